@@ -6,6 +6,9 @@ import (
 	"strconv"
 )
 
+// Adopter finds an answer in an existing set-up: see Question.Adopt.
+type Adopter = func(context.Context, Env) (value any, from string, err error)
+
 // Question is what a step asks. Its answer lives in the link file under Key;
 // a secret one only in memory.
 type Question struct {
@@ -26,7 +29,7 @@ type Question struct {
 	// is asked only where a set-up is taken on. nil without an error: nothing of
 	// that kind stands. LeftEmpty: it stands without one. An error says why it
 	// can't be told; no error and no value may hold a secret.
-	Adopt func(context.Context, Env) (value any, from string, err error)
+	Adopt Adopter
 	// Check is a rule of its own beyond the kind's. Of a YAML answer its error
 	// may begin with the line that is wrong: "line 3: …".
 	Check func(value string) error

@@ -36,6 +36,9 @@ func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Ti
 	return Lasts(chain[0], margin, now, fix)
 }
 
+// NginxFakeCertificate is the common name of the certificate that ingress-nginx creates for itself.
+const NginxFakeCertificate = "Kubernetes Ingress Controller Fake Certificate"
+
 // Month is how long before its end a certificate is said to expire soon.
 const Month = 30 * 24 * time.Hour
 

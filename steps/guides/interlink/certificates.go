@@ -38,7 +38,7 @@ func certificates() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate",
-				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: signedBy(certs.ByCertManager),
+				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: endpointSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
 					Manifest:  action.Manifest{File: "certificate.yaml", Values: action.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1)}},
 					Namespace: space, Leaf: certSecret, Writes: map[string]string{caSecret: rootCert, certSecret: certSecret}, Home: "namespace",
@@ -46,12 +46,12 @@ func certificates() steps.Step {
 			},
 			{
 				Name: "own-ca", Title: "Make a CA for the endpoint",
-				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(certs.ByCarrick),
+				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: endpointSignedBy(certs.ByCarrick),
 				Doer: own.Authority("own-ca.yaml"),
 			},
 			{
 				Name: "own-certificate", Title: "Issue the endpoint's certificate",
-				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: signedBy(certs.ByCarrick),
+				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: endpointSignedBy(certs.ByCarrick),
 				Doer: own.Certificate("own-certificate.yaml"),
 			},
 		},
@@ -61,7 +61,7 @@ func certificates() steps.Step {
 
 func certificateQuestions() []steps.Question {
 	made := func(e steps.Env) bool {
-		return mode(e) == byIngress || signedBy(certs.ByCertManager)(e) || signedBy(certs.ByCarrick)(e)
+		return mode(e) == byIngress || endpointSignedBy(certs.ByCertManager)(e) || endpointSignedBy(certs.ByCarrick)(e)
 	}
 	return []steps.Question{
 		{
@@ -74,26 +74,26 @@ func certificateQuestions() []steps.Question {
 		},
 		{
 			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: steps.Between(2, 825),
-			Adopt:   certs.Existing(adoptedSecret).AdoptDays,
+			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptDays,
 			Default: steps.Fixed(90, "what public CAs give"),
 			Help:    "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
 		},
 		{
 			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: steps.Between(1, 30),
-			Adopt:   certs.Existing(adoptedSecret).AdoptYears,
+			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptYears,
 			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
 			Help:    "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
 		},
 		{
-			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: signedBy(byPublicCA), Adopt: adoptCertSecret,
+			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: endpointSignedBy(byPublicCA), Adopt: adoptCertSecret,
 			Help:    "A Secret of type kubernetes.io/tls in the endpoint's namespace, with the chain in tls.crt.",
 			Default: steps.Fixed(certSecret, "the name that the proxy looks for"),
 		},
 	}
 }
 
-// signedBy is a condition: mode proxy, and one source of its certificate.
-func signedBy(source string) func(steps.Env) bool {
+// endpointSignedBy is a condition: mode proxy, and one source of its certificate.
+func endpointSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return mode(e) == byProxy && e.Answers.Text("cert.source") == source }
 }
 
@@ -127,14 +127,14 @@ func endpointSecret(ctx context.Context, e steps.Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s := tlsOf(i); s != "" {
+	if s := ingressSecret(i); s != "" {
 		return s, nil
 	}
 	return "", steps.Absent("Ingress %s names no Secret for a certificate", i.Name)
 }
 
 func proxySecret(e steps.Env) string {
-	if signedBy(byPublicCA)(e) {
+	if endpointSignedBy(byPublicCA)(e) {
 		return e.Answers.Text("cert.secret")
 	}
 	return certSecret
@@ -154,7 +154,7 @@ func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
 	if mode(e) == byServer {
 		return kubeCA(ctx, e, "default")
 	}
-	if signedBy(byPublicCA)(e) {
+	if endpointSignedBy(byPublicCA)(e) {
 		return nil, steps.Absent("a public CA proves the endpoint: there is nothing to hand over")
 	}
 	s, err := readSecret(ctx, e)
@@ -182,7 +182,7 @@ func learnProvedBy(ctx context.Context, e steps.Env) (any, error) {
 	switch {
 	case mode(e) == byServer:
 		return "kube", nil
-	case signedBy(byPublicCA)(e):
+	case endpointSignedBy(byPublicCA)(e):
 		return "public", nil
 	case mode(e) == byIngress:
 		s, err := readSecret(ctx, e)
@@ -197,7 +197,7 @@ func learnProvedBy(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func adoptSource(ctx context.Context, e steps.Env) (any, string, error) {
-	s, from, err := adoptedSecret(ctx, e)
+	s, from, err := adoptedEndpointSecret(ctx, e)
 	if err != nil || s == nil {
 		return nil, "", err
 	}
@@ -210,8 +210,8 @@ func adoptSource(ctx context.Context, e steps.Env) (any, string, error) {
 	return certs.ByCarrick, from, nil
 }
 
-// adoptedSecret is the endpoint's Secret in a set-up that stands; nil: none does.
-func adoptedSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
+// adoptedEndpointSecret is the endpoint's Secret in a set-up that stands; nil: none does.
+func adoptedEndpointSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	if mode(e) == byServer {
 		return nil, "", nil
 	}
@@ -240,7 +240,7 @@ func mountedSecret(ctx context.Context, e steps.Env) (string, error) {
 }
 
 func adoptCertSecret(ctx context.Context, e steps.Env) (any, string, error) {
-	s, _, err := adoptedSecret(ctx, e)
+	s, _, err := adoptedEndpointSecret(ctx, e)
 	if err != nil || s == nil {
 		return nil, "", err
 	}

@@ -20,7 +20,9 @@ import (
 const day = 24 * time.Hour
 
 // managed is a condition: cert-manager's objects are part of it.
-func managed(e steps.Env) bool { return signedBy(certs.ByCertManager)(e) || mode(e) == byIngress }
+func managed(e steps.Env) bool {
+	return endpointSignedBy(certs.ByCertManager)(e) || mode(e) == byIngress
+}
 
 func certificateChecks() []steps.Check {
 	return []steps.Check{
@@ -179,7 +181,7 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return r
 	}
-	if s.Data["ca.crt"].IsZero() && !signedBy(byPublicCA)(e) {
+	if s.Data["ca.crt"].IsZero() && !endpointSignedBy(byPublicCA)(e) {
 		return steps.Failed(fmt.Sprintf("Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs", s.Name), "answer cert.source with public, where a public CA signed it; or "+fix)
 	}
 	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
@@ -191,14 +193,14 @@ func expiredFix(ctx context.Context, e steps.Env) string {
 		return fmt.Sprintf("%s -n %s describe certificaterequest    # cert-manager is issuing another one for Certificate "+
 			"%s: what does it wait for?", e.Kubectl(), space(e), c.GetName())
 	}
-	if signedBy(certs.ByCertManager)(e) {
+	if endpointSignedBy(certs.ByCertManager)(e) {
 		return e.ApplyStep("certificates")
 	}
-	return renewFix(ctx, e)
+	return renewEndpointFix(ctx, e)
 }
 
-// renewFix is how a certificate that ends comes to be issued anew.
-func renewFix(ctx context.Context, e steps.Env) string {
+// renewEndpointFix is how a certificate that ends comes to be issued anew.
+func renewEndpointFix(ctx context.Context, e steps.Env) string {
 	if !managed(e) {
 		return secretFix(e)
 	}
@@ -212,8 +214,8 @@ func renewFix(ctx context.Context, e steps.Env) string {
 	return fmt.Sprintf("%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f -    # no Certificate fills it: somebody made it by hand", e.Kubectl(), name, space(e), e.Kubectl())
 }
 
-// pair are the certificates of the endpoint's Secret; cas nil: a public CA's.
-func pair(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err error) {
+// endpointCertificates are the certificates of the endpoint's Secret; cas nil: a public CA's.
+func endpointCertificates(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err error) {
 	s, err := readSecret(ctx, e)
 	if err != nil {
 		return nil, nil, err
@@ -221,7 +223,7 @@ func pair(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err
 	if chain, err = probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err != nil {
 		return nil, nil, err
 	}
-	if signedBy(byPublicCA)(e) || s.Data["ca.crt"].IsZero() {
+	if endpointSignedBy(byPublicCA)(e) || s.Data["ca.crt"].IsZero() {
 		return chain, nil, nil
 	}
 	cas, err = probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal()))
@@ -229,7 +231,7 @@ func pair(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err
 }
 
 func certificateChain(ctx context.Context, e steps.Env) steps.Result {
-	chain, cas, err := pair(ctx, e)
+	chain, cas, err := endpointCertificates(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -257,13 +259,13 @@ func longestJob(e steps.Env) time.Duration {
 }
 
 func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
-	chain, cas, err := pair(ctx, e)
+	chain, cas, err := endpointCertificates(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	now, again := time.Now(), time.Time{}
 	for _, c := range append([]*x509.Certificate{chain[0]}, cas...) {
-		what, fix := "the certificate", renewFix(ctx, e)
+		what, fix := "the certificate", renewEndpointFix(ctx, e)
 		if c.IsCA {
 			what, fix = "the CA", secretFix(e)
 		}
@@ -285,7 +287,7 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func certificateLives(ctx context.Context, e steps.Env) steps.Result {
-	chain, cas, err := pair(ctx, e)
+	chain, cas, err := endpointCertificates(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

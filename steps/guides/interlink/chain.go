@@ -67,8 +67,8 @@ func learnChainAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("Ingress %s names no host", i.Name)
 }
 
-// tlsOf is the Secret that an Ingress names for its certificate.
-func tlsOf(i *networkingv1.Ingress) string {
+// ingressSecret is the Secret that an Ingress names for its certificate.
+func ingressSecret(i *networkingv1.Ingress) string {
 	for _, t := range i.Spec.TLS {
 		if t.SecretName != "" {
 			return t.SecretName
@@ -152,9 +152,9 @@ func classOf(i *networkingv1.Ingress) string {
 	return i.Annotations["kubernetes.io/ingress.class"]
 }
 
-// serves is the controller that reconciles an Ingress; nil: none, or that can't
+// controllerOfIngress is the controller that reconciles an Ingress; nil: none, or that can't
 // be told.
-func serves(ctx context.Context, e steps.Env, i *networkingv1.Ingress) (*controller, error) {
+func controllerOfIngress(ctx context.Context, e steps.Env, i *networkingv1.Ingress) (*controller, error) {
 	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
 	if err != nil {
 		return nil, err

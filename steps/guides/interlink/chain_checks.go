@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	nginxSource = "kubernetes/ingress-nginx: internal/ingress/controller/controller.go"
-	nginxChart  = "kubernetes/ingress-nginx: charts/ingress-nginx/values.yaml"
+	nginxControllerSource = "kubernetes/ingress-nginx: internal/ingress/controller/controller.go"
+	nginxChart            = "kubernetes/ingress-nginx: charts/ingress-nginx/values.yaml"
 )
 
 // chainChecks look at what the published guide's commands leave behind.
@@ -47,7 +47,7 @@ func chainChecks() []steps.Check {
 		}),
 		onChain(steps.Check{
 			Name: "ingress-certificate", Title: "the controller shows the Ingress's certificate to who dials the address",
-			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, whatever the Ingress names", See: []string{nginxSource, "kubernetes/ingress-nginx: issue 4407"}, Run: ingressCertificate,
+			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, whatever the Ingress names", See: []string{nginxControllerSource, "kubernetes/ingress-nginx: issue 4407"}, Run: ingressCertificate,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-port", Title: "the controller takes the port that jobs use",
@@ -157,14 +157,14 @@ func ingressUpstream(ctx context.Context, e steps.Env) steps.Result {
 
 func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
-		address, secret := e.Answers.Text("exposure.address"), tlsOf(i)
+		address, secret := e.Answers.Text("exposure.address"), ingressSecret(i)
 		if secret == "" {
 			return steps.Failed("Ingress "+i.Name+" names no Secret for a certificate: the controller shows the one that it makes up", repaired(e))
 		}
 		if slices.Contains(ownHosts(i), address) {
 			return steps.Passed("Ingress %s is for the host %s, with Secret %s", i.Name, address, secret)
 		}
-		k, err := serves(ctx, e, i)
+		k, err := controllerOfIngress(ctx, e, i)
 		if err != nil {
 			return steps.Unseen(err)
 		}
@@ -179,14 +179,14 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		if isAddress(address) {
 			kind = "an IP address: no host is named in the handshake, and no rule can name one"
 		}
-		return steps.Failed(fmt.Sprintf("jobs dial %s, %s, and %s has no --default-ssl-certificate=%s: it shows %q", address, kind, k.name, want, madeUp),
+		return steps.Failed(fmt.Sprintf("jobs dial %s, %s, and %s has no --default-ssl-certificate=%s: it shows %q", address, kind, k.name, want, check.NginxFakeCertificate),
 			e.Helm()+" upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n "+i.Namespace+" --reuse-values --set controller.extraArgs.default-ssl-certificate="+want)
 	})
 }
 
 func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
-		k, err := serves(ctx, e, i)
+		k, err := controllerOfIngress(ctx, e, i)
 		if err != nil {
 			return steps.Unseen(err)
 		}

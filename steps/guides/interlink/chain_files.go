@@ -36,7 +36,7 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	ns, address, port := space(e), e.Answers.Text("exposure.address"), e.Answers.Int("exposure.port")
-	proxied, err := asYAML(values{
+	proxied, err := yamlBytes(values{
 		"image":        values{"registry": "docker.io", "repository": "bitnamilegacy/nginx"},
 		"global":       values{"security": values{"allowInsecureImages": true}},
 		"replicaCount": 1,
@@ -55,7 +55,7 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	controls, err := asYAML(values{"controller": values{
+	controls, err := yamlBytes(values{"controller": values{
 		"ingressClass":         "nginx-internal",
 		"ingressClassResource": values{"name": "nginx-internal", "controllerValue": "k8s.io/ingress-nginx-internal"},
 		"extraArgs":            values{"default-ssl-certificate": ns + "/" + certSecret},
@@ -95,7 +95,7 @@ func object(version, kind, namespace, name string, more map[string]any) *unstruc
 	return o
 }
 
-func asYAML(v any) ([]byte, error) { return yaml.Marshal(v) }
+func yamlBytes(v any) ([]byte, error) { return yaml.Marshal(v) }
 
 // chainIngress is the published Ingress with what it lacks: all four paths, TLS
 // behind it, watches that live, and no annotation that nobody reads.

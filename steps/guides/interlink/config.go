@@ -31,7 +31,7 @@ func config() steps.Step {
 				Name: "restart", Title: "Restart the virtual kubelet", On: steps.Local, Needs: []string{"signed-in"},
 				Doer: restartDoer{action.Manifest{File: "vk-restart.yaml", Values: action.Values{
 					"name":  func(_ context.Context, e steps.Env) (any, error) { return vkDeployment(e), nil },
-					"mark":  func(_ context.Context, e steps.Env) (any, error) { return restartedFor(e), nil },
+					"mark":  func(_ context.Context, e steps.Env) (any, error) { return configAnnotation(e), nil },
 					"cause": restartCause,
 				}}},
 			},
@@ -49,9 +49,9 @@ func standingConfig(ctx context.Context, e steps.Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, ok := m.Data[configKey]
+	text, ok := m.Data[kubeletConfigKey]
 	if !ok {
-		return "", steps.Absent("ConfigMap %s/%s has no key %s", vkNamespace(e), vkConfigMap(e), configKey)
+		return "", steps.Absent("ConfigMap %s/%s has no key %s", vkNamespace(e), vkConfigMap(e), kubeletConfigKey)
 	}
 	return text, nil
 }
@@ -73,7 +73,7 @@ func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 // the cluster's own CA does, or none has to be handed over.
 type theEndpoint struct{ host, port, ca, by string }
 
-func endpointOf(e steps.Env) (theEndpoint, error) {
+func configuredEndpoint(e steps.Env) (theEndpoint, error) {
 	at, err := e.Own.Text("endpoint")
 	if err != nil {
 		return theEndpoint{}, err
@@ -107,7 +107,7 @@ func (t theEndpoint) settings() []vkSetting {
 
 // wantedConfig is the standing text with what it has to say.
 func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
-	at, err := endpointOf(e)
+	at, err := configuredEndpoint(e)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func provingCA(ctx context.Context, e steps.Env, text string) string {
 	if have == "" || err != nil {
 		return ""
 	}
-	chain, _, err := pair(ctx, e)
+	chain, _, err := endpointCertificates(ctx, e)
 	if err != nil {
 		return ""
 	}

@@ -21,7 +21,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	at, err := endpointOf(e)
+	at, err := configuredEndpoint(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -21,7 +21,7 @@ func configChecks() []steps.Check {
 		{
 			Name: "config-parses", Title: "the virtual kubelet can read its configuration", On: steps.Local, Needs: []string{"signed-in"}, Mend: "config",
 			Why: "one that is no YAML makes it stop at once, with \"did not find expected key\", again and again: no pod of the virtual node is looked after any more",
-			See: []string{chartSource, vkReads}, Run: configParses,
+			See: []string{vkChartSource, vkReads}, Run: configParses,
 		},
 		{
 			Name: "config-address", Title: "the configuration names the endpoint", On: steps.Local, Needs: []string{"config-parses"}, Mend: "config",
@@ -46,7 +46,7 @@ func configChecks() []steps.Check {
 		{
 			Name: "log-quiet", Title: "the virtual kubelet prints no tokens", On: steps.Local, Needs: []string{"config-parses"}, Mend: "config",
 			Why: "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, because VerboseLogging is looked at first",
-			See: []string{chartSource, vkReads}, Run: logQuiet,
+			See: []string{vkChartSource, vkReads}, Run: logQuiet,
 		},
 		servingCheck(),
 	}
@@ -59,7 +59,7 @@ func editByHand(e steps.Env) string {
 // endpointFirst is the fix where there is no endpoint yet that the configuration
 // could name; "" where there is one.
 func endpointFirst(e steps.Env) string {
-	if _, err := endpointOf(e); notThere(err) {
+	if _, err := configuredEndpoint(e); notThere(err) {
 		return "carrick apply " + e.LinkFile() + "    # the endpoint first, then the configuration that names it"
 	}
 	return ""
@@ -78,9 +78,9 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("ConfigMap %s/%s, %d keys", vkNamespace(e), vkConfigMap(e), len(values))
 	case chartBug(text):
-		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", configKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), endpointFirst(e))
+		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), endpointFirst(e))
 	}
-	return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s can't be read: %s", configKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), editByHand(e))
+	return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s can't be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), editByHand(e))
 }
 
 func configAddress(ctx context.Context, e steps.Env) steps.Result {
@@ -104,7 +104,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	} else if own != "" {
 		return steps.Failed(said+": that is "+own+", which only pods of the cluster reach", "")
 	}
-	at, err := endpointOf(e)
+	at, err := configuredEndpoint(e)
 	if notThere(err) {
 		return steps.Warned(said+"; whether that is the endpoint can't be told: "+err.Error(), "carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate")
 	}

@@ -16,7 +16,7 @@ type configDoer struct{ action.Edit }
 func editsConfig() configDoer {
 	return configDoer{action.Edit{
 		Manifest: action.Manifest{File: "vk-config.yaml"},
-		Key:      configKey,
+		Key:      kubeletConfigKey,
 		At: func(_ context.Context, e steps.Env) (string, string, error) {
 			return vkNamespace(e), vkConfigMap(e), nil
 		},
@@ -36,7 +36,7 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c, err
 	}
-	if err == nil && chartBug(m.Data[configKey]) {
+	if err == nil && chartBug(m.Data[kubeletConfigKey]) {
 		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "the chart has its CA indented wrongly: that is put right")
 	}
 	return c, nil

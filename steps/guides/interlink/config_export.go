@@ -16,7 +16,7 @@ const valuesFile = "interlink.values.yaml"
 // exportConfig is a values file for InterLink's chart, and how the CA comes into
 // its ConfigMap, which the chart's own value breaks.
 func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
-	at, err := endpointOf(e)
+	at, err := configuredEndpoint(e)
 	if err != nil {
 		return nil, err
 	}

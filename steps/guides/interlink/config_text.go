@@ -72,7 +72,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 	if err != nil {
 		text = straightenCA(text)
 		if was, err = parseConfig(text); err != nil {
-			return "", fmt.Errorf("%s can't be read, and not because of the CA alone: %w", configKey, err)
+			return "", fmt.Errorf("%s can't be read, and not because of the CA alone: %w", kubeletConfigKey, err)
 		}
 	}
 	for _, s := range settings {
@@ -84,7 +84,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 			put = s.value
 		}
 		if text, err = action.SetYAML(text, s.key, put); err != nil {
-			return "", fmt.Errorf("%s: %w", configKey, err)
+			return "", fmt.Errorf("%s: %w", kubeletConfigKey, err)
 		}
 		now, err := parseConfig(text)
 		want := maps.Clone(was)
@@ -92,7 +92,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 			delete(want, s.key)
 		}
 		if err != nil || !reflect.DeepEqual(now, want) {
-			return "", fmt.Errorf("carrick can't set %s in %s without changing more than that; set it by hand", s.key, configKey)
+			return "", fmt.Errorf("carrick can't set %s in %s without changing more than that; set it by hand", s.key, kubeletConfigKey)
 		}
 		was = now
 	}

@@ -23,12 +23,11 @@ import (
 
 // The certificates that a controller makes up when it has no other.
 const (
-	madeUp        = "Kubernetes Ingress Controller Fake Certificate"
 	madeUpTraefik = "TRAEFIK DEFAULT CERT"
 )
 
 func endpointChecks() []steps.Check {
-	from := func(c steps.Check, run func(context.Context, steps.Env, target) steps.Result) steps.Check {
+	from := func(c steps.Check, run func(context.Context, steps.Env, endpointTarget) steps.Result) steps.Check {
 		c.On, c.From, c.Run = steps.Both, "its own network", looking(run)
 		c.See = append(c.See, page)
 		return c
@@ -41,10 +40,10 @@ func endpointChecks() []steps.Check {
 		from(steps.Check{
 			Name: "endpoint-port", Title: "the endpoint's port takes connections", Needs: []string{"endpoint-name"},
 			Why: "a firewall that is open to the edge node is not yet open to the compute nodes: run this from one of them, too",
-		}, endpointPort),
+		}, endpointPortOpen),
 		from(steps.Check{
 			Name: "endpoint-certificate", Title: "the CA that jobs are given proves the endpoint", Needs: []string{"endpoint-port"},
-			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress controller makes up, is refused", See: []string{nginxSource},
+			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress controller makes up, is refused", See: []string{nginxControllerSource},
 		}, endpointCertificate),
 		from(steps.Check{
 			Name: "endpoint-names", Title: "the endpoint's certificate is for its address", Needs: []string{"endpoint-port"},
@@ -74,7 +73,7 @@ func endpointChecks() []steps.Check {
 	}
 }
 
-func endpointName(ctx context.Context, e steps.Env, t target) steps.Result {
+func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	if isAddress(t.host) {
 		return steps.Passed("%s is an address", t.host)
 	}
@@ -96,7 +95,7 @@ func endpointName(ctx context.Context, e steps.Env, t target) steps.Result {
 	return steps.Passed("%s is %s", t.host, strings.Join(addrs, ", "))
 }
 
-func endpointPort(ctx context.Context, e steps.Env, t target) steps.Result {
+func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	_, err := cluster.Look(ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -119,8 +118,8 @@ func portOf(where string) string {
 	return port
 }
 
-// shown is the handshake, or the verdict where there is none.
-func shown(ctx context.Context, e steps.Env, t target) (probe.TLSReport, *steps.Result) {
+// endpointHandshake is the handshake, or the verdict where there is none.
+func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (probe.TLSReport, *steps.Result) {
 	got, err := t.handshake(ctx, e)
 	if err == nil {
 		return got, nil
@@ -135,13 +134,13 @@ func shown(ctx context.Context, e steps.Env, t target) (probe.TLSReport, *steps.
 	return got, &r
 }
 
-func endpointCertificate(ctx context.Context, e steps.Env, t target) steps.Result {
-	got, no := shown(ctx, e, t)
+func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
+	got, no := endpointHandshake(ctx, e, t)
 	if no != nil {
 		return *no
 	}
 	name := got.Chain[0].Subject.CommonName
-	if name == madeUp || name == madeUpTraefik {
+	if name == check.NginxFakeCertificate || name == madeUpTraefik {
 		return steps.Failed(fmt.Sprintf("%s shows %q, which an ingress controller makes up when it has none for the address", t.where, name), "the controller's --default-ssl-certificate has to name the endpoint's Secret (check ingress-certificate)")
 	}
 	if t.noCA != nil {
@@ -165,7 +164,7 @@ func endpointCertificate(ctx context.Context, e steps.Env, t target) steps.Resul
 
 // provesFix is what to do where the endpoint shows another certificate than it
 // should.
-func provesFix(e steps.Env, t target) string {
+func provesFix(e steps.Env, t endpointTarget) string {
 	switch t.mode {
 	case byProxy:
 		return e.ApplyStep("certificates", "proxy") + "    # does another program listen at that address?"
@@ -177,11 +176,11 @@ func provesFix(e steps.Env, t target) string {
 
 // datesFix is how an endpoint comes to show a certificate that is in date: by one
 // that stands in its Secret already, or by one that is issued anew.
-func datesFix(ctx context.Context, e steps.Env, t target, shown *x509.Certificate) string {
+func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Certificate) string {
 	if e.Side == steps.Remote || t.mode == byServer {
 		return provesFix(e, t)
 	}
-	chain, _, err := pair(ctx, e)
+	chain, _, err := endpointCertificates(ctx, e)
 	switch {
 	case err != nil:
 		return provesFix(e, t)
@@ -191,7 +190,7 @@ func datesFix(ctx context.Context, e steps.Env, t target, shown *x509.Certificat
 	if time.Now().After(chain[0].NotAfter) {
 		return expiredFix(ctx, e)
 	}
-	return renewFix(ctx, e)
+	return renewEndpointFix(ctx, e)
 }
 
 // inDate is a moment at which the certificate was good.
@@ -206,8 +205,8 @@ func inDate(r probe.TLSReport) time.Time {
 	return now
 }
 
-func endpointNames(ctx context.Context, e steps.Env, t target) steps.Result {
-	got, no := shown(ctx, e, t)
+func endpointNames(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
+	got, no := endpointHandshake(ctx, e, t)
 	if no != nil {
 		return *no
 	}
@@ -227,8 +226,8 @@ func endpointNames(ctx context.Context, e steps.Env, t target) steps.Result {
 	return steps.Failed(found, e.ApplyStep("certificates"))
 }
 
-func endpointDates(ctx context.Context, e steps.Env, t target) steps.Result {
-	got, no := shown(ctx, e, t)
+func endpointDates(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
+	got, no := endpointHandshake(ctx, e, t)
 	if no != nil {
 		return *no
 	}
@@ -256,7 +255,7 @@ func isAPI(r probe.HTTPReport) bool {
 	return json.Unmarshal(r.Body, &v) == nil && (v.Kind != "" || v.GitVersion != "")
 }
 
-func endpointAnswers(ctx context.Context, e steps.Env, t target) steps.Result {
+func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	var open []string
 	for _, path := range []string{"/api", "/apis", "/version"} {
 		r, err := t.get(ctx, e, path)
@@ -286,10 +285,12 @@ func endpointAnswers(ctx context.Context, e steps.Env, t target) steps.Result {
 	return steps.Passed("all three; %s to anybody", strings.Join(open, ", "))
 }
 
-func askBy(t target, path string) string { return "curl --cacert ca.crt https://" + t.where + path }
+func askBy(t endpointTarget, path string) string {
+	return "curl --cacert ca.crt https://" + t.where + path
+}
 
 // clusterSays is where the cluster's side says more.
-func clusterSays(e steps.Env, t target) string {
+func clusterSays(e steps.Env, t endpointTarget) string {
 	begin := e.Kubectl()
 	if e.Side == steps.Remote {
 		begin = e.PeerKubectl()
@@ -300,7 +301,7 @@ func clusterSays(e steps.Env, t target) string {
 	return begin + " get pods -A"
 }
 
-func endpointAnonymous(ctx context.Context, e steps.Env, t target) steps.Result {
+func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	r, err := t.get(ctx, e, "/api/v1/namespaces")
 	if err != nil {
 		return steps.Unseen(err)
@@ -358,7 +359,7 @@ func rbacSays(e steps.Env) string {
 // otherPaths are paths of the API server that are no business of jobs.
 var otherPaths = []string{"/metrics", "/healthz", "/logs/", "/debug/pprof/", "/"}
 
-func endpointPaths(ctx context.Context, e steps.Env, t target) steps.Result {
+func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	if t.mode == byServer {
 		return steps.Skipped("jobs dial the API server itself, which serves all its paths; only a token's rights are between them")
 	}

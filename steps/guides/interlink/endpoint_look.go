@@ -11,8 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// target is the endpoint as one side looks at it.
-type target struct {
+// endpointTarget is the endpoint as one side looks at it.
+type endpointTarget struct {
 	where  string // host:port
 	host   string
 	mode   string
@@ -22,17 +22,17 @@ type target struct {
 	looker string // who looks
 }
 
-// target is what to look at; the result says why nothing is looked at from here.
-func targetOf(e steps.Env) (target, *steps.Result) {
+// endpointTarget is what to look at; the result says why nothing is looked at from here.
+func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	facts, who := e.Own, "this machine"
 	if e.Side == steps.Remote {
 		if !e.Host.Here() {
 			r := steps.Skipped("a folder stands for the edge node: looked at from there by: carrick check %s --side remote", e.LinkFile())
-			return target{}, &r
+			return endpointTarget{}, &r
 		}
 		facts, who = e.Peer, "the edge node"
 	}
-	t := target{looker: who}
+	t := endpointTarget{looker: who}
 	var err error
 	if t.where, err = facts.Text("endpoint"); err == nil {
 		if t.mode, err = facts.Text("endpoint-mode"); err == nil {
@@ -52,7 +52,7 @@ func targetOf(e steps.Env) (target, *steps.Result) {
 }
 
 // looking is a check's Run that looks at the endpoint.
-func looking(look func(context.Context, steps.Env, target) steps.Result) func(context.Context, steps.Env) steps.Result {
+func looking(look func(context.Context, steps.Env, endpointTarget) steps.Result) func(context.Context, steps.Env) steps.Result {
 	return func(ctx context.Context, e steps.Env) steps.Result {
 		t, no := targetOf(e)
 		if no != nil {
@@ -70,13 +70,13 @@ const lookAge = 30 * time.Second
 
 // handshake is what the endpoint shows; each check judges it by itself. The error
 // is not nil where no handshake could be had.
-func (t target) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
+func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
 	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
 	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) })
 }
 
 // get asks for a path without a token.
-func (t target) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
+func (t endpointTarget) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
 	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, cluster.Mask(string(t.ca)).Hash())
 	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.HTTPReport, error) {
 		return probe.HTTP(ctx, "GET", "https://"+t.where+path, probe.HTTPOptions{Roots: t.ca, NoRedirects: true})

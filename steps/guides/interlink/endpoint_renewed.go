@@ -13,12 +13,12 @@ import (
 )
 
 // endpointRenewed compares what is shown with what stands in the Secret.
-func endpointRenewed(ctx context.Context, e steps.Env, t target) steps.Result {
-	got, no := shown(ctx, e, t)
+func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
+	got, no := endpointHandshake(ctx, e, t)
 	if no != nil {
 		return *no
 	}
-	issued, _, err := pair(ctx, e)
+	issued, _, err := endpointCertificates(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -157,7 +157,7 @@ func defaultAddress(e steps.Env) (any, string) {
 	fact, from := "node-address", "a node of the cluster"
 	switch {
 	case mode(e) == byServer:
-		host, _, err := apiServer(e)
+		host, _, err := contextServer(e)
 		if err != nil {
 			return nil, ""
 		}
@@ -177,7 +177,7 @@ func defaultAddress(e steps.Env) (any, string) {
 func defaultPort(e steps.Env) (any, string) {
 	switch {
 	case mode(e) == byServer:
-		_, port, err := apiServer(e)
+		_, port, err := contextServer(e)
 		if err != nil {
 			return 6443, "what kubeadm takes"
 		}
@@ -188,8 +188,8 @@ func defaultPort(e steps.Env) (any, string) {
 	return 60443, "the published guide"
 }
 
-// apiServer is the address of the API server that this kubeconfig has.
-func apiServer(e steps.Env) (host string, port int, err error) {
+// contextServer is the address of the API server that this kubeconfig has.
+func contextServer(e steps.Env) (host string, port int, err error) {
 	text, err := e.Own.Text("api-server")
 	if err != nil {
 		return "", 0, err

@@ -148,7 +148,7 @@ func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 // nodeOf is the name of the node that has an address.
 func nodeOf(nodes []*corev1.Node, address string) string {
 	for _, n := range nodes {
-		for _, a := range addressesOf(n) {
+		for _, a := range addressesOfNode(n) {
 			if a == address {
 				return n.Name
 			}

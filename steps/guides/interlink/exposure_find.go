@@ -108,8 +108,8 @@ func whyNoPods(n *corev1.Node) string {
 	return ""
 }
 
-// addressesOf are the addresses of a node, those from outside first.
-func addressesOf(n *corev1.Node) []string {
+// addressesOfNode are the addresses of a node, those from outside first.
+func addressesOfNode(n *corev1.Node) []string {
 	var out []string
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeHostName} {
 		for _, a := range n.Status.Addresses {
@@ -129,7 +129,7 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	here := check.OnLoopback(e.Cluster.Server())                                                                 // the whole cluster is on this machine
 	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(whyNoPods(a), whyNoPods(b)) }) // those that take any come first
 	for _, n := range nodes {
-		for _, a := range addressesOf(n) {
+		for _, a := range addressesOfNode(n) {
 			if ip, err := netip.ParseAddr(a); err == nil && (here || !ip.IsLoopback()) {
 				return a, nil
 			}

@@ -3,15 +3,15 @@ package interlink
 // What upstream's chart and virtual kubelet hard-code; N stands for the virtual
 // node's name.
 const (
-	nodeLabel     = "virtual-node.interlink/type"
-	nodeTaint     = "virtual-node.interlink/no-schedule"
-	configKey     = "InterLinkConfig.yaml"    // in ConfigMap N-virtual-kubelet-config
-	configSuffix  = "-virtual-kubelet-config" // ConfigMap
-	usualNode     = "virtual-node"            // N, unless the values say otherwise
-	kubeletSuffix = "-node"                   // Deployment, label app=N, container vk
-	kubeletName   = "vk"                      // container
-	rootCA        = "kube-root-ca.crt"        // ConfigMap of every namespace, key ca.crt
-	inCluster     = "kubernetes.default.svc"  // the API server from inside
+	nodeLabel        = "virtual-node.interlink/type"
+	nodeTaint        = "virtual-node.interlink/no-schedule"
+	kubeletConfigKey = "InterLinkConfig.yaml"    // in ConfigMap N-virtual-kubelet-config
+	configSuffix     = "-virtual-kubelet-config" // ConfigMap
+	usualNode        = "virtual-node"            // N, unless the values say otherwise
+	kubeletSuffix    = "-node"                   // Deployment, label app=N, container vk
+	kubeletName      = "vk"                      // container
+	rootCA           = "kube-root-ca.crt"        // ConfigMap of every namespace, key ca.crt
+	inCluster        = "kubernetes.default.svc"  // the API server from inside
 )
 
 // What carrick makes for the endpoint.

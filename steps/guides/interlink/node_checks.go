@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	vkSource    = "interlink-hq/interLink: pkg/virtualkubelet/execute.go"
-	vkReads     = "interlink-hq/interLink: pkg/virtualkubelet/config.go, cmd/virtual-kubelet/main.go"
-	chartSource = "interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet-config.yaml"
-	chartName   = "interlink"
-	chartAt     = "oci://ghcr.io/interlink-hq/interlink-helm-chart/interlink"
+	vkSource      = "interlink-hq/interLink: pkg/virtualkubelet/execute.go"
+	vkReads       = "interlink-hq/interLink: pkg/virtualkubelet/config.go, cmd/virtual-kubelet/main.go"
+	vkChartSource = "interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet-config.yaml"
+	chartName     = "interlink"
+	chartAt       = "oci://ghcr.io/interlink-hq/interlink-helm-chart/interlink"
 )
 
 // The first virtual kubelet that hands tokens to its plugin, and the last chart
@@ -51,7 +51,7 @@ func nodeChecks() []steps.Check {
 		{
 			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. No form of the value avoids it",
-			See: []string{chartSource}, Run: chartRelease,
+			See: []string{vkChartSource}, Run: chartRelease,
 		},
 		{
 			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local, Needs: []string{"signed-in"},

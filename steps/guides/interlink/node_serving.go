@@ -20,8 +20,6 @@ import (
 	"carrick/steps/check"
 )
 
-var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
-
 const (
 	servingSource = "interlink-hq/interLink: pkg/virtualkubelet/cert-retriever.go"
 	// Keys of the virtual kubelet's configuration since 0.6.1.
@@ -84,7 +82,7 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 		signer = certificatesv1.KubeletServingSignerName
 	}
 	all, err := check.List[certificatesv1.CertificateSigningRequest](
-		ctx, e.Cluster, signingRequests, "", cluster.Selector{})
+		ctx, e.Cluster, check.SigningRequests, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
 	}

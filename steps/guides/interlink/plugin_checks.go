@@ -183,8 +183,8 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	return merged(ctx, e, unit{name, string(b)})
 }
 
-// inFolder is a skip where nothing can be run.
-func inFolder(err error, command string) (steps.Result, bool) {
+// cannotRun is a skip where nothing can be run.
+func cannotRun(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, cluster.ErrFolder) {
 		return steps.Skipped("a folder stands for the edge node, and nothing runs in it; run there: %s", command), true
 	}
@@ -232,7 +232,7 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 	}
 	args := []string{"--no-pager", "--lines=2000", "--unit=" + unitOf(e)}
 	said, err = check.CommandOutput(ctx, e.Host, 5*time.Second, "journalctl", args...)
-	if r, ok := inFolder(err, "journalctl "+strings.Join(args, " ")); ok {
+	if r, ok := cannotRun(err, "journalctl "+strings.Join(args, " ")); ok {
 		return "", "", &r
 	}
 	if err != nil {
@@ -249,7 +249,7 @@ func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(unitOf(e)+" is masked: systemd does not start it again", onEdge(check.Unmask(at, unitOf(e))))
 	}
 	ok, since, err := started(ctx, e)
-	if r, no := inFolder(err, "systemctl restart "+unitOf(e)); no {
+	if r, no := cannotRun(err, "systemctl restart "+unitOf(e)); no {
 		return r
 	}
 	switch {
@@ -326,7 +326,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	kind, err := check.CommandOutput(
 		ctx, e.Host, 5*time.Second, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir,
 	)
-	if r, no := inFolder(err, "findmnt --target="+steps.Quoted(dir)); no {
+	if r, no := cannotRun(err, "findmnt --target="+steps.Quoted(dir)); no {
 		return r
 	}
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // restartDoer has the virtual kubelet start anew, once for each configuration.
 type restartDoer struct{ action.Manifest }
 
-// restartedFor is the annotation in the pod template: its value is the hash of
+// configAnnotation is the annotation in the pod template: its value is the hash of
 // the configuration that the pods are to know.
-func restartedFor(e steps.Env) string {
+func configAnnotation(e steps.Env) string {
 	const most = 63 // of the part after the slash
 	name := "restarted." + e.Link
 	return "carrick/" + name[:min(len(name), most)]
@@ -94,7 +94,7 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return hash, nil // the plan says why
 	}
-	now := dep.Spec.Template.Annotations[restartedFor(e)]
+	now := dep.Spec.Template.Annotations[configAnnotation(e)]
 	if !isFor(now, hash) {
 		return hash, nil
 	}
@@ -102,7 +102,7 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rolling := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[restartedFor(e)] != now })
+	rolling := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[configAnnotation(e)] != now })
 	knows, err := knowsConfig(ctx, e)
 	switch {
 	case err != nil:
@@ -156,7 +156,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	for _, p := range pods {
 		began := p.Status.StartTime
 		switch {
-		case isFor(p.Annotations[restartedFor(e)], hash) && !p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
+		case isFor(p.Annotations[configAnnotation(e)], hash) && !p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
 		case began.After(out.Changed), began.Equal(&out.Made): // times have seconds; before it was made nothing started with it
@@ -170,5 +170,5 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 // whenWritten is since when the configuration is as it is. Reads that are kept
 // current leave out who wrote what.
 func whenWritten(ctx context.Context, e steps.Env) (check.Written, error) {
-	return check.KeyWritten(ctx, e.Cluster, vkNamespace(e), vkConfigMap(e), configKey)
+	return check.KeyWritten(ctx, e.Cluster, vkNamespace(e), vkConfigMap(e), kubeletConfigKey)
 }

@@ -15,19 +15,19 @@ import (
 	"carrick/steps/check"
 )
 
-const roleSource = "interlink-hq/interlink-helm-chart: interlink/templates/service-account.yaml"
+const vkRoleSource = "interlink-hq/interlink-helm-chart: interlink/templates/service-account.yaml"
 
 func rightsChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "kubelet-mints", Title: "the virtual kubelet may make tokens for the jobs", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts all the same",
-			See: []string{vkSource, roleSource}, Run: kubeletMints,
+			See: []string{vkSource, vkRoleSource}, Run: kubeletMints,
 		},
 		{
 			Name: "kubelet-mints-no-more", Title: "the virtual kubelet may make tokens for nobody else", On: steps.Local, Needs: []string{"kubelet-mints"},
 			Why: "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, has the cluster",
-			See: []string{roleSource}, Run: kubeletMintsNoMore,
+			See: []string{vkRoleSource}, Run: kubeletMintsNoMore,
 		},
 	}
 }

@@ -16,8 +16,8 @@ const whyMayMake = "a right that is missing half-way leaves an endpoint of which
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointRights(e), kubeletRights(e), trialRights(e))
-	e.Cluster.WillRead(signingRequests, "") // once the virtual node runs
-	if mode(e) == byProxy {                 // looked at once it is there
+	e.Cluster.WillRead(check.SigningRequests, "") // once the virtual node runs
+	if mode(e) == byProxy {                       // looked at once it is there
 		e.Cluster.WillRead(check.EndpointSlices, space(e))
 		e.Cluster.WillRead(check.Pods, space(e))
 	}
@@ -37,11 +37,11 @@ func endpointRights(e steps.Env) []cluster.Right {
 		out = append(out, check.ToApply(space(e), check.NetworkPolicies)...)
 	}
 	switch {
-	case signedBy(certs.ByCertManager)(e):
+	case endpointSignedBy(certs.ByCertManager)(e):
 		return slices.Concat(
 			out, check.ToApply(space(e), certs.Issuers, certs.Certificates), check.ToFollow(space(e), check.Secrets),
 		)
-	case signedBy(certs.ByCarrick)(e):
+	case endpointSignedBy(certs.ByCarrick)(e):
 		return append(out, check.ToApply(space(e), check.Secrets)...)
 	}
 	return append(out, check.ToFollow(space(e), check.Secrets)...)

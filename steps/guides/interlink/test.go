@@ -68,12 +68,12 @@ func testImageDefault(e steps.Env) (any, string) {
 	return "registry.k8s.io/kubectl:v1.36.0", "upstream's own image"
 }
 
-// release is the begin of a version that says which release it is.
-var release = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
+// releaseVersion is the begin of a version that says which release it is.
+var releaseVersion = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
 
 // plainVersion is a version without what a vendor hangs on: no image is called
 // v1.33.1+k3s1; "": it is none.
-func plainVersion(v string) string { return release.FindString(v) }
+func plainVersion(v string) string { return releaseVersion.FindString(v) }
 
 // jobDoer is a trial: undo takes it back, and it is in no export.
 type jobDoer struct{ action.Manifest }

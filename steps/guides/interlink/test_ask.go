@@ -20,15 +20,15 @@ import (
 	"carrick/steps/inventory"
 )
 
-// trial is a record that takes a token to make.
-type trial struct {
+// recordDoer is a record that takes a token to make.
+type recordDoer struct {
 	action.Manifest
 	file    string
 	account func(steps.Env) string // the ServiceAccount that the token is for
 }
 
 // plan says that the API is asked, unless the record stands.
-func (d trial) plan(ctx context.Context, e steps.Env, what, note string) (steps.Change, error) {
+func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (steps.Change, error) {
 	want, _, err := sought(e)
 	if err != nil {
 		return steps.Change{}, err
@@ -54,7 +54,7 @@ func (d trial) plan(ctx context.Context, e steps.Env, what, note string) (steps.
 }
 
 // keep writes the record.
-func (d trial) keep(ctx context.Context, e steps.Env, say steps.Progress, files map[string]string) error {
+func (d recordDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, files map[string]string) error {
 	m := action.Manifest{File: d.File, Values: action.Values{}}
 	for name, text := range files {
 		m.Values[name] = func(context.Context, steps.Env) (any, error) { return text, nil }
@@ -63,7 +63,7 @@ func (d trial) keep(ctx context.Context, e steps.Env, say steps.Progress, files 
 }
 
 // PlanUndo finds the Secret, too, that a run may have left that was killed.
-func (d trial) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
 		return c, err
@@ -78,7 +78,7 @@ func (d trial) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) 
 }
 
 // Undo deletes it.
-func (d trial) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := leftSecret(ctx, e)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d trial) Undo(ctx context.Context, e steps.Env, say steps.Progress) error 
 }
 
 // Export leaves it out.
-func (d trial) Export(context.Context, steps.Env) ([]action.Exported, error) {
+func (d recordDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"}}, nil
 }
 
@@ -160,8 +160,8 @@ func withToken(ctx context.Context, e steps.Env, account string, lasts time.Dura
 // askDoer asks what a job would ask.
 type askDoer struct{ action.Manifest }
 
-func (d askDoer) trial() trial {
-	return trial{Manifest: d.Manifest, file: "asked.yaml", account: workloadAccount}
+func (d askDoer) trial() recordDoer {
+	return recordDoer{Manifest: d.Manifest, file: "asked.yaml", account: workloadAccount}
 }
 
 // Plan says that the API is asked.
@@ -193,7 +193,7 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	if err != nil {
 		return err
 	}
-	out := asked{about: want, AskedSeconds: int64(jobHours(e).Seconds())}
+	out := apiReply{recordSubject: want, AskedSeconds: int64(jobHours(e).Seconds())}
 	out.Time = time.Now().UTC().Truncate(time.Second)
 	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token cluster.Masked, ends time.Time) error {
 		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())

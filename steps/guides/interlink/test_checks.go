@@ -57,8 +57,8 @@ func testChecks() []steps.Check {
 }
 
 // theAsked is the record of what was asked, or what to say where there is none.
-func theAsked(ctx context.Context, e steps.Env) (asked, steps.Result, bool) {
-	var r asked
+func theAsked(ctx context.Context, e steps.Env) (apiReply, steps.Result, bool) {
+	var r apiReply
 	want, _, err := sought(e)
 	if err != nil {
 		return r, steps.Unseen(err), false
@@ -104,7 +104,7 @@ func rulesSame(ctx context.Context, e steps.Env) steps.Result {
 		forArgoSaid = "Argo's executor lacks " + strings.Join(lacks, " and ") + " on workflowtaskresults.argoproj.io"
 	}
 	var out steps.Result
-	switch other := unlike(r.Through.Rules, r.Inside.Rules); {
+	switch other := otherWays(r.Through.Rules, r.Inside.Rules); {
 	case r.Inside.Error != "":
 		out = steps.Failed("without the endpoint nothing was answered: "+quoted(r.Inside.Error), e.ApplyStep("test"))
 	case len(other) > 0:

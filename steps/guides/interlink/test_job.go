@@ -51,9 +51,9 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// unread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a handshake
+// logUnread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a handshake
 // that fails on its side.
-func unread(ctx context.Context, e steps.Env, err error) steps.Result {
+func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 	r := steps.Unseen(err)
 	if !strings.Contains(r.Found, "tls: internal error") {
 		return r
@@ -117,7 +117,7 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 	for _, container := range []string{"whoami", "rules"} {
 		text, err := check.PodLog(ctx, e.Cluster, p, container, 200, time.Minute)
 		if err != nil {
-			r := unread(ctx, e, err)
+			r := logUnread(ctx, e, err)
 			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, r.Found),
 				cmp.Or(r.Fix, e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name))
 		}
@@ -193,7 +193,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text, err := check.PodLog(ctx, e.Cluster, p, "whoami", 200, time.Minute)
 	if err != nil {
-		return unread(ctx, e, err)
+		return logUnread(ctx, e, err)
 	}
 	who := strings.TrimSpace(text)
 	if i := strings.LastIndex(who, "\n"); i >= 0 { // what containers of batch systems print before
@@ -215,7 +215,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text, err := check.PodLog(ctx, e.Cluster, p, "rules", 200, time.Minute)
 	if err != nil {
-		return unread(ctx, e, err)
+		return logUnread(ctx, e, err)
 	}
 	for _, must := range []string{"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io"} {
 		if !strings.Contains(text, must) {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// about says of what a record is: it says nothing of another endpoint.
-type about struct {
+// recordSubject says of what a record is: it says nothing of another endpoint.
+type recordSubject struct {
 	Time     time.Time `json:"time"`
 	Endpoint string    `json:"endpoint"`
 	CA       string    `json:"ca"`      // fingerprint; "": the system's
@@ -27,9 +27,9 @@ type about struct {
 	From     string    `json:"from"`    // who looked
 }
 
-// asked is what the API answered to the jobs' ServiceAccount.
-type asked struct {
-	about
+// apiReply is what the API answered to the jobs' ServiceAccount.
+type apiReply struct {
+	recordSubject
 	Through apiAnswer `json:"through"`
 	Inside  apiAnswer `json:"inside"`
 	// AskedSeconds is for how long a token was asked for, GrantedSeconds for how
@@ -50,7 +50,7 @@ type apiAnswer struct {
 
 // watched is what became of a watch through the endpoint.
 type watched struct {
-	about
+	recordSubject
 	Holding bool    `json:"holding,omitempty"` // it has begun, and nobody has said yet what became of it
 	Error   string  `json:"error,omitempty"`
 	Status  int     `json:"status"`
@@ -62,33 +62,33 @@ type watched struct {
 }
 
 // sought is of what a record would have to be now.
-func sought(e steps.Env) (about, []byte, error) {
+func sought(e steps.Env) (recordSubject, []byte, error) {
 	at, err := e.Own.Text("endpoint")
 	if err != nil {
-		return about{}, nil, err
+		return recordSubject{}, nil, err
 	}
 	by, err := e.Own.Text("endpoint-proved-by")
 	if err != nil {
-		return about{}, nil, err
+		return recordSubject{}, nil, err
 	}
-	out := about{Endpoint: at, Account: workloadUser(e), From: "this machine"}
+	out := recordSubject{Endpoint: at, Account: workloadUser(e), From: "this machine"}
 	if by == "public" {
 		return out, nil, nil
 	}
 	ca, err := e.Own.Text("endpoint-ca")
 	if err != nil {
-		return about{}, nil, err
+		return recordSubject{}, nil, err
 	}
 	out.CA = fingerprint(ca)
 	return out, []byte(ca), nil
 }
 
 // of tells whether a record is of what is sought.
-func (a about) of(b about) bool {
+func (a recordSubject) of(b recordSubject) bool {
 	return a.Endpoint == b.Endpoint && a.CA == b.CA && a.Account == b.Account
 }
 
-func (a about) when() string {
+func (a recordSubject) when() string {
 	return "from " + a.From + " at " + a.Time.UTC().Format(time.DateTime)
 }
 
@@ -120,7 +120,7 @@ func recorded(file string, more ...string) action.Values {
 	out := action.Values{}
 	for _, key := range append(more, file) {
 		out[key] = func(ctx context.Context, e steps.Env) (any, error) {
-			text, err := whole(ctx, e, file)
+			text, err := completeRecord(ctx, e, file)
 			if err == nil && text == nil {
 				text, err = begun(ctx, e, file)
 			}
@@ -135,7 +135,7 @@ func recorded(file string, more ...string) action.Values {
 
 // standing is the text of a record that is whole, and whose trial still counts; nil where it has to be made.
 func standing(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
-	text, err := whole(ctx, e, file)
+	text, err := completeRecord(ctx, e, file)
 	if err != nil || text == nil {
 		return nil, err
 	}
@@ -155,8 +155,8 @@ func begun(ctx context.Context, e steps.Env, file string) (map[string]string, er
 	return text, nil
 }
 
-// whole is the text of a record that is of what is sought, and complete; nil where there is none.
-func whole(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
+// completeRecord is the text of a record that is of what is sought, and complete; nil where there is none.
+func completeRecord(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	want, _, err := sought(e)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func whole(ctx context.Context, e steps.Env, file string) (map[string]string, er
 	var text map[string]string
 	complete := false
 	if file == "asked.yaml" {
-		var r asked
+		var r apiReply
 		text, complete, err = record(ctx, e, file, &r)
 		complete = complete && r.of(want) && r.Through.Error == "" && r.Inside.Error == "" && r.AskedSeconds >= int64(jobHours(e).Seconds())
 	} else {
@@ -250,8 +250,8 @@ func table(through, inside map[string][]string) []string {
 	return out
 }
 
-// unlike are the things of which two ways say another thing.
-func unlike(a, b map[string][]string) []string {
+// otherWays are the things of which two ways say another thing.
+func otherWays(a, b map[string][]string) []string {
 	var out []string
 	for what := range a {
 		if !slices.Equal(a[what], b[what]) {

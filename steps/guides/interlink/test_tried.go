@@ -36,7 +36,7 @@ func triedThrough(ctx context.Context, e steps.Env) ([]steps.Ground, error) {
 
 // askedOn is what the questions were asked on.
 func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
-	var r asked
+	var r apiReply
 	_, ok, err := record(ctx, e, "asked.yaml", &r)
 	if err != nil || !ok {
 		return steps.Tried{}, err
@@ -92,7 +92,7 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 		return steps.Tried{}, err
 	}
 	if m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e)); err == nil {
-		s, err := startsOf(ctx, e, steps.HashOf(m.Data[configKey]))
+		s, err := startsOf(ctx, e, steps.HashOf(m.Data[kubeletConfigKey]))
 		if err != nil {
 			return steps.Tried{}, err
 		}

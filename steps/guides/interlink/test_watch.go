@@ -26,8 +26,8 @@ func watchUser(e steps.Env) string {
 	return check.Account{Namespace: workloadNamespace(e), Name: watchAccount(e)}.Username()
 }
 
-func (d watchDoer) trial() trial {
-	return trial{Manifest: d.Manifest, file: "watched.yaml", account: watchAccount}
+func (d watchDoer) trial() recordDoer {
+	return recordDoer{Manifest: d.Manifest, file: "watched.yaml", account: watchAccount}
 }
 
 // Plan says that a watch is held.
@@ -59,7 +59,7 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	if err != nil {
 		return err
 	}
-	out := watched{about: want, Wanted: e.Answers.Int("test.watch")}
+	out := watched{recordSubject: want, Wanted: e.Answers.Int("test.watch")}
 	out.Account, out.Time = watchUser(e), time.Now().UTC().Truncate(time.Second)
 	begun := out
 	begun.Holding = true

@@ -14,9 +14,9 @@ import (
 	"carrick/steps/check"
 )
 
-// mine is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an object,
+// createdHere is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an object,
 // with carrick's marks, in a namespace of theirs.
-func mine(
+func createdHere(
 	ctx context.Context, e steps.Env, at schema.GroupVersionResource, name string,
 ) (*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, at, "", cluster.Selector{Fields: "metadata.name=" + name})
@@ -34,7 +34,7 @@ func mine(
 // what came of it: the record says no other namespace than its own.
 func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
-		o, err := mine(ctx, e, check.ConfigMaps, recordName(e, "asked"))
+		o, err := createdHere(ctx, e, check.ConfigMaps, recordName(e, "asked"))
 		if err != nil || o == nil {
 			return nil, "", err
 		}
@@ -42,7 +42,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 		if err != nil {
 			return nil, "", err
 		}
-		var r asked
+		var r apiReply
 		if err := yaml.Unmarshal([]byte(m.Data["asked.yaml"]), &r); err != nil {
 			return nil, "", nil // a check says what is wrong with it
 		}
@@ -59,7 +59,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 
 // adoptArgo tells whether the Role for Argo stands.
 func adoptArgo(ctx context.Context, e steps.Env) (any, string, error) {
-	r, err := mine(ctx, e, check.Roles, recordName(e, "argo"))
+	r, err := createdHere(ctx, e, check.Roles, recordName(e, "argo"))
 	if err != nil || r == nil {
 		return nil, "", err
 	}

@@ -144,9 +144,9 @@ func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", fmt.Errorf("the namespaces %s are all extended: answer with the one that is meant", check.OrNone(here))
 }
 
-// adoptSelector says the selector of a NamespaceOffloading as labels, where it
+// adoptClusterSelector says the selector of a NamespaceOffloading as labels, where it
 // can be said so.
-func adoptSelector(ctx context.Context, e steps.Env) (any, string, error) {
+func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error) {
 	name := e.Answers.Text("offloading.namespace")
 	o, err := present(ctx, e, namespaceOffloadings, name, offloadingName)
 	if err != nil || o == nil {

@@ -35,7 +35,7 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 	if address, ok := flagOf(d, "api-server-address-override"); ok && address != "" {
 		return steps.Passed("%s, as Liqo was installed", cluster.Clean(address))
 	}
-	nodes, err := realNodes(ctx, e)
+	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -69,11 +69,11 @@ const (
 	drained  = "Drained"
 )
 
-// serves reports whether the provider serves the consumer by the answers. Of a drained Tenant Liqo deletes the RoleBinding
+// servesConsumer reports whether the provider serves the consumer by the answers. Of a drained Tenant Liqo deletes the RoleBinding
 // and all that was copied.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
-func serves(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }
+func servesConsumer(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }
 
 func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
 	if name := e.Own.Field("control-plane", "name"); name != nil {

@@ -19,7 +19,7 @@ func connected(f steps.Facts) bool {
 }
 
 func clientAddress(ctx context.Context, e steps.Env) steps.Result {
-	t, err := targetOf(ctx, e)
+	t, err := gatewayTargetOf(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -53,8 +53,8 @@ func resolvedTo(host string, addrs []netip.Addr) string {
 	return fmt.Sprintf(", which is %s seen from this machine", addrs[0])
 }
 
-// shared is what carriers give to many (RFC 6598).
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+// carrierPrefix is what carriers give to many (RFC 6598).
+var carrierPrefix = netip.MustParsePrefix("100.64.0.0/10")
 
 func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() + " reaches, or network.server with the other side; then: " + e.ApplyStep("tunnel")
@@ -74,7 +74,7 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 			return steps.Warned(fmt.Sprintf("%s is in %s, which is inside the %s's cluster: it leads nowhere from outside", host, in, e.PeerName()), fix)
 		}
 	}
-	if (ip.IsPrivate() || shared.Contains(ip)) && !connected(e.Own) {
+	if (ip.IsPrivate() || carrierPrefix.Contains(ip)) && !connected(e.Own) {
 		return steps.Warned(fmt.Sprintf("%s is private: the %s reaches it only where the two networks are routed (a VPN, one site)", host, e.SideName()),
 			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if nothing answers, "+fix)
 	}

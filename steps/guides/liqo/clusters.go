@@ -21,7 +21,7 @@ func clusters() steps.Step {
 			liqoSpaceQuestion(consumer, steps.Local),
 			liqoSpaceQuestion(provider, steps.Remote),
 		},
-		Facts: slices.Concat(check.Identity(), clusterFacts(), adoptFacts()),
+		Facts: slices.Concat(check.Identity(), clusterIDFacts(), adoptFacts()),
 		Checks: slices.Concat([]steps.Check{
 			check.Reachable(),
 			check.SignedIn(),

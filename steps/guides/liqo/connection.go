@@ -52,7 +52,7 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 // keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created. A gateway reads its private
 // key when it starts, and then no more (liqotech/liqo @ 557c199c: pkg/gateway/tunnel/wireguard/keys.go, device.go).
 func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
-	keys, err := pair(ctx, e)
+	keys, err := gatewayKeyPair(ctx, e)
 	if err != nil {
 		return r, false // the rows of the keys say so
 	}

@@ -183,7 +183,7 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 		if err != nil {
 			since = fc.GetCreationTimestamp().Time
 		}
-		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], messageOf(m)).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?\n" +
+		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], conditionMessage(m)).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?\n" +
 			e.Kubectl() + " -n " + liqoSpaceOf(e.Own) + " rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo goes on with the old one")
 	}
 	if e.Side == steps.Remote {
@@ -192,7 +192,7 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 	return steps.Skipped("%s has no condition APIServerStatus yet. Liqo 1.0.2 or later sets it when the tunnel or a virtual node changes", what)
 }
 
-func messageOf(condition map[string]any) string {
+func conditionMessage(condition map[string]any) string {
 	m, _ := condition["message"].(string)
 	if m == "" {
 		m = "no more is said"

@@ -134,10 +134,10 @@ func encodedRequest(_ context.Context, e steps.Env) (any, error) {
 	return base64.StdEncoding.EncodeToString([]byte(csr)), err
 }
 
-func isAccount(user string) bool { return strings.HasPrefix(user, check.AccountPrefix) }
+func isServiceAccount(user string) bool { return strings.HasPrefix(user, check.AccountPrefix) }
 
-// accountName is the consumer's ServiceAccount on the provider.
-func accountName(consumer steps.Facts) (string, error) {
+// consumerAccount is the consumer's ServiceAccount on the provider.
+func consumerAccount(consumer steps.Facts) (string, error) {
 	id, err := consumer.Text("cluster-id")
 	return "liqo-controlplane-" + id, err
 }
@@ -155,7 +155,7 @@ func credentialUser(_ context.Context, e steps.Env) (any, error) {
 		return user, nil
 	}
 	if tokened(e) {
-		name, err := accountName(e.Own)
+		name, err := consumerAccount(e.Own)
 		return check.Account{Namespace: peerNamespace(e), Name: name}.Username(), err
 	}
 	csr, err := e.Own.Text("csr")
@@ -180,7 +180,7 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 
 // subjectsOf is a user as a RoleBinding names it.
 func subjectsOf(user string) []any {
-	if parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":"); isAccount(user) && len(parts) == 2 {
+	if parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":"); isServiceAccount(user) && len(parts) == 2 {
 		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}
 	}
 	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}

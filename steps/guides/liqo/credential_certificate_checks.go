@@ -81,7 +81,7 @@ func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown
 	return steps.Passed("%s, of %s, signed by %s", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), cert.Issuer.CommonName)
 }
 
-func certificateLasts(_ context.Context, e steps.Env) steps.Result {
+func clientCertificateLasts(_ context.Context, e steps.Env) steps.Result {
 	cert, why := clientCertificate(e)
 	if cert == nil {
 		return why

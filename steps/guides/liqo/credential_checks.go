@@ -17,7 +17,7 @@ const (
 	csrSource      = "liqotech/liqo: pkg/liqo-controller-manager/authentication/csr.go"
 	signersSource  = "https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/"
 	renewerSource  = "liqotech/liqo: pkg/liqo-controller-manager/authentication/localrenewer-controller"
-	addressSource  = "liqotech/liqo: pkg/utils/apiserver/address.go"
+	contextSource  = "liqotech/liqo: pkg/utils/apiserver/address.go"
 	replicatorCode = "liqotech/liqo: internal/crdReplicator/crdReplicator-operator.go"
 )
 
@@ -68,7 +68,7 @@ func providersCredentialChecks() []steps.Check {
 			Run: certificateIssued, Within: 30 * time.Second,
 		},
 		{
-			Name: "role-binding", Title: "the consumer is bound to that ClusterRole in its tenant namespace", On: steps.Remote, When: serves, Mend: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
+			Name: "role-binding", Title: "the consumer is bound to that ClusterRole in its tenant namespace", On: steps.Remote, When: servesConsumer, Mend: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
 			Why: "the name in the binding has to be the certificate's common name to the letter: else there is a 403 in the log of the consumer's replicator and nowhere else",
 			See: []string{page, roleSource},
 			Run: roleBound,
@@ -88,7 +88,7 @@ func consumersCredentialChecks() []steps.Check {
 		{
 			Name: "kubeconfig-server", Title: "the kubeconfig's server can be called by that address and proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"kubeconfig-whole"},
 			Why: "Liqo trusts that CA alone. localhost and names such as kubernetes.default mean something else in its pods",
-			See: []string{addressSource, "liqotech/liqo#1620", "liqotech/liqo#2392", "liqotech/liqo#2925"},
+			See: []string{contextSource, "liqotech/liqo#1620", "liqotech/liqo#2392", "liqotech/liqo#2925"},
 			Run: kubeconfigServer,
 		},
 		{
@@ -101,16 +101,16 @@ func consumersCredentialChecks() []steps.Check {
 			Name: "certificate-lasts", Title: "the consumer's certificate lasts for another month", On: steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
 			Why: "Liqo renews certificates of its own handshake only: when this one ends, the peering stops",
 			See: []string{renewerSource},
-			Run: certificateLasts,
+			Run: clientCertificateLasts,
 		},
 		{
-			Name: "credential-rights", Title: "the new kubeconfig may write all that Liqo copies", On: steps.Local, When: serves, From: withCredential, Needs: []string{"kubeconfig-server", "peer/role-binding"},
+			Name: "credential-rights", Title: "the new kubeconfig may write all that Liqo copies", On: steps.Local, When: servesConsumer, From: withCredential, Needs: []string{"kubeconfig-server", "peer/role-binding"},
 			Why: "Liqo says of a right that is missing in its log alone. It is asked here as the consumer will ask",
 			See: []string{roleSource, replicatorCode},
 			Run: credentialRights,
 		},
 		{
-			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond what Liqo copies", On: steps.Local, When: serves, From: withCredential, Needs: []string{"credential-rights"},
+			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond what Liqo copies", On: steps.Local, When: servesConsumer, From: withCredential, Needs: []string{"credential-rights"},
 			Why: "this credential leaves the provider: whoever gets hold of it gets all that it may do",
 			See: []string{roleSource},
 			Run: credentialLeast,

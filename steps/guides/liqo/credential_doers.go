@@ -19,6 +19,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/action"
+	"carrick/steps/check"
 )
 
 // standsAlready is the plan where a credential of somebody else's is in use.
@@ -86,7 +87,7 @@ func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, erro
 		return out, nil
 	}
 	key := &unstructured.Unstructured{}
-	key.SetAPIVersion(signingRequests.GroupVersion().String())
+	key.SetAPIVersion(check.SigningRequests.GroupVersion().String())
 	key.SetKind("CertificateSigningRequest")
 	key.SetName(out.name)
 	live, err := e.Cluster.Fetch(ctx, key)
@@ -103,7 +104,7 @@ func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, erro
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
 		return asked{}, fmt.Errorf("read %s: %w", out.what, err)
 	}
-	if err := expected(out.csr)(typed.Spec); err != nil {
+	if err := compareRequest(out.csr)(typed.Spec); err != nil {
 		remove := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + out.name
 		out.refused = fmt.Errorf("%w; delete it, then apply again: %s", err, remove)
 	}
@@ -135,17 +136,17 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 		return c, err
 	}
 	c.Rights = append(c.Rights,
-		cluster.Right{Verb: "update", Group: signingRequests.Group, Resource: signingRequests.Resource, Subresource: "approval"},
-		cluster.Right{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer})
+		cluster.Right{Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource, Subresource: "approval"},
+		cluster.Right{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer})
 	if !a.approved {
-		approve.Note = decoded(a.request)
+		approve.Note = requestWords(a.request)
 		c.Items = append(c.Items, approve)
 	}
 	return c, nil
 }
 
-// decoded is a request in words, for its approver. The fingerprint is of its public key, in the form of ssh-keygen -l.
-func decoded(request *x509.CertificateRequest) string {
+// requestWords is a request in words, for its approver. The fingerprint is of its public key, in the form of ssh-keygen -l.
+func requestWords(request *x509.CertificateRequest) string {
 	var uses []string
 	for _, u := range usages {
 		uses = append(uses, string(u))
@@ -172,7 +173,7 @@ func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progr
 		return err
 	}
 	why := "approved by an admin of the provider with carrick, for link " + e.Link
-	if err := e.Cluster.Approve(ctx, a.name, expected(a.csr), "LiqoPeering", why); err != nil {
+	if err := e.Cluster.Approve(ctx, a.name, compareRequest(a.csr), "LiqoPeering", why); err != nil {
 		return err
 	}
 	say.Did(steps.Run, "approve "+a.what, steps.HashOf(a.csr))
@@ -186,10 +187,10 @@ const certificateLife = 365 * 24 * time.Hour
 // usages are those that certificate-request.yaml asks for.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// expected reports how a CertificateSigningRequest differs from the one that carrick creates for a request in PEM.
+// compareRequest reports how a CertificateSigningRequest differs from the one that carrick creates for a request in PEM.
 // Creating does not ensure that: whoever may create CertificateSigningRequests can take the name first, and the API
 // server ignores changes of the spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
-func expected(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
+func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {
 		case string(got.Request) != csr:

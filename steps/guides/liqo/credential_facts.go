@@ -46,7 +46,7 @@ func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured,
 		}
 	}
 	for _, s := range here {
-		if s.GetName() == adopted(here, usualControlPlane(e)) {
+		if s.GetName() == existingName(here, usualControlPlane(e)) {
 			return s, nil
 		}
 	}
@@ -110,7 +110,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 		return m, nil
 	}
 	if t, err := cluster.ParseToken(k.Token); err == nil {
-		name, _ := accountName(e.Own)
+		name, _ := consumerAccount(e.Own)
 		m["user"] = t.Subject
 		m["own"] = made || t.Subject == check.Account{Namespace: peerNamespace(e), Name: name}.Username()
 	}
@@ -156,9 +156,9 @@ func foreign(consumer steps.Facts) bool {
 // had made.
 func stored(consumer steps.Facts) bool { return consumer.Field("control-plane", "current") == true }
 
-// kubeconfigFact is what stands where somebody else made it, else what carrick
+// consumersKubeconfig is what stands where somebody else made it, else what carrick
 // makes of the key here and of what the provider hands over.
-func kubeconfigFact(ctx context.Context, e steps.Env) (any, error) {
+func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")
 		return storedKubeconfig(ctx, e, name)

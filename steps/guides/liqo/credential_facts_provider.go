@@ -33,7 +33,7 @@ func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	csr, err := e.Cluster.Get(ctx, signingRequests, "", name.(string))
+	csr, err := e.Cluster.Get(ctx, check.SigningRequests, "", name.(string))
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("the consumer's certificate is not asked for yet")
 	}
@@ -52,7 +52,7 @@ func accountToken(ctx context.Context, e steps.Env) (any, error) {
 	if err := proved(ctx, e); err != nil {
 		return nil, err
 	}
-	name, err := accountName(e.Peer)
+	name, err := consumerAccount(e.Peer)
 	if err != nil {
 		return nil, err
 	}

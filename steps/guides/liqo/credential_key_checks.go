@@ -50,7 +50,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func accountTokened(ctx context.Context, e steps.Env) steps.Result {
-	name, err := accountName(e.Peer)
+	name, err := consumerAccount(e.Peer)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -148,7 +148,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	csr, err := e.Cluster.Get(ctx, signingRequests, "", name.(string))
+	csr, err := e.Cluster.Get(ctx, check.SigningRequests, "", name.(string))
 	if apierrors.IsNotFound(err) {
 		return steps.Undone(fmt.Sprintf("it is not asked for: there is no CertificateSigningRequest %s", name))
 	}

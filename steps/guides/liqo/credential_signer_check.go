@@ -11,6 +11,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/probe"
 	"carrick/steps"
+	"carrick/steps/check"
 )
 
 // noSigner is what to do where a cluster approves and doesn't sign.
@@ -57,7 +58,7 @@ func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
 // signsCertificates goes by what the cluster has done: requests that are there
 // still, else certificates that came of some.
 func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
-	all, err := e.Cluster.List(ctx, signingRequests, "", cluster.Selector{})
+	all, err := e.Cluster.List(ctx, check.SigningRequests, "", cluster.Selector{})
 	if csr := lastDecided(all); csr != nil {
 		_, _, since := decision(csr)
 		if text(csr, "status", "certificate") != "" {

@@ -342,7 +342,7 @@ func TestExpected(t *testing.T) {
 	} {
 		got := *good.DeepCopy()
 		c.change(&got)
-		err := expected("a")(got)
+		err := compareRequest("a")(got)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

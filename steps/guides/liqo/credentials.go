@@ -53,7 +53,7 @@ func credentials() steps.Step {
 			{Name: "control-plane", Title: "the consumer's credential as it stands", On: steps.Local, Shared: true, Learn: controlPlaneFact},
 			{Name: "csr", Title: "the consumer's certificate request", On: steps.Local, Shared: true, Learn: requestFact},
 			{Name: "credential-user", Title: "who the consumer signs in as", On: steps.Local, Shared: true, Learn: credentialUser},
-			{Name: "kubeconfig", Title: "the kubeconfig for the provider", On: steps.Local, Secret: true, Learn: kubeconfigFact},
+			{Name: "kubeconfig", Title: "the kubeconfig for the provider", On: steps.Local, Secret: true, Learn: consumersKubeconfig},
 			{Name: "controlplane-role", Title: "the ClusterRole for consumers", On: steps.Remote, Learn: controlPlaneRole},
 			{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Shared: true, Learn: issuedCertificate},
 			{Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Shared: true, Learn: accountToken},
@@ -78,11 +78,11 @@ func credentials() steps.Step {
 			{
 				Name: "service-account", Title: "Make the consumer's ServiceAccount", On: steps.Remote, When: tokened, Needs: []string{"tenant-namespace"},
 				Doer: action.Manifest{File: "service-account.yaml", Values: action.Values{
-					"name": func(_ context.Context, e steps.Env) (any, error) { return accountName(e.Peer) },
+					"name": func(_ context.Context, e steps.Env) (any, error) { return consumerAccount(e.Peer) },
 				}},
 			},
 			{
-				Name: "role-binding", Title: "Let the consumer write its requests", On: steps.Remote, When: serves, Needs: []string{"tenant-namespace", "controlplane-role"},
+				Name: "role-binding", Title: "Let the consumer write its requests", On: steps.Remote, When: servesConsumer, Needs: []string{"tenant-namespace", "controlplane-role"},
 				Doer: action.Manifest{File: "role-binding.yaml", Values: action.Values{
 					"name":     bindingName,
 					"subjects": subjects,
@@ -99,7 +99,7 @@ func tokened(e steps.Env) bool { return e.Answers.Text("auth.kind") == byService
 
 // kindAsItStands is a ServiceAccount's token where the credential in use is one.
 func kindAsItStands(e steps.Env) (any, string) {
-	if user := e.Own.FieldText("control-plane", "user"); isAccount(user) {
+	if user := e.Own.FieldText("control-plane", "user"); isServiceAccount(user) {
 		return byServiceAccount, "as it stands"
 	}
 	return byCertificate, "the published guide"

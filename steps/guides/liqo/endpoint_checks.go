@@ -26,7 +26,7 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	at, port := addressesOf(g), number(g, "status", "endpoint", "port")
+	at, port := gatewayAddresses(g), intAt(g, "status", "endpoint", "port")
 	if len(at) > 0 && port != 0 {
 		return steps.Passed("%s, port %d, UDP", check.OrNone(at), port)
 	}
@@ -72,15 +72,15 @@ func peerListens(e steps.Env) (listening, error) {
 		return listening{}, err
 	}
 	l := listening{kind: fmt.Sprint(m["service-type"]), addresses: steps.ListOf(m["addresses"])}
-	l.port, l.inner = whole(m["endpoint-port"]), whole(m["port"])
+	l.port, l.inner = factInt(m["endpoint-port"]), factInt(m["port"])
 	if len(l.addresses) == 0 || l.port == 0 {
 		return l, steps.Absent(noEndpoint)
 	}
 	return l, nil
 }
 
-// whole is a number out of a fact, 0 where there is none.
-func whole(v any) int {
+// factInt is a number out of a fact, 0 where there is none.
+func factInt(v any) int {
 	switch v := v.(type) {
 	case int:
 		return v
@@ -92,28 +92,28 @@ func whole(v any) int {
 	return 0
 }
 
-// target is what the side's gateway connects to: what stands, else what the
+// gatewayTarget is what the side's gateway connects to: what stands, else what the
 // answers say.
-type target struct {
+type gatewayTarget struct {
 	host string
 	port int
 	made bool // a GatewayClient says so
 }
 
-func targetOf(ctx context.Context, e steps.Env) (target, error) {
+func gatewayTargetOf(ctx context.Context, e steps.Env) (gatewayTarget, error) {
 	g, err := sideGateway(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		t := target{host: e.Answers.Text("network.address"), port: e.Answers.Int("network.client-port")}
+		t := gatewayTarget{host: e.Answers.Text("network.address"), port: e.Answers.Int("network.client-port")}
 		if t.host == "" || t.port == 0 {
 			return t, steps.Absent(noEndpoint)
 		}
 		return t, nil
 	}
 	if err != nil {
-		return target{}, err
+		return gatewayTarget{}, err
 	}
-	t := target{port: clientPort(g), made: true}
-	if at := list(g, "spec", "endpoint", "addresses"); len(at) > 0 {
+	t := gatewayTarget{port: clientPort(g), made: true}
+	if at := stringsAt(g, "spec", "endpoint", "addresses"); len(at) > 0 {
 		t.host = at[0]
 	}
 	return t, nil
@@ -122,14 +122,14 @@ func targetOf(ctx context.Context, e steps.Env) (target, error) {
 // clientPort is the port of a GatewayClient, which newer releases may name in a
 // list.
 func clientPort(g *unstructured.Unstructured) int {
-	if p := number(g, "spec", "endpoint", "port"); p != 0 {
+	if p := intAt(g, "spec", "endpoint", "port"); p != 0 {
 		return p
 	}
 	many, _, _ := unstructured.NestedSlice(g.Object, "spec", "endpoint", "ports")
 	if len(many) == 0 {
 		return 0
 	}
-	return whole(many[0])
+	return factInt(many[0])
 }
 
 func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
@@ -141,7 +141,7 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	t, err := targetOf(ctx, e)
+	t, err := gatewayTargetOf(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -164,7 +164,7 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 			e.ApplyStep("tunnel"),
 		)
 	}
-	return steps.Passed("%s port %d%s", t.host, t.port, beyond(there, t))
+	return steps.Passed("%s port %d%s", t.host, t.port, otherListener(there, t))
 }
 
 // leadsThere tells whether an address is one of the other side's gateway: its
@@ -177,9 +177,9 @@ func leadsThere(e steps.Env, there listening, host string) bool {
 	return there.kind == "NodePort" && err == nil && slices.Contains(nodes, host)
 }
 
-// beyond says what is not the other gateway's own: another node, or what was
+// otherListener says what is not the other gateway's own: another node, or what was
 // answered.
-func beyond(there listening, t target) string {
+func otherListener(there listening, t gatewayTarget) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
 		return fmt.Sprintf("; the gateway itself says %s port %d", check.OrNone(there.addresses), there.port)
 	}

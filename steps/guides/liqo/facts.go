@@ -23,7 +23,7 @@ const idMapLabel = "app.kubernetes.io/name=clusterid-configmap"
 // managerEnding ends the name of the Deployment of Liqo's controllers.
 const managerEnding = "controller-manager"
 
-func clusterFacts() []steps.Fact {
+func clusterIDFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "liqo-namespace", Title: "Liqo's namespace", On: steps.Both, Shared: true, Learn: liqoNamespace},
 		{Name: "cluster-id", Title: "the cluster id", On: steps.Both, Shared: true, Learn: clusterID},

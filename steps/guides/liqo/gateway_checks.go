@@ -164,10 +164,10 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	if len(right) == 0 {
 		return steps.Skipped("the %s has no %s", e.SideName(), wantedKind(e))
 	}
-	o, own := right[0], number(right[0], "spec", "mtu")
+	o, own := right[0], intAt(right[0], "spec", "mtu")
 	peer := 0
 	for _, fact := range []string{"gateway-server", "gateway-client"} {
-		peer = max(peer, whole(e.Peer.Field(fact, "mtu")))
+		peer = max(peer, factInt(e.Peer.Field(fact, "mtu")))
 	}
 	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+e.ApplyStep("tunnel")
 	switch {

@@ -58,7 +58,7 @@ func gatewayKeys() steps.Step {
 // keySecrets are the Secrets of the peering that hold a key pair, whether or not
 // they are labelled as a gateway's.
 func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	found, err := selected(ctx, e, check.Secrets)
+	found, err := peeringObjects(ctx, e, check.Secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +87,11 @@ func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	found, err := keySecrets(ctx, e)
-	return adopted(found, usualKeys), err
+	return existingName(found, usualKeys), err
 }
 
-// pair is what the Secret of the gateway's keys holds.
-func pair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
+// gatewayKeyPair is what the Secret of the gateway's keys holds.
+func gatewayKeyPair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	name, err := e.Own.Text("gateway-keys")
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func pair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 
 // publicKey is the side's own public key in base64, as a PublicKey carries it.
 func publicKey(ctx context.Context, e steps.Env) (any, error) {
-	s, err := pair(ctx, e)
+	s, err := gatewayKeyPair(ctx, e)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("the keys of the %s's gateway are not made yet", e.SideName())
 	}

@@ -18,8 +18,8 @@ import (
 // handshakeAge is how long the outcome of a handshake counts.
 const handshakeAge = 30 * time.Second
 
-// tried is the outcome of a handshake: an error is one, too.
-type tried struct {
+// handshakeOutcome is the outcome of a handshake: an error is one, too.
+type handshakeOutcome struct {
 	report probe.HandshakeReport
 	err    error
 }
@@ -39,7 +39,7 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Skipped("a tunnel is up: the %s's Connection says Connected, and a handshake with its keys would draw traffic here", side.name)
 		}
 	}
-	t, err := targetOf(ctx, e)
+	t, err := gatewayTargetOf(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -48,12 +48,12 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	at := net.JoinHostPort(t.host, strconv.Itoa(t.port))
-	seen, err := cluster.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (tried, error) {
+	seen, err := cluster.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (handshakeOutcome, error) {
 		report, err := probe.Handshake(ctx, at, own, peer)
 		if errors.Is(err, context.Canceled) {
-			return tried{}, err // nobody waited: it proves nothing
+			return handshakeOutcome{}, err // nobody waited: it proves nothing
 		}
-		return tried{report, err}, nil
+		return handshakeOutcome{report, err}, nil
 	})
 	if err != nil {
 		return steps.Unseen(err)
@@ -62,7 +62,7 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func handshakeKeys(ctx context.Context, e steps.Env) (own probe.PrivateKey, peer probe.PublicKey, err error) {
-	s, err := pair(ctx, e)
+	s, err := gatewayKeyPair(ctx, e)
 	if err != nil {
 		return own, peer, err
 	}
@@ -81,7 +81,7 @@ func handshakeKeys(ctx context.Context, e steps.Env) (own probe.PrivateKey, peer
 	return own, peer, err
 }
 
-func judgeHandshake(e steps.Env, at string, t target, seen tried) steps.Result {
+func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutcome) steps.Result {
 	from := ""
 	if a := seen.report.From.Addr(); a.IsValid() && !a.IsUnspecified() {
 		from = ", " + a.String() // the address tells on which network it was tried
@@ -113,7 +113,7 @@ func peerGateway(e steps.Env) string {
 
 // echoTest is the test of upstream's FAQ: an echo server of one's own on the
 // other side, and a pod of this side that talks to it.
-func echoTest(e steps.Env, t target) string {
+func echoTest(e steps.Env, t gatewayTarget) string {
 	space := " -n " + steps.Quoted(peerNamespace(e)) + " "
 	return "# is UDP to " + t.host + " open (security group, firewall, NAT)? Try it without Liqo:\n" +
 		e.PeerKubectl() + space + "create deployment udpecho --image=ghcr.io/liqotech/udpecho --port=5000\n" +

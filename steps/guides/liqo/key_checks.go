@@ -45,7 +45,7 @@ func keyChecks() []steps.Check {
 var numeric = regexp.MustCompile(`^[0-9]+$`)
 
 func keysWhole(ctx context.Context, e steps.Env) steps.Result {
-	s, err := pair(ctx, e)
+	s, err := gatewayKeyPair(ctx, e)
 	ns := tenantNamespace(e)
 	if apierrors.IsNotFound(err) {
 		name, _ := e.Own.Text("gateway-keys")

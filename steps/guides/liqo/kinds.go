@@ -32,8 +32,6 @@ var (
 	quotas               = liqoResource("offloading", "v1beta1", "quotas")
 	shadowPods           = liqoResource("offloading", "v1beta1", "shadowpods")
 	virtualNodes         = liqoResource("offloading", "v1beta1", "virtualnodes")
-
-	signingRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
 )
 
 func liqoResource(group, version, resource string) schema.GroupVersionResource {
@@ -84,8 +82,8 @@ func text(o *unstructured.Unstructured, fields ...string) string {
 	return v
 }
 
-// number is a field that is a whole number; 0 where there is none.
-func number(o *unstructured.Unstructured, fields ...string) int {
+// intAt is a field that is a whole number; 0 where there is none.
+func intAt(o *unstructured.Unstructured, fields ...string) int {
 	v, _, _ := unstructured.NestedFieldNoCopy(o.Object, fields...)
 	switch n := v.(type) {
 	case int64:
@@ -96,8 +94,8 @@ func number(o *unstructured.Unstructured, fields ...string) int {
 	return 0
 }
 
-// list is a field that is a list of strings.
-func list(o *unstructured.Unstructured, fields ...string) []string {
+// stringsAt is a field that is a list of strings.
+func stringsAt(o *unstructured.Unstructured, fields ...string) []string {
 	v, _, _ := unstructured.NestedStringSlice(o.Object, fields...)
 	return v
 }

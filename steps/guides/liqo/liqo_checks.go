@@ -11,7 +11,7 @@ const (
 	peerPage         = "liqotech/liqo: docs/usage/peer.md"
 	requirementsPage = "liqotech/liqo: docs/installation/requirements.md"
 	matrixPage       = "liqotech/liqo: docs/installation/compatibility.md"
-	installPage      = "https://docs.liqo.io/en/stable/installation/install.html"
+	liqoInstallPage  = "https://docs.liqo.io/en/stable/installation/install.html"
 )
 
 func liqoChecks() []steps.Check {

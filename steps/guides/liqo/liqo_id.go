@@ -14,7 +14,7 @@ import (
 const usualTenantPrefix = "liqo-tenant-"
 
 func soundID(ctx context.Context, e steps.Env) steps.Result {
-	another := "install Liqo on the " + e.SideName() + " anew, with a --cluster-id of lower-case letters, digits and dashes that no other cluster has: " + installPage
+	another := "install Liqo on the " + e.SideName() + " anew, with a --cluster-id of lower-case letters, digits and dashes that no other cluster has: " + liqoInstallPage
 	m, err := idMap(ctx, e)
 	if found, _ := idMaps(ctx, e); steps.IsAbsent(err) && len(found) > 0 {
 		fix := fmt.Sprintf("under answers in %s write\n  %s.liqo-namespace: NAME", e.LinkFile(), e.SideName())
@@ -46,7 +46,7 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	case peer == id:
 		return steps.Failed(fmt.Sprintf("both clusters have the id %s", id),
-			"install Liqo on one of the two anew, with a --cluster-id that no other cluster has (peerings of that one end first): "+installPage)
+			"install Liqo on one of the two anew, with a --cluster-id that no other cluster has (peerings of that one end first): "+liqoInstallPage)
 	}
 	return steps.Passed("it is %s; the %s is %s", id, e.PeerName(), peer)
 }

@@ -102,12 +102,12 @@ func peerSpans(e steps.Env) ([]span, error) {
 // seenSpans are the ranges under which this side sees the peer, once Liqo has
 // decided on them.
 func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
-	found, err := selected(ctx, e, configurations)
+	found, err := peeringObjects(ctx, e, configurations)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return append(spansOf("pod-cidr", list(found[0], "status", "remote", "cidr", "pod")),
-		spansOf("external-cidr", list(found[0], "status", "remote", "cidr", "external"))...), nil
+	return append(spansOf("pod-cidr", stringsAt(found[0], "status", "remote", "cidr", "pod")),
+		spansOf("external-cidr", stringsAt(found[0], "status", "remote", "cidr", "external"))...), nil
 }
 
 // overlapping names the overlaps of ranges, and returns those of the first that
@@ -124,22 +124,22 @@ func overlapping(theirs, ours []span) (words []string, free []span) {
 	return words, free
 }
 
-// place is an address that must not lead into the tunnel.
-type place struct {
+// reservedAddress is an address that must not lead into the tunnel.
+type reservedAddress struct {
 	what string
 	addr netip.Addr
 }
 
 // tunnelFree are the addresses of the cluster's real nodes and of its API server.
-func tunnelFree(ctx context.Context, e steps.Env) ([]place, error) {
-	nodes, err := realNodes(ctx, e)
+func tunnelFree(ctx context.Context, e steps.Env) ([]reservedAddress, error) {
+	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	var out []place
+	var out []reservedAddress
 	add := func(what, address string) {
 		if a, err := netip.ParseAddr(address); err == nil && !a.IsLoopback() {
-			out = append(out, place{what, a.Unmap()})
+			out = append(out, reservedAddress{what, a.Unmap()})
 		}
 	}
 	for _, n := range nodes {
@@ -168,7 +168,7 @@ func tunnelFree(ctx context.Context, e steps.Env) ([]place, error) {
 
 func remapped(ctx context.Context, e steps.Env) steps.Result {
 	var own, theirs, seen []span
-	var here []place
+	var here []reservedAddress
 	err := check.Together(
 		func() (err error) { own, err = ownSpans(ctx, e); return err },
 		func() (err error) { theirs, err = peerSpans(e); return err },

@@ -19,8 +19,8 @@ import (
 // virtualSelector leaves out the nodes that Liqo itself makes.
 const virtualSelector = "liqo.io/type!=virtual-node"
 
-// realNodes are the nodes of the cluster that are machines.
-func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
+// physicalNodes are the nodes of the cluster that are machines.
+func physicalNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	return check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: virtualSelector})
 }
 
@@ -31,7 +31,7 @@ const leastKernel = "5.10"
 var kernelNumber = regexp.MustCompile(`^\d+\.\d+`)
 
 func kernels(ctx context.Context, e steps.Env) steps.Result {
-	nodes, err := realNodes(ctx, e)
+	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -64,7 +64,7 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func platform(ctx context.Context, e steps.Env) steps.Result {
-	nodes, err := realNodes(ctx, e)
+	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -34,9 +34,9 @@ func neededRights(e steps.Env) []cluster.Right {
 	}
 	need = append(need, check.ToApply(ns, tenants, check.RoleBindings)...)
 	if certified(e) {
-		return slices.Concat(need, check.ToApply("", signingRequests),
-			check.Verbs(signingRequests.Group, signingRequests.Resource+"/approval", "", "update"),
-			[]cluster.Right{{Verb: "approve", Group: signingRequests.Group, Resource: "signers", Name: signer}})
+		return slices.Concat(need, check.ToApply("", check.SigningRequests),
+			check.Verbs(check.SigningRequests.Group, check.SigningRequests.Resource+"/approval", "", "update"),
+			[]cluster.Right{{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer}})
 	}
 	return append(need, check.ToApply(ns, check.ServiceAccounts, check.Secrets)...)
 }

@@ -24,22 +24,22 @@ const (
 	componentLabel = "app.kubernetes.io/name"
 )
 
-// workload is a Deployment or a DaemonSet of Liqo.
-type workload struct {
+// liqoWorkload is a Deployment or a DaemonSet of Liqo.
+type liqoWorkload struct {
 	kind        string
 	meta        metav1.ObjectMeta
 	want, ready int32
 	fresh       bool // the status is of the spec as it stands
 }
 
-func (w workload) String() string { return w.kind + " " + w.meta.Name }
+func (w liqoWorkload) String() string { return w.kind + " " + w.meta.Name }
 
 // installation is what Liqo runs in its namespace.
 type installation struct {
 	namespace string
 	prefix    string // of all names: "liqo-"
 	external  bool   // the addresses are managed by a server that is not the chart's
-	all       []workload
+	all       []liqoWorkload
 	pods      []*corev1.Pod
 }
 
@@ -78,12 +78,12 @@ func installed(ctx context.Context, e steps.Env) (*installation, error) {
 		if d.Spec.Replicas != nil {
 			want = *d.Spec.Replicas
 		}
-		in.all = append(in.all, workload{"Deployment", d.ObjectMeta, want, min(d.Status.AvailableReplicas, d.Status.UpdatedReplicas), d.Status.ObservedGeneration >= d.Generation})
+		in.all = append(in.all, liqoWorkload{"Deployment", d.ObjectMeta, want, min(d.Status.AvailableReplicas, d.Status.UpdatedReplicas), d.Status.ObservedGeneration >= d.Generation})
 	}
 	for _, d := range sets {
 		if d.Labels[partOfLabel] == of {
 			s := d.Status
-			in.all = append(in.all, workload{"DaemonSet", d.ObjectMeta, s.DesiredNumberScheduled, min(s.NumberReady, s.UpdatedNumberScheduled), s.ObservedGeneration >= d.Generation})
+			in.all = append(in.all, liqoWorkload{"DaemonSet", d.ObjectMeta, s.DesiredNumberScheduled, min(s.NumberReady, s.UpdatedNumberScheduled), s.ObservedGeneration >= d.Generation})
 		}
 	}
 	in.external = externalAddresses(manager, in.prefix+"ipam.")
@@ -115,7 +115,7 @@ func (in *installation) lacking(networking bool) []string {
 	var out []string
 	for _, n := range need {
 		kind, name, _ := strings.Cut(n, " ")
-		if !slices.ContainsFunc(in.all, func(w workload) bool { return w.kind == kind && w.meta.Name == in.prefix+name }) {
+		if !slices.ContainsFunc(in.all, func(w liqoWorkload) bool { return w.kind == kind && w.meta.Name == in.prefix+name }) {
 			out = append(out, kind+" "+in.prefix+name)
 		}
 	}
@@ -123,7 +123,7 @@ func (in *installation) lacking(networking bool) []string {
 }
 
 // podsOf are the pods of a workload, by the labels that the chart gives both.
-func (in *installation) podsOf(w workload) []*corev1.Pod {
+func (in *installation) podsOf(w liqoWorkload) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range in.pods {
 		if p.Labels[componentLabel] == w.meta.Labels[componentLabel] && p.Labels[partOfLabel] == w.meta.Labels[partOfLabel] {
@@ -142,7 +142,7 @@ type unready struct {
 }
 
 // judge is nil where a workload is whole.
-func (in *installation) judge(w workload) *unready {
+func (in *installation) judge(w liqoWorkload) *unready {
 	if w.want == 0 && w.kind == "Deployment" {
 		return &unready{words: w.String() + " is scaled to 0", stuck: true}
 	}
@@ -207,7 +207,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	in, err := installed(ctx, e)
 	if steps.IsAbsent(err) {
-		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+installPage)
+		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+liqoInstallPage)
 	}
 	if err != nil {
 		return steps.Unseen(err)

@@ -57,8 +57,8 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("it is %s, and the %s's is %s", tag, e.PeerName(), other)
 }
 
-// chartSource is where upstream publishes the chart.
-const chartSource = "https://helm.liqo.io"
+// liqoRepository is where upstream publishes the chart.
+const liqoRepository = "https://helm.liqo.io"
 
 // release is the Helm release that Liqo is.
 func release(ctx context.Context, e steps.Env) (name, namespace string) {
@@ -74,7 +74,7 @@ func release(ctx context.Context, e steps.Env) (name, namespace string) {
 func upgrade(ctx context.Context, e steps.Env, to string) string {
 	name, ns := release(ctx, e)
 	return fmt.Sprintf("helm show crds liqo --repo %s --version %s | %s apply --server-side --force-conflicts -f - && %s upgrade %s liqo --repo %s --version %s -n %s --reset-then-reuse-values",
-		chartSource, to, e.Kubectl(), e.Helm(), name, chartSource, to, ns)
+		liqoRepository, to, e.Kubectl(), e.Helm(), name, liqoRepository, to, ns)
 }
 
 // otherRelease is that of the other side, where it is one.
@@ -91,7 +91,7 @@ func otherRelease(e steps.Env) string {
 // not, in the release that runs.
 func chartAgain(ctx context.Context, e steps.Env) string {
 	name, ns := release(ctx, e)
-	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, chartSource, ns)
+	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, liqoRepository, ns)
 	if tag, err := e.Own.Text("liqo-version"); err == nil {
 		out += " --version " + steps.Quoted(tag)
 	}

@@ -30,12 +30,12 @@ type webhook struct {
 
 func (w webhook) secret() string { return w.name + "-certs" }
 
-// theWebhook reads the certificate. fault says what is wrong with its Secret.
+// liqoWebhook reads the certificate. fault says what is wrong with its Secret.
 //
 // Source: liqotech/liqo pkg/webhooks/secretcontroller: what is missing in the
 // Secret is made anew when the server starts, and the registrations are given
 // the new CA.
-func theWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err error) {
+func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err error) {
 	d, err := liqoDeployment(ctx, e, "webhook")
 	if err != nil {
 		return w, "", err
@@ -62,7 +62,7 @@ func theWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err 
 }
 
 func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
-	w, fault, err := theWebhook(ctx, e)
+	w, fault, err := liqoWebhook(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -111,7 +111,7 @@ func renewsWebhooks(e steps.Env) bool {
 }
 
 func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
-	w, fault, err := theWebhook(ctx, e)
+	w, fault, err := liqoWebhook(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

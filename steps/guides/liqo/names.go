@@ -36,8 +36,8 @@ func ofPeer(e steps.Env) (string, error) {
 	return remoteIDLabel + "=" + id, err
 }
 
-// selected lists what belongs to the peering in its namespace.
-func selected(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+// peeringObjects lists what belongs to the peering in its namespace.
+func peeringObjects(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
 		return nil, err
@@ -45,10 +45,10 @@ func selected(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource)
 	return living(ctx, e, gvr, tenantNamespace(e), sel)
 }
 
-// adopted is the name of the object that is there already, so that no second
+// existingName is the name of the object that is there already, so that no second
 // one is made beside it; where there is none, or several, it is the one that
 // liqoctl would give.
-func adopted(found []*unstructured.Unstructured, usual string) string {
+func existingName(found []*unstructured.Unstructured, usual string) string {
 	if len(found) == 0 || slices.Contains(names(found), usual) {
 		return usual
 	}
@@ -69,7 +69,7 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 			return nil, err
 		}
 		found, err := living(ctx, e, gvr, tenantNamespace(e), "")
-		return adopted(found, id), err
+		return existingName(found, id), err
 	}
 }
 

@@ -165,7 +165,7 @@ func rangesAgree(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	says := ranges{list(o, "spec", "remote", "cidr", "pod"), list(o, "spec", "remote", "cidr", "external")}
+	says := ranges{stringsAt(o, "spec", "remote", "cidr", "pod"), stringsAt(o, "spec", "remote", "cidr", "external")}
 	name := "Configuration " + placeOf(o)
 	switch {
 	case len(says.pods) == 0 || len(says.external) == 0:

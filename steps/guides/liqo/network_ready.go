@@ -27,7 +27,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	var seen []string
 	var first *steps.Result
 	for _, kind := range []string{"pod", "external"} {
-		real, as := list(o, "spec", "remote", "cidr", kind), list(o, "status", "remote", "cidr", kind)
+		real, as := stringsAt(o, "spec", "remote", "cidr", kind), stringsAt(o, "status", "remote", "cidr", kind)
 		if len(as) == 1 && len(real) > 1 && check.Condition(o, "NetworkCIDRsConfigured") == nil {
 			r := firstRangeAlone(ctx, e, o, kind, real)
 			first = &r

@@ -18,7 +18,7 @@ const offloadingName = "offloading"
 
 func offloading() steps.Step {
 	return steps.Step{
-		Name: "offloading", Title: "Offloading", When: serves,
+		Name: "offloading", Title: "Offloading", When: servesConsumer,
 		Why: "A namespace of the consumer is extended to the provider. Pods that are in it already don't move: they get the virtual node's toleration only when they are made.",
 		Ask: offloadingQuestions(),
 		Facts: []steps.Fact{
@@ -32,7 +32,7 @@ func offloading() steps.Step {
 			{
 				Name: "offloading", Title: "Extend the namespace to the provider", On: steps.Local, Needs: []string{"virtual-node"},
 				Doer: offloadingDoer{action.Manifest{File: "namespace-offloading.yaml", Values: action.Values{
-					"selector":    selector,
+					"selector":    clusterSelector,
 					"remote-name": remoteName,
 				}}},
 			},
@@ -77,7 +77,7 @@ func offloadingQuestions() []steps.Question {
 		},
 		{
 			Key: "offloading.clusters", Title: "Labels of the providers to extend it to", Kind: steps.Label, Many: true, Opt: true,
-			Adopt: adoptSelector,
+			Adopt: adoptClusterSelector,
 			Help:  "Of virtual nodes, such as " + remoteIDLabel + "=rome. Empty: all providers of this consumer.",
 		},
 	}
@@ -98,8 +98,8 @@ func offloadingFact(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// selector is one term of all labels; none selects every provider.
-func selector(_ context.Context, e steps.Env) (any, error) {
+// clusterSelector is one term of all labels; none selects every provider.
+func clusterSelector(_ context.Context, e steps.Env) (any, error) {
 	var all []any
 	for _, label := range e.Answers.List("offloading.clusters") {
 		key, value, _ := strings.Cut(label, "=")

@@ -70,7 +70,7 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	case ns == nil:
 		return steps.Passed("%s is not there yet; the provider will call it %s", name, remote)
 	case ns.GetDeletionTimestamp() != nil:
-		return steps.Failed(fmt.Sprintf("namespace %s is being deleted (finalizers %s)", name, check.OrNone(append(ns.GetFinalizers(), list(ns, "spec", "finalizers")...))), e.Kubectl()+" get namespace "+name+" -o yaml    # its conditions say what is left in it")
+		return steps.Failed(fmt.Sprintf("namespace %s is being deleted (finalizers %s)", name, check.OrNone(append(ns.GetFinalizers(), stringsAt(ns, "spec", "finalizers")...))), e.Kubectl()+" get namespace "+name+" -o yaml    # its conditions say what is left in it")
 	case ns.GetLabels()[tenantLabel] != "":
 		return steps.Failed("namespace "+name+" is a tenant namespace of Liqo", "answer offloading.namespace with a namespace of your workloads")
 	case o == nil && ns.GetLabels()[scheduledLabel] == "true":

@@ -46,7 +46,7 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps.Result {
 	what := "NamespaceOffloading " + o.GetNamespace() + "/" + o.GetName()
 	describe := e.Kubectl() + " -n " + o.GetNamespace() + " describe namespaceoffloadings.offloading.liqo.io " + offloadingName
-	seen, is := number(o, "status", "observedGeneration"), int(o.GetGeneration())
+	seen, is := intAt(o, "status", "observedGeneration"), int(o.GetGeneration())
 	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
 	about, _ := byCluster[id].([]any)
 	here := conditionsOf(about)

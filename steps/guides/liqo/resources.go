@@ -23,7 +23,7 @@ func resources() steps.Step {
 		return asItStands("slice", name, value, "Liqo's own default")
 	}
 	return steps.Step{
-		Name: "resources", Title: "Resources", When: serves,
+		Name: "resources", Title: "Resources", When: servesConsumer,
 		Why: "The consumer asks for resources in a ResourceSlice. Liqo copies it to the provider, which accepts or denies it; a virtual node then stands for the provider on the consumer.",
 		Ask: []steps.Question{
 			{Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity, Help: "The provider's default class grants whatever is asked for; carrick compares it with what is free there.", Default: sliced("cpu", "4")},
@@ -88,7 +88,7 @@ func ownSlice(ctx context.Context, e steps.Env) (*unstructured.Unstructured, err
 	if err != nil {
 		return nil, err
 	}
-	name := adopted(found, id)
+	name := existingName(found, id)
 	for _, s := range found {
 		if s.GetName() == name {
 			return s, nil
@@ -206,8 +206,8 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 // quantityText is a quantity as it is written: YAML's 4 is the quantity 4.
 func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
 
-// unlike says which amounts are not those that are meant: "cpu: 4 instead of 8".
-func unlike(are, meant map[string]string) []string {
+// otherAmounts says which amounts are not those that are meant: "cpu: 4 instead of 8".
+func otherAmounts(are, meant map[string]string) []string {
 	both := maps.Clone(meant)
 	maps.Copy(both, are)
 	var out []string

@@ -62,7 +62,7 @@ func copyAgain(e steps.Env) string {
 // Source: liqotech/liqo internal/crdReplicator/reflection/handler.go
 // (updateRemoteObjectSpec), 557c199cf.
 func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []string {
-	out := unlike(sliceResources(copied), sliceAsks(consumer))
+	out := otherAmounts(sliceResources(copied), sliceAsks(consumer))
 	meant := consumer.FieldText("slice", "class")
 	is := cmp.Or(text(copied, "spec", "class"), usualClass)
 	if meant = cmp.Or(meant, usualClass); is != meant {
@@ -154,7 +154,7 @@ func otherRequest(said string) bool {
 func unlikeGranted(s *unstructured.Unstructured) []string {
 	asked, granted := sliceResources(s), quantities(s, "status", "resources")
 	maps.DeleteFunc(granted, func(name, _ string) bool { return asked[name] == "" })
-	return unlike(granted, asked)
+	return otherAmounts(granted, asked)
 }
 
 // grantStale is the verdict on a grant from before the latest change. A tenant that

@@ -85,7 +85,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	if len(ours) == 0 {
 		return noSlice(e, id, all, nodes)
 	}
-	s := named(ours, adopted(ours, id))
+	s := objectNamed(ours, existingName(ours, id))
 	bad := append(sliceFaults(s, id), sliceNameFaults(s.GetName(), s, id, all, nodes)...)
 	if len(bad) > 0 {
 		return steps.Failed(fmt.Sprintf("ResourceSlice %s/%s %s", s.GetNamespace(), s.GetName(), strings.Join(bad, "; it ")), "")
@@ -165,7 +165,7 @@ func sliceNameFaults(name string, s *unstructured.Unstructured, id string, all, 
 			out = append(out, "has the name of another, in namespace "+other.GetNamespace()+": Liqo refuses the second of a name")
 		}
 	}
-	if n := named(nodes, name); n != nil {
+	if n := objectNamed(nodes, name); n != nil {
 		switch of := n.GetLabels()[remoteIDLabel]; {
 		case n.GetLabels()[nodeTypeLabel] != virtualNodeType:
 			out = append(out, "has the name of a node of this cluster, "+name+": its virtual node can't be made")
@@ -183,8 +183,8 @@ func namespaceOf(o *unstructured.Unstructured) string {
 	return o.GetNamespace()
 }
 
-// named is the object of that name; nil where there is none.
-func named(all []*unstructured.Unstructured, name string) *unstructured.Unstructured {
+// objectNamed is the object of that name; nil where there is none.
+func objectNamed(all []*unstructured.Unstructured, name string) *unstructured.Unstructured {
 	if i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == name }); i >= 0 {
 		return all[i]
 	}

@@ -85,7 +85,7 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 		return steps.Failed(what+": "+strings.Join(bad, "; "), "")
 	}
 	switch {
-	case condition == drained && !serves(e):
+	case condition == drained && !servesConsumer(e):
 		return steps.Warned(what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition))
 	case condition == drained:
 		return steps.Failed(what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition))

@@ -44,7 +44,7 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	if other == nil {
 		c, err := d.Manifest.Plan(ctx, e)
-		if err == nil && !serves(e) {
+		if err == nil && !servesConsumer(e) {
 			err = sayWhatDrains(ctx, e, &c)
 		}
 		return c, err

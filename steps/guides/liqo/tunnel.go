@@ -26,7 +26,7 @@ func tunnel() steps.Step {
 		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who consumes: take the one that the other can reach.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
-			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Shared: true, Learn: nodeAddresses},
+			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Shared: true, Learn: allNodeAddresses},
 			{Name: "service-cidrs", Title: "the CIDR of services", On: steps.Both, Shared: true, Learn: cidrs("service-cidr")},
 			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Shared: true, Learn: gatewayServer},
 			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Shared: true, Learn: gatewayClient},
@@ -38,7 +38,7 @@ func tunnel() steps.Step {
 				Doer: vanishing{action.Manifest{File: "gateway-server.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(gatewayServers),
-					"node-port":        nodePort,
+					"node-port":        gatewayNodePort,
 					"load-balancer-ip": loadBalancerIP,
 				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			}),
@@ -168,23 +168,23 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 	g := found[0]
 	m := map[string]any{"name": g.GetName()}
 	set(m, "service-type", text(g, "spec", "endpoint", "serviceType"))
-	set(m, "port", number(g, "spec", "endpoint", "port"))
-	set(m, "node-port", number(g, "spec", "endpoint", "nodePort"))
+	set(m, "port", intAt(g, "spec", "endpoint", "port"))
+	set(m, "node-port", intAt(g, "spec", "endpoint", "nodePort"))
 	set(m, "load-balancer-ip", text(g, "spec", "endpoint", "loadBalancerIP"))
-	set(m, "mtu", number(g, "spec", "mtu"))
-	if at := addressesOf(g); len(at) > 0 {
+	set(m, "mtu", intAt(g, "spec", "mtu"))
+	if at := gatewayAddresses(g); len(at) > 0 {
 		m["address"] = at[0]
 		m["addresses"] = at
 	}
-	set(m, "endpoint-port", number(g, "status", "endpoint", "port"))
+	set(m, "endpoint-port", intAt(g, "status", "endpoint", "port"))
 	return m, nil
 }
 
-// addressesOf returns where a GatewayServer listens. Liqo writes an empty address while the node of the gateway's pod
+// gatewayAddresses returns where a GatewayServer listens. Liqo writes an empty address while the node of the gateway's pod
 // is not Ready (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/networking/external-network/wireguard/
 // wggatewayserver_controller.go, forgeEndpointStatusNodePort).
-func addressesOf(g *unstructured.Unstructured) []string {
-	return slices.DeleteFunc(list(g, "status", "endpoint", "addresses"), func(at string) bool { return at == "" })
+func gatewayAddresses(g *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(stringsAt(g, "status", "endpoint", "addresses"), func(at string) bool { return at == "" })
 }
 
 func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
@@ -197,16 +197,16 @@ func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
 	}
 	g := found[0]
 	m := map[string]any{"name": g.GetName()}
-	if at := list(g, "spec", "endpoint", "addresses"); len(at) > 0 {
+	if at := stringsAt(g, "spec", "endpoint", "addresses"); len(at) > 0 {
 		m["address"] = at[0]
 	}
-	set(m, "port", number(g, "spec", "endpoint", "port"))
-	set(m, "mtu", number(g, "spec", "mtu"))
+	set(m, "port", intAt(g, "spec", "endpoint", "port"))
+	set(m, "mtu", intAt(g, "spec", "mtu"))
 	return m, nil
 }
 
-// nodeAddresses are where a port of the nodes can be reached: at every node.
-func nodeAddresses(ctx context.Context, e steps.Env) (any, error) {
+// allNodeAddresses are where a port of the nodes can be reached: at every node.
+func allNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func connectionState(ctx context.Context, e steps.Env) (any, error) {
 	return text(found[0], "status", "value"), nil
 }
 
-func nodePort(_ context.Context, e steps.Env) (any, error) {
+func gatewayNodePort(_ context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("network.service-type") != "NodePort" {
 		return nil, nil
 	}

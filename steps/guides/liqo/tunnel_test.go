@@ -28,7 +28,7 @@ func TestLoopbackLeadsNowhereFromElsewhere(t *testing.T) {
 
 // What no fake gateway can show: a network without a way there, and a key that is none.
 func TestHandshakesThatCanNotBeTried(t *testing.T) {
-	at := target{host: "198.51.100.7"}
+	at := gatewayTarget{host: "198.51.100.7"}
 	for _, c := range []struct {
 		err        error
 		found, fix string
@@ -36,7 +36,7 @@ func TestHandshakesThatCanNotBeTried(t *testing.T) {
 		{syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (tried from this machine): the nodes", "udpecho --port=5000"},
 		{fmt.Errorf("read the key: %w", probe.ErrKey), "no handshake can be tried: ", "--step keys"},
 	} {
-		r := judgeHandshake(steps.Env{}, "198.51.100.7:51840", at, tried{err: c.err})
+		r := judgeHandshake(steps.Env{}, "198.51.100.7:51840", at, handshakeOutcome{err: c.err})
 		if r.Status != steps.Warn || !strings.HasPrefix(r.Found, c.found) || !strings.Contains(r.Fix, c.fix) {
 			t.Errorf("%s: %s, fix %q", r.Status, r.Found, r.Fix)
 		}

@@ -11,8 +11,6 @@ import (
 	"carrick/steps"
 )
 
-type adopter = func(context.Context, steps.Env) (any, string, error)
-
 // adoptClusterID is the only cluster file that is of Kubernetes.
 func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 	names, err := e.Host.List(ctx, clustersFolder)
@@ -46,7 +44,7 @@ func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // adoptClusterKey is what the cluster file has at a path.
-func adoptClusterKey(p string) adopter {
+func adoptClusterKey(p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		d, err := openClusterFile(ctx, e)
 		if err != nil {
@@ -74,13 +72,13 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	case "odic":
 		return "oidc", d.path + " says odic, as the published page does", nil
 	default:
-		return nil, "", fmt.Errorf("%s says auth.type %s, which upstream does not know", d.path, quoted(v))
+		return nil, "", fmt.Errorf("%s says auth.type %s, which upstream does not know", d.path, shownWord(v))
 	}
 }
 
 // adoptPrefix is what hook.env and the cluster file have for a prefix, or the one of them that exists. Where they differ,
 // neither is adopted: an admin has to say which is right.
-func adoptPrefix(key, p string) adopter {
+func adoptPrefix(key, p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
 		noEnv := steps.IsAbsent(err)
@@ -128,7 +126,7 @@ func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err
 
 // adoptEnv is what hook.env has for a key, where that is not what the package
 // ships.
-func adoptEnv(key string) adopter {
+func adoptEnv(key string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
 		if err != nil {
@@ -143,7 +141,7 @@ func adoptEnv(key string) adopter {
 }
 
 // adoptFlag is a key of the cluster file that is true or false.
-func adoptFlag(p string) adopter {
+func adoptFlag(p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		d, err := openClusterFile(ctx, e)
 		if err != nil {

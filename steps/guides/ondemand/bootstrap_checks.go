@@ -39,7 +39,7 @@ func bootstrapChecks() []steps.Check {
 			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-of-hooks"},
 			Why: "the hook makes namespaces, which takes a ClusterRoleBinding; metadata.namespace in upstream's file does not narrow it",
 			See: []string{rolesSource},
-			Run: roleBound,
+			Run: hookRoleBound,
 		},
 		{
 			Name: "may-grant", Title: "the ServiceAccount holds all that it grants to users", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-bound"},
@@ -87,7 +87,7 @@ func roleStands(ctx context.Context, e steps.Env, role string) steps.Result {
 	return steps.Passed("ClusterRole %s covers all %d rules", role, len(want))
 }
 
-func roleBound(ctx context.Context, e steps.Env) steps.Result {
+func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {
 		return steps.Unseen(err)

@@ -34,12 +34,12 @@ func clusterFileChecks() []steps.Check {
 		local("adapter", "its adapter is kubernetes", "the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs, file),
 		local("auth-type", "its auth type is one that upstream knows", "of an unknown one the adapter does nothing at all: no context is made, and kubectl uses whatever the user's kubeconfig has at that moment. The published page says odic in one place", inBatch, authType, file),
 		local("kubectl-bin", "its bin is a kubectl that users may run", "upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binStands, file),
-		local("config-file", "it names no kubeconfig under ~", "the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it runs in. The published page has it so", inBatch, configFile, file),
+		local("config-file", "it names no kubeconfig under ~", "the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it runs in. The published page has it so", inBatch, clusterConfigFile, file),
 		local("endpoint", "its endpoint is the API server's", "the dashboard writes it into each user's kubeconfig at each start, with auth type managed, too. Without one it writes https://localhost:8080", inK8sInit, endpointIs, file),
 		local("endpoint-tls", "users' kubectl trusts the endpoint's certificate", "kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint"),
 		local("cluster-name-free", "nobody has its cluster name for another server", "kubectl config set-cluster overwrites the entry of that name in the user's kubeconfig, at each start of the dashboard", inK8sInit, clusterNameFree, file),
 		local("prefixes-agree", "its prefixes are those of hook.env", "the hook makes the namespace, and the dashboard looks for it: with another prefix no app ever starts", inBatch, prefixesAgree, file, "hook-env"),
-		local("no-ssh", "the portal offers no shell on the cluster's nodes", "without ssh_allow: false the page of each app has a button that opens SSH to a worker node; a login host makes one in the menu", inCluster, noSSH, file),
+		local("no-ssh", "the portal offers no shell on the cluster's nodes", "without ssh_allow: false the page of each app has a button that opens SSH to a worker node; a login host makes one in the menu", clusterSource, noSSH, file),
 	}
 	managed := local("managed-context", "it names a context that users have", "with auth type managed the dashboard makes no context: without the key kubectl uses whatever is current", inBatch, managedContext, file)
 	managed.When = func(e steps.Env) bool { return auth(e) == "managed" }
@@ -57,16 +57,16 @@ func clusterFileChecks() []steps.Check {
 }
 
 // lintOf are the faults of a kind in the file.
-func lintOf(d clusterDoc, kind about) []fault {
-	return slices.DeleteFunc(d.lint(), func(f fault) bool { return f.about != kind })
+func lintOf(d clusterDoc, kind faultKind) []fileFault {
+	return slices.DeleteFunc(d.lint(), func(f fileFault) bool { return f.about != kind })
 }
 
-func faulty(d clusterDoc, faults []fault) steps.Result {
+func faulty(d clusterDoc, faults []fileFault) steps.Result {
 	fix := onWebNode("vi " + steps.Quoted(d.path))
 	if len(faults) > 0 && faults[0].line > 0 {
 		fix = onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, steps.Quoted(d.path)))
 	}
-	return steps.Failed(d.path+" "+said(faults), fix)
+	return steps.Failed(d.path+" "+faultWords(faults), fix)
 }
 
 func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
@@ -77,7 +77,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 		return steps.Passed("%s", d.path)
 	}
 	other := strings.TrimSuffix(d.path, ".yml") + ".yaml"
-	there, err := stands(ctx, e, other)
+	there, err := fileExists(ctx, e, other)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -141,7 +141,7 @@ func adapterIs(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	case "":
 		return steps.Failed(d.path+" names no job.adapter", "")
 	default:
-		return steps.Failed(d.place("job.adapter")+": job.adapter is "+quoted(v)+", and has to be kubernetes, to the letter", "")
+		return steps.Failed(d.place("job.adapter")+": job.adapter is "+shownWord(v)+", and has to be kubernetes, to the letter", "")
 	}
 }
 
@@ -155,7 +155,7 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case v == "odic":
 		return steps.Failed(d.place("job.auth.type")+": job.auth.type is odic, as the published page has it: it is oidc. The adapter makes no context, and says nothing", "")
 	case !slices.Contains([]string{"managed", "oidc", "gke"}, v):
-		return steps.Failed(d.place("job.auth.type")+": upstream knows no job.auth.type "+quoted(v)+likelyAuth(v), "")
+		return steps.Failed(d.place("job.auth.type")+": upstream knows no job.auth.type "+shownWord(v)+likelyAuth(v), "")
 	}
 	if v != want {
 		return steps.Failed(fmt.Sprintf("%s: it is %s, and cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "")
@@ -176,7 +176,7 @@ func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		at, from = keyAt("job.bin").empty, d.path+" names no job.bin, and upstream takes"
 	}
 	if !strings.HasPrefix(at, "/") {
-		return steps.Failed(from+": job.bin is "+quoted(at)+", not an absolute path", e.ApplyStep("clusterfile"))
+		return steps.Failed(from+": job.bin is "+shownWord(at)+", not an absolute path", e.ApplyStep("clusterfile"))
 	}
 	why, err := executable(ctx, e, at)
 	want := e.Answers.Text("kubectl.path")
@@ -184,29 +184,29 @@ func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case why != "" && at != want:
-		return steps.Failed(from+" "+quoted(at)+": "+why+". kubectl stands at "+want, e.ApplyStep("clusterfile"))
+		return steps.Failed(from+" "+shownWord(at)+": "+why+". kubectl stands at "+want, e.ApplyStep("clusterfile"))
 	case why != "":
-		return steps.Failed(from+" "+quoted(at)+": "+why, kubectlFix(ctx, e)).WithoutAction()
+		return steps.Failed(from+" "+shownWord(at)+": "+why, kubectlFix(ctx, e)).WithoutAction()
 	case at != want:
 		return steps.Warned(
-			"bin is "+quoted(at)+", and root's kubectl is "+want+": two that may differ in version",
+			"bin is "+shownWord(at)+", and root's kubectl is "+want+": two that may differ in version",
 			e.ApplyStep("clusterfile"),
 		)
 	}
 	return steps.Passed("%s", at)
 }
 
-func configFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
+func clusterConfigFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	v := d.text("job.config_file")
 	switch {
 	case v == "":
 		return steps.Passed("it names none: each user's own")
 	case strings.HasPrefix(v, "~"):
-		return steps.Failed(d.place("job.config_file")+": job.config_file is "+quoted(v)+", which kubectl takes for a folder of the name ~", "")
+		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", which kubectl takes for a folder of the name ~", "")
 	case strings.Contains(v, "$"):
-		return steps.Warned(d.place("job.config_file")+": job.config_file is "+quoted(v)+", and what $ becomes is up to the shell", "")
+		return steps.Warned(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and what $ becomes is up to the shell", "")
 	case !strings.HasPrefix(v, "/"):
-		return steps.Failed(d.place("job.config_file")+": job.config_file is "+quoted(v)+", not an absolute path", "")
+		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", not an absolute path", "")
 	}
 	return steps.Passed("%s: one for all users, who must all be able to write it", v)
 }
@@ -231,7 +231,7 @@ func gkeAccount(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	case zone == "" && region == "":
 		return steps.Failed(d.place("job.auth")+": neither zone nor region is set, and gcloud then asks", onWebNode(d.edit("job.auth")))
 	case strings.HasPrefix(v, "~"):
-		return steps.Warned(d.place("job.auth.svc_acct_file")+": "+quoted(v)+" begins with ~, which a shell does not replace behind --key-file=", onWebNode(d.edit("job.auth.svc_acct_file")))
+		return steps.Warned(d.place("job.auth.svc_acct_file")+": "+shownWord(v)+" begins with ~, which a shell does not replace behind --key-file=", onWebNode(d.edit("job.auth.svc_acct_file")))
 	case zone != "" && region != "":
 		return steps.Warned(d.place("job.auth")+": both zone and region are set: the region wins", onWebNode(d.edit("job.auth")))
 	}

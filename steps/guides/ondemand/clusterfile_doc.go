@@ -21,26 +21,26 @@ type clusterDoc struct {
 	path string
 	v2   *yaml.Node // what stands under v2; nil: nothing
 	root *yaml.Node
-	bad  []fault // what keeps upstream from reading it as it is meant
+	bad  []fileFault // what keeps upstream from reading it as it is meant
 }
 
-// fault is something wrong in a file, with its place.
-type fault struct {
+// fileFault is something wrong in a file, with its place.
+type fileFault struct {
 	line, column int
 	says         string
-	about        about
+	about        faultKind
 }
 
-// about tells what kind of fault it is: each kind is a check.
-type about int
+// faultKind tells what kind of fault it is: each kind is a check.
+type faultKind int
 
 const (
-	syntax about = iota // upstream can't read the file, or not that part
-	naming              // a key that upstream does not know there
-	typing              // a value of a form that upstream does not expect
+	syntax faultKind = iota // upstream can't read the file, or not that part
+	naming                  // a key that upstream does not know there
+	typing                  // a value of a form that upstream does not expect
 )
 
-func (f fault) String() string {
+func (f fileFault) String() string {
 	if f.line == 0 {
 		return f.says
 	}
@@ -75,7 +75,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 	err := dec.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF):
-		d.bad = append(d.bad, fault{says: "there is nothing in it but comments"})
+		d.bad = append(d.bad, fileFault{says: "there is nothing in it but comments"})
 		return d
 	case err != nil:
 		d.bad = append(d.bad, syntaxFault(err))
@@ -102,8 +102,8 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 	return d
 }
 
-func syntaxFault(err error) fault {
-	f := fault{says: "this is not YAML: " + yamlLine.ReplaceAllString(cluster.Clean(err.Error()), "")}
+func syntaxFault(err error) fileFault {
+	f := fileFault{says: "this is not YAML: " + yamlLine.ReplaceAllString(cluster.Clean(err.Error()), "")}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		_, _ = fmt.Sscan(m[1], &f.line)
 		f.column = min(f.line, 1)
@@ -111,20 +111,20 @@ func syntaxFault(err error) fault {
 	return f
 }
 
-func (d *clusterDoc) note(n *yaml.Node, kind about, says string, args ...any) {
-	d.bad = append(d.bad, fault{line: n.Line, column: n.Column, says: fmt.Sprintf(says, args...), about: kind})
+func (d *clusterDoc) note(n *yaml.Node, kind faultKind, says string, args ...any) {
+	d.bad = append(d.bad, fileFault{line: n.Line, column: n.Column, says: fmt.Sprintf(says, args...), about: kind})
 }
 
 // withoutV2 says what stands where v2 should.
-func (d *clusterDoc) withoutV2() fault {
-	f := fault{line: d.root.Line, column: d.root.Column, says: "the top key v2 is missing, so upstream finds no cluster in the file"}
+func (d *clusterDoc) withoutV2() fileFault {
+	f := fileFault{line: d.root.Line, column: d.root.Column, says: "the top key v2 is missing, so upstream finds no cluster in the file"}
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		k := d.root.Content[i]
 		switch {
 		case strings.EqualFold(k.Value, "v2") || k.Value == "v1" || k.Value == "v3":
-			return fault{line: k.Line, column: k.Column, says: fmt.Sprintf("the top key is %s, not v2", quoted(k.Value))}
+			return fileFault{line: k.Line, column: k.Column, says: fmt.Sprintf("the top key is %s, not v2", shownWord(k.Value))}
 		case keyAt(k.Value) != nil:
-			return fault{line: k.Line, column: k.Column, says: fmt.Sprintf("%s stands at the top: all of it belongs under v2, indented", k.Value)}
+			return fileFault{line: k.Line, column: k.Column, says: fmt.Sprintf("%s stands at the top: all of it belongs under v2, indented", k.Value)}
 		}
 	}
 	return f
@@ -140,17 +140,17 @@ func (d *clusterDoc) refused(n *yaml.Node) {
 	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"), n.Tag == "!!binary" && n.Style&yaml.TaggedStyle != 0:
 		d.note(n, syntax, "the tag %s is refused by upstream's YAML.safe_load, and with it the whole file", n.Tag)
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!timestamp" && n.Style == 0:
-		d.note(n, syntax, "%s is a date to YAML, which upstream's YAML.safe_load refuses, and with it the whole file: put it in quotes", quoted(n.Value))
+		d.note(n, syntax, "%s is a date to YAML, which upstream's YAML.safe_load refuses, and with it the whole file: put it in quotes", shownWord(n.Value))
 	case n.Kind == yaml.ScalarNode && n.Style == 0 && len(n.Value) > 1 && strings.HasPrefix(n.Value, ":"):
-		d.note(n, syntax, "%s is a symbol to Ruby, which YAML.safe_load refuses, and with it the whole file: put it in quotes", quoted(n.Value))
+		d.note(n, syntax, "%s is a symbol to Ruby, which YAML.safe_load refuses, and with it the whole file: put it in quotes", shownWord(n.Value))
 	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "<%"):
-		d.note(n, syntax, "%s looks like ERB, which nothing evaluates in a cluster file", quoted(n.Value))
+		d.note(n, syntax, "%s looks like ERB, which nothing evaluates in a cluster file", shownWord(n.Value))
 	}
 	seen := map[string]int{}
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if first, twice := seen[c.Value]; twice {
-				d.note(c, syntax, "%s stands there already in line %d: upstream takes the last", quoted(c.Value), first)
+				d.note(c, syntax, "%s stands there already in line %d: upstream takes the last", shownWord(c.Value), first)
 			}
 			seen[c.Value] = c.Line
 		}
@@ -211,8 +211,8 @@ func (d clusterDoc) edit(p string) string {
 
 func (d clusterDoc) id() string { return strings.TrimSuffix(path.Base(d.path), path.Ext(d.path)) }
 
-// quoted shows a word out of a file.
-func quoted(s string) string {
+// shownWord shows a word out of a file.
+func shownWord(s string) string {
 	const most = 60
 	if len(s) > most {
 		s = s[:most] + "…"

@@ -23,7 +23,7 @@ func clusterFileText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 		return cluster.Masked{}, err
 	}
 	if other := strings.TrimSuffix(clusterPath(e), ".yml") + ".yaml"; err != nil {
-		if there, err := stands(ctx, e, other); err != nil {
+		if there, err := fileExists(ctx, e, other); err != nil {
 			return cluster.Masked{}, err
 		} else if there {
 			return cluster.Masked{}, fmt.Errorf("the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other, clusterPath(e))

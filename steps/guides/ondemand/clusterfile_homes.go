@@ -73,7 +73,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	for _, p := range order {
 		for _, c := range found[p].Clusters {
 			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered && server != "https://localhost:8080" {
-				taken = append(taken, fmt.Sprintf("%s leads to %s", p, quoted(server)))
+				taken = append(taken, fmt.Sprintf("%s leads to %s", p, shownWord(server)))
 			}
 		}
 	}
@@ -85,20 +85,20 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 		server := strings.TrimSuffix(other.text("job.server.endpoint"), "/")
 		if cmp.Or(other.text("job.cluster"), keyAt("job.cluster").empty) == name && server != endpoint &&
 			other.text("job.config_file") == d.text("job.config_file") {
-			taken = append(taken, fmt.Sprintf("%s has it for %s", other.path, quoted(server)))
+			taken = append(taken, fmt.Sprintf("%s has it for %s", other.path, shownWord(server)))
 		}
 	}
 	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name + "\")].cluster.server}'; done"
 	switch {
 	case len(taken) > 0:
 		return steps.Failed(
-			quoted(name)+" is taken: "+shortList(taken, "; ")+". The dashboard overwrites that",
+			shownWord(name)+" is taken: "+shortList(taken, "; ")+". The dashboard overwrites that",
 			e.ApplyStep("clusterfile")+"    # with another answer to clusterfile.cluster",
 		)
 	case shut > 0:
-		return steps.Warned(fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", quoted(name), len(order), shut), onWebNode(look))
+		return steps.Warned(fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", shownWord(name), len(order), shut), onWebNode(look))
 	}
-	return steps.Passed("%s: %d kubeconfigs of root and of users that the web node lists, %d other cluster files", quoted(name), len(order), len(others))
+	return steps.Passed("%s: %d kubeconfigs of root and of users that the web node lists, %d other cluster files", shownWord(name), len(order), len(others))
 }
 
 func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
@@ -127,11 +127,11 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 	}
 	switch {
 	case len(lack) > 0:
-		return steps.Warned(fmt.Sprintf("%d of %d users' kubeconfigs have no context %s: %s", len(lack), users, quoted(name), shortList(lack, ", ")), "make the context there, by whatever makes these kubeconfigs: kubectl config set-context "+steps.Quoted(name)+" --cluster=CLUSTER --user=USER")
+		return steps.Warned(fmt.Sprintf("%d of %d users' kubeconfigs have no context %s: %s", len(lack), users, shownWord(name), shortList(lack, ", ")), "make the context there, by whatever makes these kubeconfigs: kubectl config set-context "+steps.Quoted(name)+" --cluster=CLUSTER --user=USER")
 	case users == 0 || shut > 0:
-		return steps.Warned(fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", quoted(name), users, shut), onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)))
+		return steps.Warned(fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", shownWord(name), users, shut), onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)))
 	}
-	return steps.Passed("%s, which all %d users' kubeconfigs have", quoted(name), users)
+	return steps.Passed("%s, which all %d users' kubeconfigs have", shownWord(name), users)
 }
 
 // otherClusterFiles are the files of other Kubernetes clusters. For each of them the dashboard writes an entry into users'

@@ -7,24 +7,24 @@ import (
 	"carrick/steps"
 )
 
-// form is what a value of a cluster file has to look like.
-type form int
+// valueForm is what a value of a cluster file has to look like.
+type valueForm int
 
 // The forms. A file is a path; anything is what upstream hands on unread.
 const (
-	words form = iota
+	words valueForm = iota
 	flag
 	file
-	list
+	listForm
 	mapping
-	anything
+	anyForm
 )
 
 // clusterKey is one key of a cluster file: what upstream makes of it, and what
 // carrick writes.
 type clusterKey struct {
 	path  string // under v2; [] stands for each item of a list
-	form  form
+	form  valueForm
 	open  bool   // of a mapping: other keys than those listed are fine, too
 	empty string // what upstream takes where the key is absent; "": nothing
 	read  string // where upstream reads it
@@ -42,18 +42,18 @@ type (
 
 // Where upstream reads the cluster file.
 const (
-	inClusters = "OSC/ood_core: lib/ood_core/clusters.rb"
-	inCluster  = "OSC/ood_core: lib/ood_core/cluster.rb"
-	inFactory  = "OSC/ood_core: lib/ood_core/job/factory.rb"
-	inBatch    = "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"
-	inPod      = "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"
-	inACL      = "OSC/ood_core: lib/ood_core/acl"
-	inK8sInit  = "OSC/ondemand: apps/dashboard/config/initializers/k8s.rb"
+	inClusters    = "OSC/ood_core: lib/ood_core/clusters.rb"
+	clusterSource = "OSC/ood_core: lib/ood_core/cluster.rb"
+	inFactory     = "OSC/ood_core: lib/ood_core/job/factory.rb"
+	inBatch       = "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"
+	inPod         = "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"
+	inACL         = "OSC/ood_core: lib/ood_core/acl"
+	inK8sInit     = "OSC/ondemand: apps/dashboard/config/initializers/k8s.rb"
 )
 
 func fixed(value any) func(steps.Env) any { return func(steps.Env) any { return value } }
 
-func answerOf(key string) func(steps.Env) any {
+func keyAnswer(key string) func(steps.Env) any {
 	return func(e steps.Env) any { return e.Answers.Text(key) }
 }
 
@@ -70,39 +70,39 @@ func answeredOrDrop(key string) func(steps.Env) any {
 // clusterKeys are all keys that upstream knows, in the order in which carrick
 // writes them. The generator and the linter know no others.
 var clusterKeys = []clusterKey{
-	{path: "metadata", form: mapping, open: true, read: inCluster},
-	{path: "metadata.title", empty: "the file's name", read: inCluster, write: answerOf("cluster.title")},
-	{path: "metadata.url", read: inCluster},
-	{path: "metadata.hidden", form: flag, empty: "false", read: inCluster},
-	{path: "metadata.priority", form: anything, read: inCluster},
-	{path: "login", form: mapping, open: true, empty: "no login", read: inCluster},
-	{path: "login.host", read: inCluster},
-	{path: "acls", form: list, empty: "everybody", read: inACL},
+	{path: "metadata", form: mapping, open: true, read: clusterSource},
+	{path: "metadata.title", empty: "the file's name", read: clusterSource, write: keyAnswer("cluster.title")},
+	{path: "metadata.url", read: clusterSource},
+	{path: "metadata.hidden", form: flag, empty: "false", read: clusterSource},
+	{path: "metadata.priority", form: anyForm, read: clusterSource},
+	{path: "login", form: mapping, open: true, empty: "no login", read: clusterSource},
+	{path: "login.host", read: clusterSource},
+	{path: "acls", form: listForm, empty: "everybody", read: inACL},
 	{path: "acls[]", form: mapping, read: inACL},
 	{path: "acls[].adapter", read: inACL},
 	{path: "acls[].group", read: inACL},
-	{path: "acls[].groups", form: list, read: inACL},
+	{path: "acls[].groups", form: listForm, read: inACL},
 	{path: "acls[].groups[]", read: inACL},
 	{path: "acls[].type", empty: "allowlist", read: inACL},
-	{path: "job", form: mapping, read: inCluster},
+	{path: "job", form: mapping, read: clusterSource},
 	{path: "job.adapter", read: inFactory, write: fixed("kubernetes")},
 	{path: "job.config_file", form: file, empty: "$KUBECONFIG, or ~/.kube/config of the user", read: inBatch, write: fixed(dropRelative{})},
-	{path: "job.cluster", empty: "open-ondemand", read: inBatch, write: answerOf("clusterfile.cluster")},
+	{path: "job.cluster", empty: "open-ondemand", read: inBatch, write: keyAnswer("clusterfile.cluster")},
 	{path: "job.context", empty: "none; with auth type oidc the cluster's name", read: inBatch, write: answeredOrDrop("clusterfile.context")},
-	{path: "job.bin", form: file, empty: "/usr/bin/kubectl", read: inBatch, write: answerOf("kubectl.path")},
-	{path: "job.username_prefix", empty: "none", read: inBatch, write: answerOf("users.username-prefix")},
-	{path: "job.namespace_prefix", empty: "none", read: inBatch, write: answerOf("users.namespace-prefix")},
+	{path: "job.bin", form: file, empty: "/usr/bin/kubectl", read: inBatch, write: keyAnswer("kubectl.path")},
+	{path: "job.username_prefix", empty: "none", read: inBatch, write: keyAnswer("users.username-prefix")},
+	{path: "job.namespace_prefix", empty: "none", read: inBatch, write: keyAnswer("users.namespace-prefix")},
 	{path: "job.all_namespaces", form: flag, empty: "false", read: inBatch, write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.all-namespaces") }},
 	{path: "job.auto_supplemental_groups", form: flag, empty: "false", read: inBatch, write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.supplemental-groups") }},
 	{path: "job.server", form: mapping, empty: "the endpoint https://localhost:8080", read: inBatch},
-	{path: "job.server.endpoint", read: inBatch, write: answerOf("cluster.server")},
+	{path: "job.server.endpoint", read: inBatch, write: keyAnswer("cluster.server")},
 	{path: "job.server.cert_authority_file", form: file, empty: "the CAs that the system trusts", read: inBatch, write: fixed(clusterCA)},
 	{path: "job.auth", form: mapping, empty: "type managed", read: inBatch},
-	{path: "job.auth.type", read: inBatch, write: answerOf("cluster.auth")},
+	{path: "job.auth.type", read: inBatch, write: keyAnswer("cluster.auth")},
 	{path: "job.auth.svc_acct_file", form: file, read: inBatch},
 	{path: "job.auth.zone", read: inBatch},
 	{path: "job.auth.region", read: inBatch},
-	{path: "job.mounts", form: list, empty: "no mounts", read: inBatch, write: mountsWritten},
+	{path: "job.mounts", form: listForm, empty: "no mounts", read: inBatch, write: mountsWritten},
 	{path: "job.mounts[]", form: mapping, read: inPod},
 	{path: "job.mounts[].type", read: inPod},
 	{path: "job.mounts[].name", read: inPod},
@@ -110,16 +110,16 @@ var clusterKeys = []clusterKey{
 	{path: "job.mounts[].host_type", read: inPod},
 	{path: "job.mounts[].path", form: file, read: inPod},
 	{path: "job.mounts[].destination_path", form: file, read: inPod},
-	{path: "job.acls", form: list, empty: "everybody", read: inCluster},
+	{path: "job.acls", form: listForm, empty: "everybody", read: clusterSource},
 	{path: "job.acls[]", form: mapping, read: inACL},
 	{path: "job.acls[].adapter", read: inACL},
 	{path: "job.acls[].group", read: inACL},
-	{path: "job.acls[].groups", form: list, read: inACL},
+	{path: "job.acls[].groups", form: listForm, read: inACL},
 	{path: "job.acls[].groups[]", read: inACL},
 	{path: "job.acls[].type", empty: "allowlist", read: inACL},
-	{path: "custom", form: mapping, open: true, read: inCluster},
-	{path: "batch_connect", form: mapping, open: true, read: inCluster},
-	{path: "batch_connect.ssh_allow", form: flag, empty: "what the site says, which is true", read: inCluster, write: fixed(false)},
+	{path: "custom", form: mapping, open: true, read: clusterSource},
+	{path: "batch_connect", form: mapping, open: true, read: clusterSource},
+	{path: "batch_connect.ssh_allow", form: flag, empty: "what the site says, which is true", read: clusterSource, write: fixed(false)},
 }
 
 // keyAt is the row of the table for a path; nil: upstream knows no such key.

@@ -10,13 +10,13 @@ import (
 
 // lint holds a cluster file against the table: all that is wrong in it, in the
 // order of its lines.
-func (d *clusterDoc) lint() []fault {
+func (d *clusterDoc) lint() []fileFault {
 	if d.v2 != nil {
 		d.mappingOf("", d.v2, false)
 		d.mountsOf(d.at("job.mounts"))
 	}
 	out := slices.Clone(d.bad)
-	slices.SortStableFunc(out, func(a, b fault) int { return a.line - b.line })
+	slices.SortStableFunc(out, func(a, b fileFault) int { return a.line - b.line })
 	return out
 }
 
@@ -38,7 +38,7 @@ func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
 
 func unknownKey(at, name string) string {
 	where := strings.TrimSuffix("v2."+at, ".")
-	out := "upstream knows no key " + quoted(name) + " under " + where + " and passes over it"
+	out := "upstream knows no key " + shownWord(name) + " under " + where + " and passes over it"
 	if m := likelyMeant(at, name); m != "" {
 		out += ": " + m
 	}
@@ -71,7 +71,7 @@ func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 
 // null is a key without a value: upstream's default does not stand then.
 func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
-	if k.form == anything || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" || p == "login.host" {
+	if k.form == anyForm || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" || p == "login.host" {
 		return
 	}
 	d.note(n, typing, "v2.%s has no value, which is not the same as no such key: upstream takes it for empty. Give it one, or take the line out", p)
@@ -81,7 +81,7 @@ func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 var booleans = []string{"true", "false", "yes", "no", "on", "off"}
 
 // misfit says in words why a value is not of the form; "": it is.
-func (f form) misfit(n *yaml.Node) string {
+func (f valueForm) misfit(n *yaml.Node) string {
 	scalar := n.Kind == yaml.ScalarNode
 	switch f {
 	case flag:
@@ -91,7 +91,7 @@ func (f form) misfit(n *yaml.Node) string {
 		case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
 			return "is a text in quotes, which Ruby takes for true whatever it says: take the quotes away"
 		case !slices.Contains(booleans, strings.ToLower(n.Value)):
-			return "is " + quoted(n.Value) + ", not true or false"
+			return "is " + shownWord(n.Value) + ", not true or false"
 		}
 	case words, file:
 		switch {
@@ -102,7 +102,7 @@ func (f form) misfit(n *yaml.Node) string {
 		case n.Style == 0 && (n.Tag == "!!int" || n.Tag == "!!float"):
 			return "is a number: put it in quotes"
 		}
-	case list:
+	case listForm:
 		if n.Kind != yaml.SequenceNode {
 			return "is to be a list"
 		}
@@ -110,7 +110,7 @@ func (f form) misfit(n *yaml.Node) string {
 		if n.Kind != yaml.MappingNode {
 			return "is to be a mapping: are the lines below it indented?"
 		}
-	case anything:
+	case anyForm:
 	}
 	return ""
 }
@@ -138,7 +138,7 @@ func (d *clusterDoc) mountsOf(n *yaml.Node) {
 		d.mountOf(m)
 		if _, name := entry(m, "name"); name != nil {
 			if first := names[name.Value]; first != 0 {
-				d.note(name, typing, "the mount's name %s is taken by the one in line %d: the API server refuses a pod with two volumes of one name", quoted(name.Value), first)
+				d.note(name, typing, "the mount's name %s is taken by the one in line %d: the API server refuses a pod with two volumes of one name", shownWord(name.Value), first)
 			}
 			names[name.Value] = name.Line
 		}
@@ -153,16 +153,16 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	}
 	takes, known := mountForms[kind.Value]
 	if !known {
-		d.note(kind, typing, "upstream has no mount of type %s: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs", quoted(kind.Value))
+		d.note(kind, typing, "upstream has no mount of type %s: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs", shownWord(kind.Value))
 		return
 	}
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
 		switch {
 		case key.Value == "host_type" && !slices.Contains(hostTypes, value.Value):
-			d.note(value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", quoted(value.Value))
+			d.note(value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", shownWord(value.Value))
 		case (key.Value == "path" || key.Value == "destination_path") && !path.IsAbs(value.Value):
-			d.note(value, typing, "%s of the mount is %s, not an absolute path", key.Value, quoted(value.Value))
+			d.note(value, typing, "%s of the mount is %s, not an absolute path", key.Value, shownWord(value.Value))
 		}
 	}
 	for _, name := range takes {

@@ -25,9 +25,9 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case v == "":
 		return steps.Failed(d.path+" has no job.server: the dashboard writes https://localhost:8080 into each user's kubeconfig", "")
 	case err != nil || u.Scheme != "https" || u.Hostname() == "":
-		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+quoted(v)+", and has to begin with https://", "")
+		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and has to begin with https://", "")
 	case strings.TrimSuffix(v, "/") != strings.TrimSuffix(want, "/"):
-		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+quoted(v)+", and cluster.server is answered with "+want, "")
+		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and cluster.server is answered with "+want, "")
 	}
 	return steps.Passed("%s", v)
 }
@@ -46,7 +46,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		by = at
 		if roots, err = e.Host.Read(ctx, at); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+quoted(at)+", which is not there", e.ApplyStep("kubectl")).Symptom()
+				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+shownWord(at)+", which is not there", e.ApplyStep("kubectl")).Symptom()
 			}
 			return steps.Unseen(err)
 		}

@@ -14,8 +14,8 @@ import (
 
 // good is a value of each form, and bad one of another, as YAML.
 var (
-	good = map[form]string{words: `"a"`, flag: "true", file: `"/a"`, list: "[]", mapping: "{}", anything: "1"}
-	bad  = map[form]string{words: "[]", flag: `"true"`, file: "{}", list: "{}", mapping: `"a"`}
+	good = map[valueForm]string{words: `"a"`, flag: "true", file: `"/a"`, listForm: "[]", mapping: "{}", anyForm: "1"}
+	bad  = map[valueForm]string{words: "[]", flag: `"true"`, file: "{}", listForm: "{}", mapping: `"a"`}
 )
 
 // nest is a cluster file with a value at a path under v2.
@@ -52,9 +52,9 @@ func TestEveryKeyOfTheClusterFile(t *testing.T) {
 			if k.read == "" {
 				t.Error("where upstream reads it is not said")
 			}
-			about := func(value string) []fault {
+			about := func(value string) []fileFault {
 				d := parseClusterFile("f.yml", []byte(nest(k.path, value)))
-				return slices.DeleteFunc(d.lint(), func(f fault) bool {
+				return slices.DeleteFunc(d.lint(), func(f fileFault) bool {
 					return strings.Contains(f.says, "the mount") || strings.Contains(f.says, "mount of type")
 				})
 			}
@@ -73,10 +73,10 @@ func TestEveryKeyOfTheClusterFile(t *testing.T) {
 			}
 			typo := name[:len(name)-1] + "q"
 			d := parseClusterFile("f.yml", []byte(nest(strings.TrimPrefix(above+"."+typo, "."), good[k.form])))
-			faults := slices.DeleteFunc(d.lint(), func(f fault) bool {
+			faults := slices.DeleteFunc(d.lint(), func(f fileFault) bool {
 				return strings.Contains(f.says, "the mount") || strings.Contains(f.says, "mount of type")
 			})
-			if len(faults) != 1 || faults[0].about != naming || !strings.Contains(faults[0].says, quoted(typo)) {
+			if len(faults) != 1 || faults[0].about != naming || !strings.Contains(faults[0].says, shownWord(typo)) {
 				t.Errorf("%s: %v", typo, faults)
 			}
 		})

@@ -223,7 +223,7 @@ func unfit(key, value string) string {
 		}
 	}
 	if k := envKeyOf(key); k != nil && k.yaml && !yamlSafe.MatchString(value) {
-		return fmt.Sprintf("upstream's hook puts %s into YAML as it stands, and it has more than letters, digits, dots, slashes, colons, - and _", quoted(value))
+		return fmt.Sprintf("upstream's hook puts %s into YAML as it stands, and it has more than letters, digits, dots, slashes, colons, - and _", shownWord(value))
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func hookEnvStands(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
-	wrong, err := stands(ctx, e, wrongHookEnv)
+	wrong, err := fileExists(ctx, e, wrongHookEnv)
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
@@ -100,38 +100,38 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	faults := f.lint()
 	pathed, is := f.pathFault(kubectlPath(e))
 	if is {
-		faults = append([]fault{pathed}, faults...)
+		faults = append([]fileFault{pathed}, faults...)
 	}
 	if len(faults) == 0 {
 		lines, _ := f.place(len(f.lines))
 		return steps.Passed("%d lines", lines-1)
 	}
-	hard := slices.ContainsFunc(faults, func(x fault) bool { return x.about == syntax })
+	hard := slices.ContainsFunc(faults, func(x fileFault) bool { return x.about == syntax })
 	fix := onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, hookEnv))
 	if is {
 		fix = f.withoutSetting("PATH")
-	} else if slices.ContainsFunc(faults, fault.ofWindows) {
+	} else if slices.ContainsFunc(faults, fileFault.ofWindows) {
 		faults = mergeWindows(faults)
 		fix = onWebNode(`sed -i 's/\r$//' ` + hookEnv)
 	}
 	if !hard {
-		return steps.Warned(hookEnv+" "+said(faults), fix)
+		return steps.Warned(hookEnv+" "+faultWords(faults), fix)
 	}
-	return steps.Failed(hookEnv+" "+said(faults), fix)
+	return steps.Failed(hookEnv+" "+faultWords(faults), fix)
 }
 
 // mergeWindows puts the lines that end as on Windows into one fault before the others.
-func mergeWindows(faults []fault) []fault {
-	first := faults[slices.IndexFunc(faults, fault.ofWindows)]
-	others := slices.DeleteFunc(slices.Clone(faults), fault.ofWindows)
+func mergeWindows(faults []fileFault) []fileFault {
+	first := faults[slices.IndexFunc(faults, fileFault.ofWindows)]
+	others := slices.DeleteFunc(slices.Clone(faults), fileFault.ofWindows)
 	if more := len(faults) - len(others) - 1; more > 0 {
 		first.says = fmt.Sprintf("%s; so do %d more", windowsLine, more)
 	}
-	return append([]fault{first}, others...)
+	return append([]fileFault{first}, others...)
 }
 
-// said are faults in words, the first of many.
-func said(faults []fault) string {
+// faultWords are faults in words, the first of many.
+func faultWords(faults []fileFault) string {
 	var out []string
 	for _, f := range faults {
 		out = append(out, f.String())
@@ -155,20 +155,20 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	case issuer == "":
 		wrong = append(wrong, "IDP_ISSUER_URL is not set")
 	case strings.HasSuffix(strings.TrimSuffix(issuer, "/"), "/token"):
-		wrong = append(wrong, "IDP_ISSUER_URL is "+quoted(issuer)+", a token endpoint: the issuer is "+issuerMeant(issuer))
+		wrong = append(wrong, "IDP_ISSUER_URL is "+shownWord(issuer)+", a token endpoint: the issuer is "+issuerMeant(issuer))
 	case issuer != want:
-		wrong = append(wrong, "IDP_ISSUER_URL is "+quoted(issuer)+", not "+want)
+		wrong = append(wrong, "IDP_ISSUER_URL is "+shownWord(issuer)+", not "+want)
 	}
 	fix := ""
 	_, portal, _ := openPortal(ctx, e) // whether it can be read is for portal-file
 	client, _ := portal["oidc_client_id"].(string)
 	switch want := e.Answers.Text("oidc.client-id"); {
 	case id == envKeyOf("CLIENT_ID").ships || id != want:
-		wrong = append(wrong, "CLIENT_ID is "+quoted(id)+", not "+want)
+		wrong = append(wrong, "CLIENT_ID is "+shownWord(id)+", not "+want)
 	case client != "" && client != id:
-		wrong = append(wrong, "CLIENT_ID is "+quoted(id)+", and "+portalFile+" logs users in with client "+quoted(client)+
+		wrong = append(wrong, "CLIENT_ID is "+shownWord(id)+", and "+portalFile+" logs users in with client "+shownWord(client)+
 			": a provider refreshes tokens only for the client that they were issued to")
-		fix = "answer oidc.client-id with " + quoted(client) + " and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
+		fix = "answer oidc.client-id with " + shownWord(client) + " and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
 	}
 	if secret := f.secret("CLIENT_SECRET"); secret.IsZero() || secret.Reveal() == envKeyOf("CLIENT_SECRET").ships {
 		wrong = append(wrong, "CLIENT_SECRET is not set")
@@ -193,7 +193,7 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+quoted(text)+", which is not one CIDR", "")
+		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+shownWord(text)+", which is not one CIDR", "")
 	}
 	nodes, nodeErr := e.Peer.List("node-addresses")
 	web, webErr := e.Own.List("web-node-addresses")
@@ -241,7 +241,7 @@ func noPSP(ctx context.Context, e steps.Env) steps.Result {
 	case v == "true":
 		return steps.Failed("it is true: the hook ends before it has made anything", "")
 	case v != "" && v != "false":
-		return steps.Warned("it is "+quoted(v)+", which upstream takes for false", "")
+		return steps.Warned("it is "+shownWord(v)+", which upstream takes for false", "")
 	}
 	return steps.Passed("the levels of pod security take its place")
 }
@@ -257,9 +257,9 @@ func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case used && v != "true":
-		return steps.Failed("it is "+quoted(v)+", and only the word true counts: the reaper gets no right to any pod", "")
+		return steps.Failed("it is "+shownWord(v)+", and only the word true counts: the reaper gets no right to any pod", "")
 	case !used && v == "true":
 		return steps.Failed("it is true, and walltime.use is answered with no: the hook makes a binding to a ClusterRole that need not be there", "")
 	}
-	return steps.Passed("it is %s", quoted(v))
+	return steps.Passed("it is %s", shownWord(v))
 }

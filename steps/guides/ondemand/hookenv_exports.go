@@ -31,18 +31,18 @@ var commandFolders = []string{
 // pathFault says what is wrong with the PATH that the file gives upstream's hooks, which source it after the pre-hook
 // has exported one. The bootstrap puts /usr/local/bin and /bin before it; set-k8s-creds.sh finds sudo by it alone
 // (OSC/ondemand: hooks/k8s-bootstrap).
-func (f envFile) pathFault(kubectl string) (fault, bool) {
+func (f envFile) pathFault(kubectl string) (fileFault, bool) {
 	l, i, ok := f.setting("PATH")
 	if !ok || l.odd != "" {
-		return fault{}, false
+		return fileFault{}, false
 	}
 	line, offset := f.place(i)
-	said := fault{line: line, column: offset + 1}
+	said := fileFault{line: line, column: offset + 1}
 	folders := strings.Split(l.value, ":")
 	known := append([]string{path.Dir(kubectl)}, commandFolders...)
 	for _, folder := range folders {
 		if !slices.Contains(known, folder) {
-			said.says = "PATH replaces that of the pre-hook, and has " + quoted(folder) + ": root runs commands from there"
+			said.says = "PATH replaces that of the pre-hook, and has " + shownWord(folder) + ": root runs commands from there"
 			return said, true
 		}
 	}
@@ -54,7 +54,7 @@ func (f envFile) pathFault(kubectl string) (fault, bool) {
 		said.says = "PATH replaces that of the pre-hook, without " + at + ": upstream's hooks do not find kubectl"
 		return said, true
 	}
-	return fault{}, false
+	return fileFault{}, false
 }
 
 // withoutSetting is the fix that removes a key that does not belong into hook.env.

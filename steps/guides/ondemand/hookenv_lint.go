@@ -15,13 +15,13 @@ var bareExport = regexp.MustCompile(`^export([ \t]+[A-Za-z_][A-Za-z0-9_]*)+[ \t]
 
 // lint is what one of the two readers of hook.env stumbles over, or takes for
 // something else than the other. No value is ever quoted: it may be a secret.
-func (f envFile) lint() []fault {
-	var out []fault
+func (f envFile) lint() []fileFault {
+	var out []fileFault
 	seen := map[string]int{}
 	for i, l := range f.lines {
 		line, offset := f.place(i)
 		if says, column := l.fault(); says != "" {
-			out = append(out, fault{line: line, column: offset + column, says: says})
+			out = append(out, fileFault{line: line, column: offset + column, says: says})
 			continue
 		}
 		if l.key == "" {
@@ -30,19 +30,19 @@ func (f envFile) lint() []fault {
 		if envKeyOf(l.key) == nil {
 			if near := cluster.Nearest(l.key, envNames()); near != "" {
 				says := "upstream's hooks read no " + l.key + ": is " + near + " meant?"
-				out = append(out, fault{line: line, column: offset + 1, about: naming, says: says})
+				out = append(out, fileFault{line: line, column: offset + 1, about: naming, says: says})
 			}
 		}
 		if first := seen[l.key]; first != 0 {
 			says := l.key + " is set already in line " + strconv.Itoa(first) + ": the last one counts"
-			out = append(out, fault{line: line, column: offset + 1, says: says})
+			out = append(out, fileFault{line: line, column: offset + 1, says: says})
 		}
 		seen[l.key] = line
 	}
 	return out
 }
 
-// fault says what is wrong with one line, and at which column.
+// fileFault says what is wrong with one line, and at which column.
 func (l envLine) fault() (says string, column int) {
 	text := l.text
 	trimmed := strings.TrimLeft(text, " \t")
@@ -72,7 +72,7 @@ func (l envLine) fault() (says string, column int) {
 const windowsLine = "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not true any more"
 
 // ofWindows tells whether a line ends as on Windows.
-func (f fault) ofWindows() bool { return f.says == windowsLine }
+func (f fileFault) ofWindows() bool { return f.says == windowsLine }
 
 // notASetting says what is wrong with a line that is neither a setting nor a comment.
 func notASetting(text string) string {

@@ -76,9 +76,9 @@ func preHookSet(ctx context.Context, e steps.Env) steps.Result {
 	case v == "":
 		return steps.Undone("pun_pre_hook_root_cmd is not set in " + portalFile)
 	case !strings.HasPrefix(v, "/"):
-		return steps.Failed("pun_pre_hook_root_cmd is "+quoted(v)+", not an absolute path", "")
+		return steps.Failed("pun_pre_hook_root_cmd is "+shownWord(v)+", not an absolute path", "")
 	}
-	return steps.Passed("%s", quoted(v))
+	return steps.Passed("%s", shownWord(v))
 }
 
 func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
@@ -90,13 +90,13 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 	fix := permissionFix(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Failed("there is no "+quoted(at)+", which the portal runs", "")
+		return steps.Failed("there is no "+shownWord(at)+", which the portal runs", "")
 	case err != nil:
 		return steps.Unseen(err)
 	case !info.Mode.IsRegular():
-		return steps.Failed(quoted(at)+" is not a file", "")
+		return steps.Failed(shownWord(at)+" is not a file", "")
 	case info.Mode.Perm()&0o100 == 0:
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: it can't be run", quoted(at), info.Mode.Perm()), fix)
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: it can't be run", shownWord(at), info.Mode.Perm()), fix)
 	}
 	switch problem, err := rootsProgram(ctx, e, at); {
 	case err != nil:
@@ -120,7 +120,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	b, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Skipped("there is no %s", quoted(at))
+		return steps.Skipped("there is no %s", shownWord(at))
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -128,7 +128,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	does, err := readHook(string(b))
 	switch {
 	case errors.Is(err, errNoShell):
-		return steps.Skipped("%s: %s", quoted(at), err)
+		return steps.Skipped("%s: %s", shownWord(at), err)
 	case err != nil:
 		return steps.Unseen(fmt.Errorf("%s: %w", at, err))
 	}
@@ -148,7 +148,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 		ask("set-k8s-creds.sh", "it does not run set-k8s-creds.sh: users' tokens get nowhere")
 	}
 	if len(lacks) > 0 {
-		return steps.Failed(quoted(at)+": "+strings.Join(lacks, "; "), "")
+		return steps.Failed(shownWord(at)+": "+strings.Join(lacks, "; "), "")
 	}
 	if r := upstreamWorks(ctx, e, does); r.Status != steps.Pass {
 		return r
@@ -165,7 +165,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 		lacks = append(lacks, "it continues after "+bootstrapName+" has failed: Open OnDemand does not log the failure")
 	}
 	if len(lacks) > 0 {
-		return steps.Warned(quoted(at)+": "+strings.Join(lacks, "; "), e.ApplyStep("hooks"))
+		return steps.Warned(shownWord(at)+": "+strings.Join(lacks, "; "), e.ApplyStep("hooks"))
 	}
 	return steps.Passed("%s, with the level %s of pod security", at, level)
 }
@@ -189,7 +189,7 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	scope, _ := values["oidc_scope"].(string)
 	opened := scope == "" || slices.Contains(strings.Fields(scope), "openid")
 	if !opened {
-		lacks = append(lacks, "oidc_scope is "+quoted(scope)+", without openid: the provider issues no ID token")
+		lacks = append(lacks, "oidc_scope is "+shownWord(scope)+", without openid: the provider issues no ID token")
 	}
 	switch {
 	case len(lacks) > 0 && (opened || len(lacks) > 1):
@@ -243,7 +243,7 @@ func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, want := range []string{at, strings.Join(exported(values), ",")} {
 		if !strings.Contains(string(b), want) {
-			return steps.Failed(file+" knows nothing of "+quoted(want), onWebNode(run))
+			return steps.Failed(file+" knows nothing of "+shownWord(want), onWebNode(run))
 		}
 	}
 	return steps.Passed("%s names %s", file, at)

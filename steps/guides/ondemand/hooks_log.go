@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	stageTag = "ood_nginx_stage"
-	logLines = "500" // the last of that tag that are read
-	logTail  = "262144"
+	stageTag     = "ood_nginx_stage"
+	logLines     = "500" // the last of that tag that are read
+	logTailBytes = "262144"
 
 	// notStarted is in the line where the hook could not be executed.
 	notStarted = "threw exception"
@@ -74,7 +74,7 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	case hides:
 		return steps.Skipped("%s has no failure since %s, but %s continues after %s has failed: "+
-			"Open OnDemand logs its exit status alone", from, when, quoted(at), bootstrapName)
+			"Open OnDemand logs its exit status alone", from, when, shownWord(at), bootstrapName)
 	case !seen:
 		return steps.Passed("%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when)
 	}
@@ -107,11 +107,11 @@ func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
 		return text, "the journal", nil
 	}
 	for _, f := range logFiles {
-		there, statErr := stands(ctx, e, f)
+		there, statErr := fileExists(ctx, e, f)
 		if statErr != nil || !there {
 			continue
 		}
-		tail, err := check.CommandOutput(ctx, e.Host, 30*time.Second, "tail", "-c", logTail, f)
+		tail, err := check.CommandOutput(ctx, e.Host, 30*time.Second, "tail", "-c", logTailBytes, f)
 		if err != nil {
 			return "", "", err
 		}

@@ -35,11 +35,11 @@ const alsoMark = "also="
 func (h hookScript) text() (string, error) {
 	for _, p := range []string{h.kubeconfig, h.kubectl, h.also} {
 		if p != "" && (!scriptPath.MatchString(p) || path.Clean(p) != p) {
-			return "", fmt.Errorf("%s can't be named in the hook: it takes absolute paths of letters, digits and ._+-", quoted(p))
+			return "", fmt.Errorf("%s can't be named in the hook: it takes absolute paths of letters, digits and ._+-", shownWord(p))
 		}
 	}
 	if !podLevels.MatchString(h.level) {
-		return "", fmt.Errorf("%s is no level of pod security: restricted, baseline or privileged", quoted(h.level))
+		return "", fmt.Errorf("%s is no level of pod security: restricted, baseline or privileged", shownWord(h.level))
 	}
 	var b strings.Builder
 	b.WriteString(scriptHead)

@@ -108,7 +108,7 @@ func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 // upstreamWorks asserts that upstream's scripts which a hook runs exist and do something.
 func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Result {
 	if e.Host.IsFolder() {
-		there, err := stands(ctx, e, path.Dir(hooksFolder))
+		there, err := fileExists(ctx, e, path.Dir(hooksFolder))
 		if err != nil {
 			return steps.Unseen(err)
 		}
@@ -159,7 +159,7 @@ func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix
 				return "", "", err
 			}
 			if problem == "" && s.direct && info.Mode.Perm()&0o100 == 0 {
-				problem = fmt.Sprintf("%s has mode %04o: %s cannot execute it", s.path, info.Mode.Perm(), quoted(hook))
+				problem = fmt.Sprintf("%s has mode %04o: %s cannot execute it", s.path, info.Mode.Perm(), shownWord(hook))
 			}
 			if problem != "" {
 				note := "    # read it first: root runs what is in it"

@@ -67,7 +67,7 @@ func idle() steps.Step {
 				Name: "idle-reaper", Title: "Install k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"},
 				Doer: action.Chart{
 					Release: idleName, Namespace: idleName, Chart: idleName,
-					Source: chartSource("idle.source", idleName), Version: check.AnswerText("idle.version"),
+					Source: reaperChartSource("idle.source", idleName), Version: check.AnswerText("idle.version"),
 					Values: func(_ context.Context, e steps.Env) (map[string]any, error) {
 						return map[string]any{"config": idleConfig(e)}, nil
 					},

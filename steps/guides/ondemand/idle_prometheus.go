@@ -49,7 +49,7 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 	}
 	if inside {
 		via := "Service " + ns + "/" + s.Name
-		data, err := e.Cluster.Proxied(ctx, "services", ns, proxyName(u, s.Name), portOf(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
+		data, err := e.Cluster.Proxied(ctx, "services", ns, proxiedName(u, s.Name), proxyPort(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
 		if err != nil {
 			at, besideErr := beside(ctx, e, s, u)
 			if at != "" {
@@ -107,7 +107,7 @@ func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (st
 	}
 	name := ""
 	for _, p := range s.Spec.Ports {
-		if strconv.Itoa(int(p.Port)) == portOf(u) {
+		if strconv.Itoa(int(p.Port)) == proxyPort(u) {
 			name = p.Name
 		}
 	}
@@ -123,15 +123,15 @@ func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (st
 	return "", nil
 }
 
-// proxyName is how the API server's proxy is told of a scheme.
-func proxyName(u *url.URL, name string) string {
+// proxiedName is how the API server's proxy is told of a scheme.
+func proxiedName(u *url.URL, name string) string {
 	if u.Scheme == "https" {
 		return "https:" + name
 	}
 	return name
 }
 
-func portOf(u *url.URL) string {
+func proxyPort(u *url.URL) string {
 	switch {
 	case u.Port() != "":
 		return u.Port()

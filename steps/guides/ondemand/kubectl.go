@@ -76,7 +76,7 @@ func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 		}
 	}
 	for _, path := range []string{"/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
-		there, err := stands(ctx, e, path)
+		there, err := fileExists(ctx, e, path)
 		if err != nil {
 			return nil, "", err
 		}

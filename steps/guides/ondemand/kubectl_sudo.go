@@ -172,7 +172,7 @@ func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, er
 			continue
 		}
 		at := path.Join(folder, name)
-		if there, err := stands(ctx, e, at); err != nil || there {
+		if there, err := fileExists(ctx, e, at); err != nil || there {
 			return at, err
 		}
 	}

@@ -70,30 +70,30 @@ func trusted(ctx context.Context, e steps.Env) ([]byte, error) {
 	return nil, nil
 }
 
-// provider is what a provider said of itself.
-type provider struct {
+// oidcProvider is what a provider said of itself.
+type oidcProvider struct {
 	status int
 	issuer string
 }
 
-func askProvider(ctx context.Context, e steps.Env, issuer string) (provider, error) {
+func askProvider(ctx context.Context, e steps.Env, issuer string) (oidcProvider, error) {
 	roots, err := trusted(ctx, e)
 	if err != nil {
-		return provider{}, err
+		return oidcProvider{}, err
 	}
 	at := strings.TrimSuffix(issuer, "/") + discovery
-	return cluster.Look(ctx, "issuer/"+at+"/"+cluster.Mask(string(roots)).Hash(), time.Minute, func(ctx context.Context) (provider, error) {
+	return cluster.Look(ctx, "issuer/"+at+"/"+cluster.Mask(string(roots)).Hash(), time.Minute, func(ctx context.Context) (oidcProvider, error) {
 		r, err := probe.HTTP(ctx, http.MethodGet, at, probe.HTTPOptions{Roots: roots, NoRedirects: true})
 		if err != nil {
-			return provider{}, err
+			return oidcProvider{}, err
 		}
 		var said struct {
 			Issuer string `json:"issuer"`
 		}
 		if err := json.Unmarshal(r.Body, &said); err != nil && r.Status == http.StatusOK {
-			return provider{}, fmt.Errorf("%s does not answer with JSON", at)
+			return oidcProvider{}, fmt.Errorf("%s does not answer with JSON", at)
 		}
-		return provider{status: r.Status, issuer: said.Issuer}, nil
+		return oidcProvider{status: r.Status, issuer: said.Issuer}, nil
 	})
 }
 
@@ -115,11 +115,11 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	case said.status == http.StatusOK && said.issuer == issuer:
 		return steps.Passed("%s", issuer)
 	case said.status == http.StatusOK:
-		return steps.Failed(fmt.Sprintf("it calls itself %s, and oidc.issuer is answered with %s", quoted(said.issuer), issuer), "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
+		return steps.Failed(fmt.Sprintf("it calls itself %s, and oidc.issuer is answered with %s", shownWord(said.issuer), issuer), "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
 	}
 	if other := otherRealm(issuer); other != "" {
 		if said, err := askProvider(ctx, e, other); err == nil && said.status == http.StatusOK && said.issuer != "" {
-			return steps.Failed(issuer+" is not there, and "+quoted(said.issuer)+" is: Keycloak has no /auth before its realms since 17", "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
+			return steps.Failed(issuer+" is not there, and "+shownWord(said.issuer)+" is: Keycloak has no /auth before its realms since 17", "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
 		}
 	}
 	return steps.Failed(fmt.Sprintf("%s answers with status %d", strings.TrimSuffix(issuer, "/")+discovery, said.status), look)
@@ -131,7 +131,7 @@ func oneIssuer(_ context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if want := e.Answers.Text("oidc.issuer"); strings.TrimSuffix(have, "/") != strings.TrimSuffix(want, "/") {
-		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s", quoted(have), want),
+		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s", shownWord(have), want),
 			"answer oidc.issuer with "+steps.Quoted(have)+" in "+e.LinkFile()+", and have the API server take it:\n"+
 				apiFlagsFor(e, have))
 	}
@@ -187,7 +187,7 @@ func audienceOf(e steps.Env, raw cluster.Masked) steps.Result {
 	case err != nil:
 		return steps.Failed("it is no token that an API server can take: "+err.Error(), "have the provider issue access tokens as JWTs")
 	case t.Issuer != issuer:
-		return steps.Failed(fmt.Sprintf("its issuer is %s, not %s", quoted(t.Issuer), issuer), "answer oidc.issuer with it, or take a token of that issuer")
+		return steps.Failed(fmt.Sprintf("its issuer is %s, not %s", shownWord(t.Issuer), issuer), "answer oidc.issuer with it, or take a token of that issuer")
 	case !slices.Contains(t.Audience, audience):
 		return steps.Failed(fmt.Sprintf("its audience is %s, without %s", audienceWords(t.Audience), audience), mapper(e))
 	}
@@ -204,7 +204,7 @@ func audienceWords(aud []string) string {
 	}
 	var out []string
 	for _, a := range aud {
-		out = append(out, quoted(a))
+		out = append(out, shownWord(a))
 	}
 	return shortList(out, ", ")
 }

@@ -124,10 +124,10 @@ func serverIssuer(_ context.Context, e steps.Env) steps.Result {
 	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
 	var off []string
 	if s.issuer != issuer {
-		off = append(off, fmt.Sprintf("--oidc-issuer-url is %s, and oidc.issuer is answered with %s", quoted(s.issuer), issuer))
+		off = append(off, fmt.Sprintf("--oidc-issuer-url is %s, and oidc.issuer is answered with %s", shownWord(s.issuer), issuer))
 	}
 	if s.clientID != audience {
-		off = append(off, fmt.Sprintf("--oidc-client-id is %s, and oidc.audience is answered with %s", quoted(s.clientID), audience))
+		off = append(off, fmt.Sprintf("--oidc-client-id is %s, and oidc.audience is answered with %s", shownWord(s.clientID), audience))
 	}
 	if len(off) > 0 {
 		return steps.Failed(strings.Join(off, "; "), apiFlags(e))
@@ -151,9 +151,9 @@ func serverUsername(_ context.Context, e steps.Env) steps.Result {
 	case claim == "sub":
 		return steps.Failed("--oidc-username-claim is sub, which is a number or a UUID with most providers, and not the login name that the role bindings name", apiFlags(e))
 	case s.prefix == "" && claim != "email":
-		return steps.Failed("--oidc-username-prefix is not set: users are called "+quoted(s.issuer+"#NAME")+", and the role bindings name plain NAME", apiFlags(e))
+		return steps.Failed("--oidc-username-prefix is not set: users are called "+shownWord(s.issuer+"#NAME")+", and the role bindings name plain NAME", apiFlags(e))
 	case s.prefix != "-" && s.prefix != "":
-		return steps.Failed("--oidc-username-prefix is "+quoted(s.prefix)+": users are called "+quoted(s.prefix+"NAME")+", and the role bindings name plain NAME", apiFlags(e))
+		return steps.Failed("--oidc-username-prefix is "+shownWord(s.prefix)+": users are called "+shownWord(s.prefix+"NAME")+", and the role bindings name plain NAME", apiFlags(e))
 	case claim == "email":
 		return steps.Warned("--oidc-username-claim is email: the role bindings name the login name, which is seldom an address", apiFlags(e))
 	}

@@ -40,7 +40,7 @@ func policies() steps.Step {
 		Why: "Users have kubectl and can submit any pod in their namespace. A pod security level says what such a pod may be: restricted where nothing is mounted, baseline with NFS, privileged with host paths. It can't say as whom it runs: uid and gid are pinned by an admission policy or by Kyverno, with what LDAP knows of users.",
 		Ask: []steps.Question{
 			{
-				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote, Adopt: adoptLevel,
+				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote, Adopt: adoptUserLevel,
 				Of: []steps.Choice{
 					{Value: check.Restricted, Title: "restricted: no mounts of the site"},
 					{Value: check.Baseline, Title: "baseline: mounts by NFS"},
@@ -65,7 +65,7 @@ func policies() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "id-maps", Title: "the namespace of k8-ldap-configmap's maps", On: steps.Remote, Learn: idMaps},
+			{Name: "id-maps", Title: "the namespace of k8-ldap-configmap's maps", On: steps.Remote, Learn: userIDMaps},
 		},
 		Actions: []steps.Action{
 			{
@@ -123,9 +123,9 @@ func mapsNamespace(e steps.Env) (string, error) {
 	return e.Own.Text("id-maps")
 }
 
-// idMaps is the chart's own namespace where both maps are there. Anyone who can create ConfigMaps somewhere can make such
+// userIDMaps is the chart's own namespace where both maps are there. Anyone who can create ConfigMaps somewhere can make such
 // maps, and would choose as whom users run: those of another namespace have to be answered.
-func idMaps(ctx context.Context, e steps.Env) (any, error) {
+func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]int{}
 	for _, name := range []string{uidMap, gidMap} {
 		found, err := e.Cluster.List(ctx, check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + name})
@@ -171,7 +171,7 @@ func groupsMap(ctx context.Context, e steps.Env) (any, error) {
 	return gidMap, nil
 }
 
-func adoptLevel(ctx context.Context, e steps.Env) (any, string, error) {
+func adoptUserLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
 		return nil, "", err

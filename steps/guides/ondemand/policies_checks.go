@@ -255,8 +255,8 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 // What DaemonSets of networks are called: those that enforce NetworkPolicies,
 // and those that don't by themselves.
 var (
-	enforcing = []string{"calico-node", "canal", "cilium", "anetd", "antrea-agent", "kube-router", "weave-net", "ovnkube-node", "kube-ovn-cni", "azure-npm", "kube-network-policies"}
-	plain     = []string{"kube-flannel", "flannel", "kindnet", "aws-node"}
+	enforcing               = []string{"calico-node", "canal", "cilium", "anetd", "antrea-agent", "kube-router", "weave-net", "ovnkube-node", "kube-ovn-cni", "azure-npm", "kube-network-policies"}
+	networksWithoutPolicies = []string{"kube-flannel", "flannel", "kindnet", "aws-node"}
 )
 
 func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
@@ -269,7 +269,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 		if slices.ContainsFunc(enforcing, func(n string) bool { return strings.HasPrefix(d.Name, n) }) || policyAgent(d) {
 			return steps.Passed("by %s/%s", d.Namespace, d.Name)
 		}
-		if slices.ContainsFunc(plain, func(n string) bool { return strings.HasPrefix(d.Name, n) }) {
+		if slices.ContainsFunc(networksWithoutPolicies, func(n string) bool { return strings.HasPrefix(d.Name, n) }) {
 			without = append(without, d.Namespace+"/"+d.Name)
 		}
 	}

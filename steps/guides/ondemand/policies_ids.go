@@ -21,8 +21,8 @@ import (
 	"carrick/steps/check"
 )
 
-// idMap is one of the maps, by namespace of the user.
-func idMap(ctx context.Context, e steps.Env, name string) (map[string]string, error) {
+// userIDMap is one of the maps, by namespace of the user.
+func userIDMap(ctx context.Context, e steps.Env, name string) (map[string]string, error) {
 	ns, err := mapsNamespace(e)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 		maps = append(maps, gidsMap)
 	}
 	for _, name := range maps {
-		data, err := idMap(ctx, e, name)
+		data, err := userIDMap(ctx, e, name)
 		if name == gidsMap && apierrors.IsNotFound(err) {
 			return steps.Failed(fmt.Sprintf("there is no ConfigMap %s/%s, and pods get all groups of their user (clusterfile.supplemental-groups): "+
 				"who is in more than one is refused every pod", at, gidsMap),
@@ -251,7 +251,7 @@ func idsIn(name, text string) []int64 {
 
 // idOf is a user's number in one of the maps; 1000 where none is known.
 func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
-	data, err := idMap(ctx, e, name)
+	data, err := userIDMap(ctx, e, name)
 	if err != nil {
 		return 1000
 	}
@@ -270,7 +270,7 @@ func allGroups(e steps.Env) bool { return e.Answers.Bool("clusterfile.supplement
 // further ones that are known.
 func groupsOf(ctx context.Context, e steps.Env, gid int64, in string) []int64 {
 	groups := []int64{gid}
-	if data, err := idMap(ctx, e, gidsMap); err == nil {
+	if data, err := userIDMap(ctx, e, gidsMap); err == nil {
 		groups = append(groups, idsIn(gidsMap, data[in])...)
 	}
 	groups = slices.DeleteFunc(groups, func(g int64) bool { return g < firstUser })

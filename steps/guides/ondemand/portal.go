@@ -48,7 +48,7 @@ func portalText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	out := []portalSetting{{[]string{"pun_pre_hook_root_cmd"}, preHook}}
 	for _, key := range []string{"node_uri", "rnode_uri"} {
-		if unset(have[key]) {
+		if portalUnset(have[key]) {
 			out = append(out, portalSetting{[]string{key}, "/" + strings.TrimSuffix(key, "_uri")})
 		}
 	}
@@ -64,8 +64,8 @@ func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	return append(out, portalSetting{[]string{"pun_pre_hook_exports"}, strings.Join(exports, ",")}, portalSetting{[]string{"oidc_settings", "OIDCPassRefreshToken"}, "On"})
 }
 
-// unset tells whether a key of the portal has no value, as Ruby sees it.
-func unset(v any) bool { return v == nil || v == "" || v == false }
+// portalUnset tells whether a key of the portal has no value, as Ruby sees it.
+func portalUnset(v any) bool { return v == nil || v == "" || v == false }
 
 // exported are the variables that the portal hands to the hook.
 func exported(values map[string]any) []string {
@@ -83,22 +83,22 @@ func exported(values map[string]any) []string {
 // update_ood_portal writes; the file is "" where there is none yet.
 func apache(ctx context.Context, e steps.Env) (unit, file string, err error) {
 	for _, f := range apacheFiles {
-		there, err := stands(ctx, e, f)
+		there, err := fileExists(ctx, e, f)
 		if err != nil {
 			return "", "", err
 		}
 		if there {
-			return unitOf(f), f, nil
+			return portalUnit(f), f, nil
 		}
 	}
-	debian, err := stands(ctx, e, "/etc/apache2")
+	debian, err := fileExists(ctx, e, "/etc/apache2")
 	if debian {
 		return "apache2", "", err
 	}
 	return "httpd", "", err
 }
 
-func unitOf(file string) string {
+func portalUnit(file string) string {
 	if strings.HasPrefix(file, "/etc/apache2/") {
 		return "apache2"
 	}

@@ -78,7 +78,7 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 		case p.disputed(e, f, d):
 			fixes = append(fixes, p.ask(e, inEnv, inFile))
 		}
-		off = append(off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, quoted(inFile), p.env, quoted(inEnv)))
+		off = append(off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, shownWord(inFile), p.env, shownWord(inEnv)))
 	}
 	apply := e.ApplyStep("hooks", "clusterfile")
 	switch {

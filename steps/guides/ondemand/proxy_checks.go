@@ -35,7 +35,7 @@ func proxyChecks() []steps.Check {
 		{
 			Name: "node-port", Title: "the web node reaches a user's app on a node", On: steps.Local, From: "this machine",
 			Why: "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the nodes' ports 30000-32767 ends in an app that starts and never opens",
-			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"}, Run: nodePort,
+			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"}, Run: proxyNodePort,
 		},
 	}
 }
@@ -47,7 +47,7 @@ func nodeURIs(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var lacks []string
 	for _, key := range []string{"node_uri", "rnode_uri"} {
-		if unset(values[key]) {
+		if portalUnset(values[key]) {
 			lacks = append(lacks, key)
 		}
 	}
@@ -76,7 +76,7 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	rx, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
-		return steps.Skipped("host_regex %s can't be tried here: %s", quoted(text), cluster.Clean(err.Error()))
+		return steps.Skipped("host_regex %s can't be tried here: %s", shownWord(text), cluster.Clean(err.Error()))
 	}
 	var out []string
 	for _, n := range slices.Concat(names, addresses) {
@@ -86,11 +86,11 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(out) == len(names)+len(addresses):
-		return steps.Failed(fmt.Sprintf("host_regex is %s, which takes none of the nodes: %s", quoted(text), shortList(out, ", ")), onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: the present one, | and one that takes those"))
+		return steps.Failed(fmt.Sprintf("host_regex is %s, which takes none of the nodes: %s", shownWord(text), shortList(out, ", ")), onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: the present one, | and one that takes those"))
 	case len(out) > 0:
-		return steps.Warned(fmt.Sprintf("host_regex is %s, which does not take %s", quoted(text), shortList(out, ", ")), "say which the web node uses: getent hosts "+firstOf(addresses))
+		return steps.Warned(fmt.Sprintf("host_regex is %s, which does not take %s", shownWord(text), shortList(out, ", ")), "say which the web node uses: getent hosts "+firstOf(addresses))
 	}
-	return steps.Passed("%s takes all %d", quoted(text), len(names))
+	return steps.Passed("%s takes all %d", shownWord(text), len(names))
 }
 
 func firstOf(words []string) string {
@@ -140,7 +140,7 @@ func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-func nodePort(ctx context.Context, e steps.Env) steps.Result {
+func proxyNodePort(ctx context.Context, e steps.Env) steps.Result {
 	ports, err := e.Peer.List("user-node-ports")
 	if err != nil {
 		return steps.Unseen(err)

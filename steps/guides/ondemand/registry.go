@@ -60,7 +60,7 @@ func registryQuestions() []steps.Question {
 			Adopt: func(ctx context.Context, e steps.Env) (any, string, error) {
 				for _, folder := range []string{"/etc/containers/certs.d", "/etc/docker/certs.d"} {
 					at := path.Join(folder, e.Answers.Text("registry.host"), "ca.crt")
-					if there, err := stands(ctx, e, at); err != nil || there {
+					if there, err := fileExists(ctx, e, at); err != nil || there {
 						return at, "it stands there", err
 					}
 				}
@@ -124,7 +124,7 @@ func registryAt(ctx context.Context, e steps.Env) string {
 	if err != nil || !path.IsAbs(in.file) {
 		return registryFile
 	}
-	if there, err := stands(ctx, e, in.file); err == nil && !there {
+	if there, err := fileExists(ctx, e, in.file); err == nil && !there {
 		return registryFile
 	}
 	return in.file

@@ -157,7 +157,7 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	case in.file == "":
 		return steps.Failed(hookEnv+" names the pull Secret "+cluster.Clean(in.secret)+" and no file: REGISTRY_DOCKER_CONFIG_JSON is empty, or as the package ships it", fix)
 	}
-	there, err := stands(ctx, e, in.file)
+	there, err := fileExists(ctx, e, in.file)
 	switch {
 	case err != nil:
 		return steps.Unseen(err)

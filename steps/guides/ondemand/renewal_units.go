@@ -26,7 +26,7 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 				onWebNode(check.Unmask(used, unit)+"    # then "+e.ApplyStep("token")),
 			)
 		}
-		if there, err := stands(ctx, e, at); err == nil && there && used != at {
+		if there, err := fileExists(ctx, e, at); err == nil && there && used != at {
 			return steps.Failed(fmt.Sprintf("systemd uses %s instead of %s", used, at),
 				onWebNode("systemctl cat "+unit+"    # then rm "+steps.Quoted(used)+" && systemctl daemon-reload"))
 		}
@@ -40,7 +40,7 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 				return steps.Unseen(err)
 			}
 			if keys := changedKeys(string(text), dropIn, unit); len(keys) > 0 {
-				return steps.Warned(fmt.Sprintf("%s changes %s of %s", dropIn, quoted(shortList(keys, ", ")), unit),
+				return steps.Warned(fmt.Sprintf("%s changes %s of %s", dropIn, shownWord(shortList(keys, ", ")), unit),
 					onWebNode("systemctl cat "+unit+"    # if that is not wanted: "+without(dropIn, unit)+
 						" && systemctl daemon-reload"))
 			}

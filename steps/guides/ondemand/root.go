@@ -25,7 +25,7 @@ type inUse struct{ Path, Why string }
 // of siteHooks where it stands, which is what carrick has the hook use; else the
 // one that the hook uses now.
 func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
-	there, err := stands(ctx, e, rootKubeconfig)
+	there, err := fileExists(ctx, e, rootKubeconfig)
 	if err != nil {
 		return inUse{}, err
 	}
@@ -141,8 +141,8 @@ func homeOf(word string) (string, bool) {
 	return word, word != "" && !strings.Contains(word, "$")
 }
 
-// stands tells whether a file is there.
-func stands(ctx context.Context, e steps.Env, path string) (bool, error) {
+// fileExists tells whether a file is there.
+func fileExists(ctx context.Context, e steps.Env, path string) (bool, error) {
 	_, err := e.Host.Stat(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -15,7 +15,7 @@ import (
 	"carrick/steps"
 )
 
-func caFile(ctx context.Context, e steps.Env) steps.Result {
+func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	want, err := e.Peer.Text("cluster-ca")
 	if err != nil {
 		return steps.Unseen(err)
@@ -37,7 +37,7 @@ func caFile(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, c := range theirs {
 		if !slices.ContainsFunc(ours, c.Equal) {
-			return steps.Failed(at+" is not the CA of the cluster: it holds "+named(ours[0])+", not "+named(c)+" with its key", "")
+			return steps.Failed(at+" is not the CA of the cluster: it holds "+certificateName(ours[0])+", not "+certificateName(c)+" with its key", "")
 		}
 	}
 	if at == clusterCA {
@@ -56,7 +56,7 @@ func besidesCerts(have []byte, ours, wanted []*x509.Certificate) string {
 	var encoded []byte
 	for _, c := range ours {
 		if !slices.ContainsFunc(wanted, c.Equal) {
-			return "the certificate " + named(c)
+			return "the certificate " + certificateName(c)
 		}
 		encoded = append(encoded, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
 	}
@@ -80,7 +80,7 @@ func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error
 	case in.CA != nil:
 		return used.Path, in.CA, nil
 	case in.CAFile != "":
-		at = resolved(used.Path, in.CAFile)
+		at = kubeconfigPath(used.Path, in.CAFile)
 		pem, err = e.Host.Read(ctx, at)
 		return at, pem, err
 	}
@@ -111,4 +111,6 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	return steps.Passed("%s", at)
 }
 
-func named(c *x509.Certificate) string { return fmt.Sprintf("%q", cluster.Clean(c.Subject.CommonName)) }
+func certificateName(c *x509.Certificate) string {
+	return fmt.Sprintf("%q", cluster.Clean(c.Subject.CommonName))
+}

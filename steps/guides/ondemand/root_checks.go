@@ -26,7 +26,7 @@ func rootChecks() []steps.Check {
 			Name: "ca-file", Title: "the CA file on the web node is the cluster's", On: steps.Local, Mend: "ca-file",
 			Why: "root's kubectl and, by the cluster file, every user's trust that file alone. It is public, and users must be able to read it",
 			See: []string{page},
-			Run: caFile,
+			Run: caFileReadable,
 		},
 		{
 			Name: "root-kubeconfig", Title: "root has a kubeconfig", On: steps.Local, Mend: "root-kubeconfig",
@@ -86,7 +86,7 @@ func hookKubeconfigCheck() steps.Check {
 			if used.Path != proved.Path {
 				if f, err := openHookEnv(ctx, e); err == nil {
 					if _, _, set := f.setting("KUBECONFIG"); set {
-						said := fmt.Sprintf("upstream's hook uses %s (%s), not %s", quoted(used.Path), used.Why, proved.Path)
+						said := fmt.Sprintf("upstream's hook uses %s (%s), not %s", shownWord(used.Path), used.Why, proved.Path)
 						return steps.Failed(said, f.withoutSetting("KUBECONFIG")).WithoutAction()
 					}
 				}
@@ -123,8 +123,8 @@ type brokenKubeconfigError struct {
 func (e brokenKubeconfigError) Error() string { return e.path + ": " + e.err.Error() }
 func (e brokenKubeconfigError) Unwrap() error { return e.err }
 
-// resolved is a path that a kubeconfig names, which may be relative to its folder.
-func resolved(kubeconfig, name string) string {
+// kubeconfigPath is a path that a kubeconfig names, which may be relative to its folder.
+func kubeconfigPath(kubeconfig, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)
 	}
@@ -163,7 +163,7 @@ func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
 	case in.As != "":
 		return steps.Failed(fmt.Sprintf("%s acts as %q, by the rights of whoever it logs in as", used.Path, cluster.Clean(in.As)), "")
 	case in.TokenFile != "":
-		return steps.Passed("%s takes the token from %s", used.Path, resolved(used.Path, in.TokenFile))
+		return steps.Passed("%s takes the token from %s", used.Path, kubeconfigPath(used.Path, in.TokenFile))
 	case !in.Token.IsZero():
 		return steps.Warned(used.Path+" holds the token itself: each renewal has to write the kubeconfig over", "")
 	case in.Certificate != nil || in.CertificateFile != "":
@@ -221,7 +221,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	refused := steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, "+
 		"or is another cluster's, or the ServiceAccount was made anew",
-		"where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+expiredFix(e))
+		"where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+newTokenFix(e))
 	if ended {
 		refused = steps.Skipped(
 			"says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at,

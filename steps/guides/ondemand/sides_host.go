@@ -77,7 +77,7 @@ func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 	have, err := version.ParseGeneric(strings.TrimPrefix(said, "v"))
 	switch {
 	case err != nil:
-		return steps.Unseen(fmt.Errorf("%s says %s, which is no version", versionFile, quoted(said)))
+		return steps.Unseen(fmt.Errorf("%s says %s, which is no version", versionFile, shownWord(said)))
 	case have.LessThan(oldest):
 		return steps.Failed("it is "+have.String(), onWebNode("upgrade Open OnDemand to 4.0 or newer: https://osc.github.io/ood-documentation/latest/release-notes.html"))
 	}

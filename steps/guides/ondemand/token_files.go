@@ -37,7 +37,7 @@ func tokenFiles() []steps.Action {
 		return text(func(r renewal) (string, error) { return of(r), r.valid() })
 	}
 	return []steps.Action{
-		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: action.File{Path: rootToken, Mode: 0o600, Secret: true, Content: handedToken, Ours: isRootsToken}},
+		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: action.File{Path: rootToken, Mode: 0o600, Secret: true, Content: mountedToken, Ours: isRootsToken}},
 		{Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating, Doer: action.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)}},
 		{Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer, Doer: action.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)}},
 		{Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer, Doer: action.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)}},
@@ -85,9 +85,9 @@ func isRootsToken(have []byte) bool {
 	return err == nil && t.Subject == accountUser
 }
 
-// handedToken is the token that the cluster has ready for the web node, or the
+// mountedToken is the token that the cluster has ready for the web node, or the
 // one that stands here already and fits: then the cluster needs none ready.
-func handedToken(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func mountedToken(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 	have, err := e.Host.Read(ctx, rootToken)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cluster.Masked{}, err
@@ -142,7 +142,7 @@ func rootsToken(ctx context.Context, e steps.Env) (token cluster.Masked, at stri
 	case err != nil:
 		return cluster.Masked{}, "", err
 	case in.TokenFile != "":
-		at = resolved(used.Path, in.TokenFile)
+		at = kubeconfigPath(used.Path, in.TokenFile)
 		data, err := e.Host.Read(ctx, at)
 		if errors.Is(err, fs.ErrNotExist) {
 			return cluster.Masked{}, at, steps.Absent("%s takes the token from %s, which is not there", used.Path, at)
@@ -154,11 +154,11 @@ func rootsToken(ctx context.Context, e steps.Env) (token cluster.Masked, at stri
 	return in.Token, used.Path, nil
 }
 
-// byHand is how an admin gives root a token once, without carrick.
-func byHand(e steps.Env) string {
+// manualToken is how an admin gives root a token once, without carrick.
+func manualToken(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s create token %s --duration %dh > token    # by an admin; then as root on the web node: install -m 0600 token %s",
 		e.PeerKubectl(), namespace, account, max(1, e.Answers.Int("token.hours")), rootToken)
 }
 
-// expiredFix is what an admin has to do once where root's token has ended.
-func expiredFix(e steps.Env) string { return e.ApplyStep("token") + "\n# or " + byHand(e) }
+// newTokenFix is what an admin has to do once where root's token has ended.
+func newTokenFix(e steps.Env) string { return e.ApplyStep("token") + "\n# or " + manualToken(e) }

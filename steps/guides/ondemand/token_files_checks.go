@@ -103,7 +103,7 @@ func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	return lasts(t, at, renewalOf(e).every(), rotating(e), time.Now(), expiredFix(e))
+	return lasts(t, at, renewalOf(e).every(), rotating(e), time.Now(), newTokenFix(e))
 }
 
 // lasts judges the life that is left to a token.
@@ -170,7 +170,7 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	if withCron(e) {
 		want, order = map[string]string{renewScript: script, renewCron: r.cron()}, []string{renewScript, renewCron}
 	}
-	if there, err := stands(ctx, e, renewScript); err == nil && !there {
+	if there, err := fileExists(ctx, e, renewScript); err == nil && !there {
 		return renewedElsewhere(ctx, e)
 	}
 	var changed steps.Result
@@ -218,7 +218,7 @@ func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 
 func renewalOn(ctx context.Context, e steps.Env) steps.Result {
 	unit := renewName + ".timer"
-	if there, err := stands(ctx, e, renewTimer); err == nil && !there {
+	if there, err := fileExists(ctx, e, renewTimer); err == nil && !there {
 		return steps.Skipped("the renewal is not carrick's timer")
 	}
 	for _, ask := range []string{"is-enabled", "is-active"} {

@@ -39,12 +39,12 @@ func trial() steps.Step {
 				Default: defaultUser,
 			},
 			{
-				Key: "trial.other", Title: "Login name of another user", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser, When: tried,
+				Key: "trial.other", Title: "Login name of another user", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser, When: hasTrialUser,
 				Help:    "The first one must not get at this one's namespace.",
 				Default: defaultOther,
 			},
 			{
-				Key: "trial.make", Title: "Make what the hook makes, as a trial", Kind: steps.YesNo, On: steps.Remote, When: tried,
+				Key: "trial.make", Title: "Make what the hook makes, as a trial", Kind: steps.YesNo, On: steps.Remote, When: hasTrialUser,
 				Help:    "The same objects for these users, before anybody logs in: it proves the cluster's half. The hook takes them over at the user's login; undo takes them back.",
 				Default: steps.Fixed(false, "a login to the portal does it"),
 			},
@@ -68,9 +68,9 @@ func trialAction(name, title, file string, when func(steps.Env) bool, needs ...s
 	return steps.Action{Name: name, Title: title, On: steps.Remote, When: when, Needs: needs, Doer: action.Manifest{File: file, Each: trialUsers}}
 }
 
-func tried(e steps.Env) bool      { return e.Answers.Text("trial.user") != "" }
-func triedBoth(e steps.Env) bool  { return tried(e) && e.Answers.Text("trial.other") != "" }
-func makesTrial(e steps.Env) bool { return tried(e) && e.Answers.Bool("trial.make") }
+func hasTrialUser(e steps.Env) bool { return e.Answers.Text("trial.user") != "" }
+func triedBoth(e steps.Env) bool    { return hasTrialUser(e) && e.Answers.Text("trial.other") != "" }
+func makesTrial(e steps.Env) bool   { return hasTrialUser(e) && e.Answers.Bool("trial.make") }
 
 // trialUsers are the users that carrick makes namespaces for. When the hook last
 // ran stays as it is where it did; else it is the beginning of this day, which is

@@ -22,25 +22,25 @@ import (
 func trialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote, When: tried, Mend: "trial-namespace", Needs: []string{"signed-in"},
+			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote, When: hasTrialUser, Mend: "trial-namespace", Needs: []string{"signed-in"},
 			Why: "reapers and policies know users' namespaces by its label; the adapter looks for it by its name",
 			See: []string{hookSource + "/namespace.yaml"},
 			Run: userSpace,
 		},
 		{
-			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: tried, Mend: "trial-network-policy", Needs: []string{"user-namespace"},
+			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: hasTrialUser, Mend: "trial-network-policy", Needs: []string{"user-namespace"},
 			Why: "other users' pods must not reach them, and the web node must: it is where the portal's proxy comes from",
 			See: []string{hookSource + "/network-policy.yaml"},
 			Run: userFence,
 		},
 		{
-			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote, When: tried, Mend: "trial-role-bindings", Needs: []string{"user-namespace"},
+			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote, When: hasTrialUser, Mend: "trial-role-bindings", Needs: []string{"user-namespace"},
 			Why: "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, this binding does not have it",
 			See: []string{hookSource + "/rolebinding.yaml"},
 			Run: userBindings,
 		},
 		{
-			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote, When: tried, Needs: []string{"user-namespace"}, Within: 30 * time.Second,
+			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote, When: hasTrialUser, Needs: []string{"user-namespace"}, Within: 30 * time.Second,
 			Why: "pods of apps run as it, and it is what the pull Secret is put into",
 			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
 			Run: userAccount,
@@ -56,8 +56,8 @@ func trialChecks() []steps.Check {
 
 func hasCIDR(e steps.Env) bool { return e.Answers.Text("hooks.allow-cidr") != "" }
 
-// login is how to have the hook run.
-func login(user string) string {
+// loginFix is how to have the hook run.
+func loginFix(user string) string {
 	return "have " + user + " restart their web server (Help > Restart Web Server in the portal); on the web node: journalctl -t ood_nginx_stage    # what the hook said"
 }
 
@@ -72,7 +72,7 @@ func madeBy(e steps.Env, user string) string {
 	if makesTrial(e) {
 		return e.ApplyStep("trial")
 	}
-	return login(user)
+	return loginFix(user)
 }
 
 func userSpace(ctx context.Context, e steps.Env) steps.Result {
@@ -148,23 +148,23 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("their own pods and %s", cmp.Or(strings.Join(cidrs, ", "), "nothing else"))
 }
 
-// expected is one RoleBinding that the hook makes (OSC/ondemand:
+// expectedBinding is one RoleBinding that the hook makes (OSC/ondemand:
 // hooks/k8s-bootstrap/yaml/rolebinding.yaml and job-pod-reaper.yaml, e5bbaf1d7).
-type expected struct {
+type expectedBinding struct {
 	name, role string
 	subject    rbacv1.Subject
 }
 
-func expectedBindings(e steps.Env, user, ns string) []expected {
+func expectedBindings(e steps.Env, user, ns string) []expectedBinding {
 	sa := func(ns, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
 	}
-	out := []expected{
+	out := []expectedBinding{
 		{user + "-ood-initializer", initializer, sa(ns, "default")},
 		{user + "-ood-user", userRole, rbacv1.Subject{Kind: rbacv1.UserKind, Name: user}},
 	}
 	if usesWalltime(e) {
-		out = append(out, expected{user + "-job-pod-reaper-rolebinding", reaperName, sa(reaperName, reaperName)})
+		out = append(out, expectedBinding{user + "-job-pod-reaper-rolebinding", reaperName, sa(reaperName, reaperName)})
 	}
 	return out
 }
@@ -214,7 +214,7 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s/default", ns)
 	}
 	if !slices.ContainsFunc(sa.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == pull }) {
-		return steps.Failed(fmt.Sprintf("ServiceAccount %s/default does not name the pull Secret %s: private images are refused", ns, pull), login(user))
+		return steps.Failed(fmt.Sprintf("ServiceAccount %s/default does not name the pull Secret %s: private images are refused", ns, pull), loginFix(user))
 	}
 	return steps.Passed("%s/default, which pulls with %s", ns, pull)
 }

@@ -17,7 +17,7 @@ import (
 func isolationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote, From: "the API server's authorizer", When: tried, Needs: []string{"user-bindings"},
+			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote, From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
 			Why: "all of the adapter's calls are made with the user's own credential",
 			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
 			Run: userMay,
@@ -29,7 +29,7 @@ func isolationChecks() []steps.Check {
 			Run: userMayNot,
 		},
 		{
-			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote, From: "the API server's authorizer", When: tried, Needs: []string{"signed-in"},
+			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote, From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
 			Why: "a ClusterRoleBinding of ood-user, where a RoleBinding is meant, gives each user everybody's Secrets",
 			See: []string{rolesSource},
 			Run: userSeesNoOther,

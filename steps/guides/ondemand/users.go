@@ -48,16 +48,16 @@ func nameFault(e steps.Env, user string) string {
 	hook, adapter := hookNamespace(e, user), userNamespace(e, user)
 	switch {
 	case hook != adapter:
-		return fmt.Sprintf("%s: the dashboard looks in %s, and the hook asks for %s, which can't be made", quoted(user), adapter, hook)
+		return fmt.Sprintf("%s: the dashboard looks in %s, and the hook asks for %s, which can't be made", shownWord(user), adapter, hook)
 	case strings.ToLower(user) != user:
-		return fmt.Sprintf("%s: upper case", quoted(user))
+		return fmt.Sprintf("%s: upper case", shownWord(user))
 	case strings.Contains(user, "_"):
-		return fmt.Sprintf("%s: an underscore", quoted(user))
+		return fmt.Sprintf("%s: an underscore", shownWord(user))
 	case len(hook) > validation.DNS1123LabelMaxLength:
-		return fmt.Sprintf("%s: %s has %d characters, of 63", quoted(user), hook, len(hook))
+		return fmt.Sprintf("%s: %s has %d characters, of 63", shownWord(user), hook, len(hook))
 	}
 	if faults := validation.IsDNS1123Label(hook); len(faults) > 0 {
-		return fmt.Sprintf("%s: %s is no name of a namespace", quoted(user), quoted(hook))
+		return fmt.Sprintf("%s: %s is no name of a namespace", shownWord(user), shownWord(hook))
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func walltime() steps.Step {
 				Name: "reaper", Title: "Install job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
 				Doer: action.Chart{
 					Release: reaperName, Namespace: reaperName, Chart: reaperName,
-					Source: chartSource("walltime.source", reaperName), Version: check.AnswerText("walltime.version"),
+					Source: reaperChartSource("walltime.source", reaperName), Version: check.AnswerText("walltime.version"),
 					Values: func(context.Context, steps.Env) (map[string]any, error) {
 						return map[string]any{"config": reaperConfig()}, nil
 					},
@@ -80,9 +80,9 @@ func reaperConfig() map[string]any {
 // managedLabel is on what the adapter submits.
 const managedLabel = "app.kubernetes.io/managed-by"
 
-// chartSource is where a chart comes from: of a folder, the folder in it that
+// reaperChartSource is where a chart comes from: of a folder, the folder in it that
 // has the chart's name.
-func chartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
+func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
 	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text(key), "/")
 		if !strings.Contains(from, "://") && !strings.HasSuffix(from, ".tgz") && !strings.HasSuffix(from, "/"+name) {

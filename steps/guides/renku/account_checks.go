@@ -89,40 +89,40 @@ func (e *inTheWay) Error() string {
 	return "it can't be told: the API server refuses the trial for another reason: " + e.why
 }
 
-// trial is a pair of objects that differ in what must be denied, and the right to create such.
-type trial struct {
+// denialTrial is a pair of objects that differ in what must be denied, and the right to create such.
+type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
 	create            cluster.Right
 }
 
-func tokenTrial(e steps.Env) trial {
+func tokenTrial(e steps.Env) denialTrial {
 	secret := func(kind string) *unstructured.Unstructured {
 		o := trialObject("v1", "Secret", sessionsNamespace(e))
 		o.Object["type"] = kind
 		o.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": "default"})
 		return o
 	}
-	return trial{
+	return denialTrial{
 		secret("Opaque"), secret("kubernetes.io/service-account-token"),
 		cluster.Right{Verb: "create", Resource: "secrets", Namespace: sessionsNamespace(e)},
 	}
 }
 
-func sessionTrial(e steps.Env) trial {
+func sessionTrial(e steps.Env) denialTrial {
 	return sessions(e, func(spec map[string]any) { spec["serviceAccountName"] = "carrick-preview" })
 }
 
-func connectorTrial(e steps.Env) trial {
+func connectorTrial(e steps.Env) denialTrial {
 	return sessions(e, func(spec map[string]any) {
 		spec["dataSources"] = []any{map[string]any{"type": "rclone", "mountPath": "data"}}
 	})
 }
 
 // sessions is a trial of a session as Renku creates it, and of the same session after harm.
-func sessions(e steps.Env, harm func(spec map[string]any)) trial {
+func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	session := func() (o *unstructured.Unstructured, spec map[string]any) {
 		o = trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
-		spec = map[string]any{"hibernated": true, "session": map[string]any{"image": testImage}}
+		spec = map[string]any{"hibernated": true, "session": map[string]any{"image": sessionImage}}
 		if account := e.Answers.Text("sessions.service-account"); account != "" {
 			spec["serviceAccountName"] = account
 		}
@@ -132,7 +132,7 @@ func sessions(e steps.Env, harm func(spec map[string]any)) trial {
 	harmless, _ := session()
 	harmful, spec := session()
 	harm(spec)
-	return trial{
+	return denialTrial{
 		harmless, harmful,
 		cluster.Right{
 			Verb: "create", Group: sessionsKind.Group, Resource: sessionsKind.Resource, Namespace: sessionsNamespace(e),
@@ -154,7 +154,7 @@ func trialObject(version, kind, namespace string) *unstructured.Unstructured {
 
 // denied reports whether the API server refuses Renku's kubeconfig the harmful object and takes the harmless one, and
 // why. The error is a *inTheWay where it refuses both.
-func (t trial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
+func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
 	as, err := withKubeconfig(e)
 	if err != nil {
 		return "", false, err
@@ -183,7 +183,7 @@ func (t trial) denied(ctx context.Context, e steps.Env) (why string, is bool, er
 		return "", false, harmless
 	}
 	if why, refused := check.Refusal(harmful); refused {
-		if !byPolicy(why) {
+		if !refusedByPolicy(why) {
 			return "", false, &inTheWay{why}
 		}
 		return why, true, nil
@@ -196,13 +196,13 @@ func (t trial) denied(ctx context.Context, e steps.Env) (why string, is bool, er
 	return "", false, harmful
 }
 
-// byPolicy reports whether that is the refusal of an admission policy or a webhook. A quota refuses whatever comes too late,
+// refusedByPolicy reports whether that is the refusal of an admission policy or a webhook. A quota refuses whatever comes too late,
 // and the credential can change it.
-func byPolicy(why string) bool {
+func refusedByPolicy(why string) bool {
 	return strings.HasPrefix(why, "ValidatingAdmissionPolicy '") || strings.HasPrefix(why, "admission webhook ")
 }
 
-func limited(ctx context.Context, e steps.Env, t trial, all, none string) steps.Result {
+func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) steps.Result {
 	why, is, err := t.denied(ctx, e)
 	switch way := (*inTheWay)(nil); {
 	case errors.As(err, &way):
@@ -238,7 +238,7 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 	}
 	for _, of := range policySuffixes {
 		for _, kind := range []schema.GroupVersionResource{check.ValidatingPolicies, check.ValidatingBindings} {
-			p, err := e.Cluster.Get(ctx, kind, "", policyName(e)+"-"+of)
+			p, err := e.Cluster.Get(ctx, kind, "", policyPrefix(e)+"-"+of)
 			if err == nil && time.Since(p.GetCreationTimestamp().Time) < soon {
 				return true
 			}
@@ -251,7 +251,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	ns := sessionsNamespace(e)
 	every := false
 	way := (*inTheWay)(nil) // why it is not known whether it can act as every account
-	for _, t := range []trial{tokenTrial(e), sessionTrial(e)} {
+	for _, t := range []denialTrial{tokenTrial(e), sessionTrial(e)} {
 		_, is, err := t.denied(ctx, e)
 		switch {
 		case errors.Is(err, cluster.ErrNotServed): // nobody can create one

@@ -19,7 +19,7 @@ func accountPolicies() steps.Action {
 		Name: "account-policies", Title: "Deny Renku's kubeconfig the other accounts of the namespace",
 		On: steps.Remote, When: limitsAccounts,
 		Doer: action.Manifest{File: "account-policies.yaml", Values: action.Values{
-			"policy":         func(_ context.Context, e steps.Env) (any, error) { return policyName(e), nil },
+			"policy":         func(_ context.Context, e steps.Env) (any, error) { return policyPrefix(e), nil },
 			"user":           func(_ context.Context, e steps.Env) (any, error) { return userName(e), nil },
 			"session-rules":  func(_ context.Context, e steps.Env) (any, error) { return sessionRules(e), nil },
 			"workload-rules": func(_ context.Context, e steps.Env) (any, error) { return workloadRules(e), nil },
@@ -72,8 +72,8 @@ func volumesRule(spec, field string) string {
 	return fmt.Sprintf("!has(%[1]s.%[2]s) || %[1]s.%[2]s.all(v, !has(v.ephemeral) && !has(v.csi))", spec, field)
 }
 
-// policyName begins the names of the policies, which are cluster-wide.
-func policyName(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
+// policyPrefix begins the names of the policies, which are cluster-wide.
+func policyPrefix(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
 
 // policySuffixes end the names of the policies and of their bindings.
 var policySuffixes = []string{"tokens", "sessions", "workloads"}
@@ -131,7 +131,7 @@ func policiesFix(ctx context.Context, e steps.Env) string {
 // (kubernetes/kubernetes: pkg/apis/admissionregistration/validation/validation.go).
 func onlyWarns(ctx context.Context, e steps.Env) bool {
 	for _, of := range policySuffixes {
-		o, err := e.Cluster.Get(ctx, check.ValidatingBindings, "", policyName(e)+"-"+of)
+		o, err := e.Cluster.Get(ctx, check.ValidatingBindings, "", policyPrefix(e)+"-"+of)
 		if err != nil {
 			continue
 		}

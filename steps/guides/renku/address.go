@@ -59,7 +59,7 @@ func addressChecks() []steps.Check {
 			Name: "session-port", Title: "sessions use the protocol's own port", On: steps.Remote,
 			Why: "any other port stands in the address that Keycloak must let in, and firewalls open it less often",
 			See: []string{addressSource},
-			Run: usualPort,
+			Run: sessionPortUsual,
 		},
 	}
 }
@@ -149,7 +149,7 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", host)
 }
 
-func usualPort(_ context.Context, e steps.Env) steps.Result {
+func sessionPortUsual(_ context.Context, e steps.Env) steps.Result {
 	port, usual := e.Answers.Int("sessions.port"), 443
 	if e.Answers.Text("sessions.protocol") == "http" {
 		usual = 80

@@ -83,9 +83,6 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 		"change the DNS record, unless a proxy or address translation before the cluster passes it on")
 }
 
-// madeUp is the name in the certificate that ingress-nginx makes for itself.
-const madeUp = "Kubernetes Ingress Controller Fake Certificate"
-
 func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	if e.Answers.Text("sessions.protocol") != "https" {
 		return steps.Skipped("sessions are served by http")
@@ -93,7 +90,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	if sessionHost(e) == "" {
 		return steps.Skipped("the sessions' host is not known")
 	}
-	ca, err := trusted(e)
+	ca, err := renkuTrust(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -119,12 +116,12 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		r := steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
 		r.Again = report.NotAfter
 		return r
-	case secret != "" && report.Chain[0].Subject.CommonName == madeUp:
+	case secret != "" && report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
 		return steps.Skipped("the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret)
 	case secret != "" && !shows(ctx, e, secret, report.Chain[0]):
 		return steps.Skipped("%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and tls-secret judges that", where, cluster.Clean(report.Chain[0].Subject.CommonName), secret)
-	case report.Chain[0].Subject.CommonName == madeUp:
-		return steps.Failed(where+" shows the certificate that ingress-nginx makes up (\""+madeUp+"\"): no default certificate is set", fix)
+	case report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
+		return steps.Failed(where+" shows the certificate that ingress-nginx makes up (\""+check.NginxFakeCertificate+"\"): no default certificate is set", fix)
 	}
 	return steps.Failed(where+" shows a certificate that browsers refuse: "+problem, fix)
 }

@@ -23,8 +23,6 @@ import (
 // that Renku was given: its key, its server, its namespace, and by its token the
 // ServiceAccount.
 
-type adopter = func(context.Context, steps.Env) (any, string, error)
-
 // adoptNamespace is where Renku's data service runs.
 func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	found, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + dataServiceApp})
@@ -57,8 +55,8 @@ func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// adoptServer is the server in the kubeconfig that Renku was given.
-func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
+// adoptGivenServer is the server in the kubeconfig that Renku was given.
+func adoptGivenServer(_ context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil || k["server"] == "" {
 		return nil, "", err
@@ -162,8 +160,8 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", fmt.Errorf("ServiceAccount %s has the token Secrets %s, and none holds the token that Renku was given", account, strings.Join(of, ", "))
 }
 
-// adoptCA tells which CA the kubeconfig that Renku was given trusts.
-func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
+// adoptGivenCA tells which CA the kubeconfig that Renku was given trusts.
+func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
 		return nil, "", err

@@ -33,7 +33,7 @@ func adoptRow(e steps.Env) (map[string]any, error) {
 
 // asRegistered is an answer that a field of the cluster in Renku tells; one that
 // Renku has no value for is empty.
-func asRegistered(field string) adopter {
+func asRegistered(field string) steps.Adopter {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
 		if err != nil {
@@ -53,7 +53,7 @@ func asRegistered(field string) adopter {
 
 // registeredClass is a class that Renku names for sessions. One that the remote
 // cluster does not have is a fault to be named, not an answer.
-func registeredClass(field string) adopter {
+func registeredClass(field string) steps.Adopter {
 	gvr := check.StorageClasses
 	if field == "session_ingress_class_name" {
 		gvr = check.IngressClasses
@@ -76,7 +76,7 @@ func registeredClass(field string) adopter {
 // registeredAddress is a part of the sessions' address. Where Renku's login lets
 // in another host alone, what is registered does not work: that is a fault to be
 // named, not an answer.
-func registeredAddress(field string) adopter {
+func registeredAddress(field string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
 		if err != nil {
@@ -184,7 +184,7 @@ func adoptSpec(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // only are the fields of a map that may be described, where they have a value.
-func only(m map[string]any, fields map[string]field) map[string]any {
+func only(m map[string]any, fields map[string]poolField) map[string]any {
 	out := map[string]any{}
 	for key, v := range m {
 		if _, known := fields[key]; known && v != nil {

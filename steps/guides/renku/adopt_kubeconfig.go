@@ -17,8 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// adoptFacts tell what Renku was given for this cluster, whoever gave it.
-func adoptFacts() []steps.Fact {
+// givenFacts tell what Renku was given for this cluster, whoever gave it.
+func givenFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "handed-over", Title: "the kubeconfig that Renku has for the remote cluster", On: steps.Local, Learn: learnHanded},
 		{Name: "handed-token", Title: "the token in that kubeconfig", On: steps.Local, Secret: true, Learn: handedToken},
@@ -67,11 +67,11 @@ func leads(k map[string]string, server, ca string) bool {
 }
 
 func sameServer(a, b string) bool {
-	x, y := hostPort(a), hostPort(b)
+	x, y := serverHostPort(a), serverHostPort(b)
 	return x != "" && x == y
 }
 
-func hostPort(server string) string {
+func serverHostPort(server string) string {
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
 		return ""

@@ -137,7 +137,7 @@ func TestAnUnknownMemberIsNoUnservedAddress(t *testing.T) {
 		{404, 0, "404 page not found", true},
 		{405, 1405, "Method POST not allowed for URL /x", true},
 	} {
-		if got := notServed(&cluster.WebError{Status: tc.status, Code: tc.code, Message: tc.message}); got != tc.unserved {
+		if got := noSuchPath(&cluster.WebError{Status: tc.status, Code: tc.code, Message: tc.message}); got != tc.unserved {
 			t.Errorf("%d %q: %v", tc.status, tc.message, got)
 		}
 	}

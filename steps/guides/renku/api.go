@@ -58,7 +58,7 @@ func renkuAt(e steps.Env, path string, token cluster.Masked) (cluster.WebAddress
 	if base == "" {
 		return cluster.WebAddress{}, steps.Absent("Renku's address is not known: answer renku.url")
 	}
-	ca, err := trusted(e)
+	ca, err := renkuTrust(e)
 	if err != nil {
 		return cluster.WebAddress{}, err
 	}
@@ -155,7 +155,7 @@ func rowOf(rows []map[string]any, config string) map[string]any {
 	return nil
 }
 
-func clusterID(_ context.Context, e steps.Env) (any, error) {
+func registeredID(_ context.Context, e steps.Env) (any, error) {
 	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
 		return nil, err
@@ -176,9 +176,9 @@ func refusedIsAbsent(err error) error {
 	return err
 }
 
-// trusted is what Renku's own addresses are trusted by besides the system's
+// renkuTrust is what Renku's own addresses are trusted by besides the system's
 // roots; "" is nothing.
-func trusted(e steps.Env) (string, error) {
+func renkuTrust(e steps.Env) (string, error) {
 	ca, err := localFacts(e).Text("renku-ca")
 	if err != nil && !steps.IsAbsent(err) && !apierrors.IsForbidden(err) {
 		return "", err // without its CA, a good certificate could look bad

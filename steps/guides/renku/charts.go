@@ -74,7 +74,7 @@ func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 // that sessions may use, whatever taints that node has. kubeletDir sets only its
 // hostPath volumes; check csi-kubelet-dir says what else has to change.
 func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
-	fit, _, err := candidates(ctx, e)
+	fit, _, err := sessionNodes(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	}
 	if len(dirs) > 1 {
 		return nil, fmt.Errorf("the nodes that sessions may use keep the kubelet's files in %d places (%s), and the chart knows one: label those of one kind and answer nodes.labels",
-			len(dirs), nodeNames(fit))
+			len(dirs), someNodes(fit))
 	}
 	for dir := range dirs {
 		if dir != usualKubeletDir {

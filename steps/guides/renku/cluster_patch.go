@@ -21,7 +21,7 @@ func (d difference) String() string {
 	want, _ := d.want.(map[string]any)
 	have, _ := d.have.(map[string]any)
 	if want == nil && have == nil {
-		return fmt.Sprintf("%s is %s and should be %s", d.field, shown(d.have), shown(d.want))
+		return fmt.Sprintf("%s is %s and should be %s", d.field, shownJSON(d.have), shownJSON(d.want))
 	}
 	all, out := map[string]any{}, []string{}
 	maps.Copy(all, want)
@@ -34,7 +34,7 @@ func (d difference) String() string {
 	return "in " + d.field + " " + strings.Join(out, ", ")
 }
 
-func shown(v any) string {
+func shownJSON(v any) string {
 	if v == nil {
 		return "not set"
 	}
@@ -89,7 +89,7 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 		case d.field == fieldDefault:
 			patch[d.field] = false
 		default:
-			return nil, fmt.Errorf("%s can't be taken away from a cluster in Renku once it is set (it is %s): name one, or remove the cluster and register it anew", d.field, shown(d.have))
+			return nil, fmt.Errorf("%s can't be taken away from a cluster in Renku once it is set (it is %s): name one, or remove the cluster and register it anew", d.field, shownJSON(d.have))
 		}
 	}
 	_, tls := patch[fieldTLS]

@@ -34,7 +34,7 @@ func clusters() steps.Step {
 				Default: steps.Fixed("renku-user-sessions", "the published guide"),
 			},
 		},
-		Facts: slices.Concat(check.Identity(), releaseFacts(), versionFacts(), adoptFacts()),
+		Facts: slices.Concat(check.Identity(), releaseFacts(), versionFacts(), givenFacts()),
 		Checks: []steps.Check{
 			check.Reachable(),
 			check.SignedIn(),

@@ -29,7 +29,7 @@ func credentialChecks() []steps.Check {
 			Name: "credential-accepted", Title: "the remote cluster takes it for the ServiceAccount", On: steps.Remote, From: withItself,
 			Needs: []string{"server-tls", "kubeconfig-self-contained", "token-encoding"},
 			Why:   "a token of another cluster, or of an account that was made anew, is refused",
-			Run:   accepted,
+			Run:   credentialAccepted,
 		},
 		{
 			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
@@ -41,7 +41,7 @@ func credentialChecks() []steps.Check {
 			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
 			Why: "a right that is missing comes back from Renku as HTTP 500. Each that its services use is asked for, not only those of the published guide's Role",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return asked(ctx, e, slices.Concat(usedRights(sessionsNamespace(e)), optionalRights(e)))
+				return rightsAllowed(ctx, e, slices.Concat(usedRights(sessionsNamespace(e)), optionalRights(e)))
 			},
 		},
 		{
@@ -49,14 +49,18 @@ func credentialChecks() []steps.Check {
 			Needs: []string{"credential-accepted"}, Mend: "priorityclasses-role",
 			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return asked(ctx, e, onClasses(e, "list", "get")) },
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return rightsAllowed(ctx, e, onClasses(e, "list", "get"))
+			},
 		},
 		{
 			Name: "credential-deletes-classes", Title: "the new kubeconfig may delete the pools' priority classes", On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, Mend: "delete-class-role",
 			Why: "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
 			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)"},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return asked(ctx, e, onClasses(e, "delete")) },
+			Run: func(ctx context.Context, e steps.Env) steps.Result {
+				return rightsAllowed(ctx, e, onClasses(e, "delete"))
+			},
 		},
 		{
 			Name: "least-privilege", Title: "the new kubeconfig may do nothing beyond its roles", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"},
@@ -74,10 +78,10 @@ func credentialChecks() []steps.Check {
 	})
 }
 
-func accepted(ctx context.Context, e steps.Env) steps.Result {
+func credentialAccepted(ctx context.Context, e steps.Env) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	refused := func() steps.Result {
 		return steps.Failed("the server at "+as.Server()+" refuses the token (401)",
@@ -94,7 +98,7 @@ func accepted(ctx context.Context, e steps.Env) steps.Result {
 func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	pods, err := as.List(ctx, check.Pods, sessionsNamespace(e), cluster.Selector{})
 	if apierrors.IsForbidden(err) {
@@ -116,10 +120,10 @@ func onClasses(e steps.Env, verbs ...string) (out []cluster.Right) {
 	return out
 }
 
-func asked(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Result {
+func rightsAllowed(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	return check.MayI(ctx, as, rights, "")
 }
@@ -127,7 +131,7 @@ func asked(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Resul
 func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	ns := sessionsNamespace(e)
 	meant := map[string][]rbacv1.PolicyRule{ns: roleRules(e), "": clusterRules(e)}

@@ -57,7 +57,7 @@ func driverSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	if peerErr != nil {
 		return steps.Unseen(peerErr)
 	}
-	return sameVersion(e, there, here, helmUpgrade(e, "driver", driverChart), false)
+	return sameVersion(e, there, here, versionFix(e, "driver", driverChart), false)
 }
 
 func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
@@ -93,7 +93,7 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 	var registered []*storagev1.CSINode
 	var pods []*corev1.Pod
 	err = check.Together(
-		func() (err error) { fit, _, err = candidates(ctx, e); return err },
+		func() (err error) { fit, _, err = sessionNodes(ctx, e); return err },
 		func() (err error) {
 			registered, err = check.List[storagev1.CSINode](ctx, e.Cluster, check.CSINodes, "", cluster.Selector{})
 			return err
@@ -117,7 +117,7 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(without) > 0 {
-		return steps.Failed("the driver is not registered on "+nodeNames(without), ourDriver(e, tolerating(e, fit)))
+		return steps.Failed("the driver is not registered on "+someNodes(without), ourDriver(e, tolerating(e, fit)))
 	}
 	return driverPodsReady(e, fit, pods)
 }
@@ -147,7 +147,7 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	if d == nil {
 		return steps.Skipped("csi-rclone is not installed yet")
 	}
-	fit, _, err := candidates(ctx, e)
+	fit, _, err := sessionNodes(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -82,7 +82,7 @@ func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand 
 	version := e.Answers.Text("operator.version")
 	crd, err := crdOf(ctx, e)
 	if err != nil || there.version() != version {
-		return helmUpgrade(e, "operator", operatorChart), false
+		return versionFix(e, "operator", operatorChart), false
 	}
 	notes := crd.GetAnnotations()
 	owned := notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") && notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e)
@@ -126,7 +126,7 @@ func operatorFix(e steps.Env) string {
 		}
 		there, err := seenOf(e.Own, c.fact)
 		if err == nil && there.release != "" && there.release != e.Answers.Text(c.what+".version") {
-			if fix := helmUpgrade(e, c.what, c.name); fix != "" {
+			if fix := versionFix(e, c.what, c.name); fix != "" {
 				return fix
 			}
 		}

@@ -39,7 +39,7 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 		name, ns, key, e.Kubectl(), e.Link)
 	const hint = "# each cluster's key has a field manager of its own, so that one does not take out another's"
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
-		return append(out, action.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, shellWord(path))}), nil
+		return append(out, action.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, singleQuoted(path))}), nil
 	}
 	template, err := kubeconfigTemplate(e)
 	if err != nil {
@@ -145,5 +145,5 @@ func (j reachJob) Export(context.Context, steps.Env) ([]action.Exported, error) 
 	return []action.Exported{{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"}}, nil
 }
 
-// shellWord is a word as a shell takes it.
-func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// singleQuoted is a word as a shell takes it.
+func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

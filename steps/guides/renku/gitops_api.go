@@ -13,20 +13,20 @@ import (
 // The commands share what the sign-in makes: a folder outside of the export
 // with the header that holds the token, so that no command line shows it.
 const (
-	header = `-H @"$private/header" -H 'Content-Type: application/json'`
-	caFile = "renku-ca.crt"
+	header     = `-H @"$private/header" -H 'Content-Type: application/json'`
+	exportedCA = "renku-ca.crt"
 )
 
 // curl begins a request to Renku.
 func curl(e steps.Env) (string, error) {
-	ca, err := trusted(e)
+	ca, err := renkuTrust(e)
 	if err != nil {
 		return "", err
 	}
 	if ca == "" {
 		return "curl -sS", nil
 	}
-	return "curl -sS --cacert files/" + string(steps.Local) + "/" + caFile, nil
+	return "curl -sS --cacert files/" + string(steps.Local) + "/" + exportedCA, nil
 }
 
 func request(e steps.Env, method, path, file string) (string, error) {
@@ -46,7 +46,7 @@ func request(e steps.Env, method, path, file string) (string, error) {
 // shellURL is a URL as it can stand in a command between other words.
 func shellURL(v string) string {
 	if strings.ContainsAny(v, " '\"$`\\&;|<>()*?#!~{}[]") {
-		return shellWord(v)
+		return singleQuoted(v)
 	}
 	return v
 }
@@ -70,8 +70,8 @@ func exportSignIn(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	var out []action.Exported
 	if at.CA != "" {
 		out = append(out,
-			action.Exported{Path: caFile, Content: []byte(at.CA)},
-			action.Exported{Note: "the commands trust " + caFile + " alone; where the portal's certificate is a public one, leave --cacert out"})
+			action.Exported{Path: exportedCA, Content: []byte(at.CA)},
+			action.Exported{Note: "the commands trust " + exportedCA + " alone; where the portal's certificate is a public one, leave --cacert out"})
 	}
 	oidc := shellURL(at.Base) + "/protocol/openid-connect"
 	asked := "client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code="

@@ -45,7 +45,7 @@ func identityChecks() []steps.Check {
 			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, Mend: "token", Needs: []string{"service-account"}, Within: 30 * time.Second,
 			Why: "Kubernetes puts the token there; the controller deletes a Secret whose ServiceAccount is not there",
 			See: []string{page},
-			Run: tokenSecret,
+			Run: tokenSecretFilled,
 		},
 	}
 }
@@ -121,7 +121,7 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("by ClusterRoleBinding %s", strings.Join(names, ", "))
 }
 
-func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
+func tokenSecretFilled(ctx context.Context, e steps.Env) steps.Result {
 	ns, name := sessionsNamespace(e), e.Answers.Text("identity.token-secret")
 	s, err := e.Cluster.Secret(ctx, ns, name)
 	if err != nil {

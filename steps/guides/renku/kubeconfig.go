@@ -41,14 +41,14 @@ func kubeconfigQuestions() []steps.Question {
 		},
 		{
 			Key: "remote.server", Title: "Address of the remote API server, as Renku shall call it", Kind: steps.URL, On: steps.Remote,
-			Adopt:   adoptServer,
+			Adopt:   adoptGivenServer,
 			Help:    "Reachable from inside the local cluster, not only from here; in the server's certificate.",
 			Default: steps.FromFact(check.ServerFact, "your context"),
 			When:    builtHere,
 		},
 		{
 			Key: "kubeconfig.ca", Title: "CA that Renku shall trust for that address", Kind: steps.Pick, On: steps.Remote, When: builtHere,
-			Adopt: adoptCA,
+			Adopt: adoptGivenCA,
 			Of: []steps.Choice{
 				{Value: "secret", Title: "ca.crt of the token Secret: right where the API server itself answers"},
 				{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},

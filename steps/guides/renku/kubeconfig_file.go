@@ -81,8 +81,8 @@ func contextAlone(e steps.Env) (cluster.Kubeconfig, error) {
 	return cluster.Kubeconfig{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
 }
 
-// unread turns the error of getting the kubeconfig into a verdict.
-func unread(err error) steps.Result {
+// kubeconfigUnread turns the error of getting the kubeconfig into a verdict.
+func kubeconfigUnread(err error) steps.Result {
 	var broken cluster.KubeconfigError
 	if errors.As(err, &broken) {
 		return steps.Skipped("the kubeconfig can't be read: %s", broken.Problems[0].Detail)
@@ -100,7 +100,7 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 	}
 	k, perr := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if perr != nil { // what else is wrong is for the checks that follow
 		if k, err = contextAlone(e); err != nil {
@@ -121,7 +121,7 @@ func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
 	bad, err := breaks(e, cluster.RuleFileReference, cluster.RuleExec, cluster.RuleAuthProvider, cluster.RuleBasicAuth, cluster.RuleInsecure,
 		cluster.RuleImpersonation, cluster.RuleNoCredentials, cluster.RuleBadClientCert)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if len(bad) > 0 {
 		return steps.Failed(
@@ -134,14 +134,14 @@ func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
 func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 	bad, err := breaks(e, cluster.RuleDoubleBase64, cluster.RuleBadToken)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if len(bad) > 0 {
 		return steps.Failed(check.Details(bad), e.Kubectl()+" -n "+sessionsNamespace(e)+" get secret "+e.Answers.Text("identity.token-secret")+" -o jsonpath='{.data.token}' | base64 -d")
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if k.Token.IsZero() {
 		return steps.Warned("it signs in with a client certificate, not with a token", rebuild)
@@ -159,10 +159,10 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if k.Token.IsZero() {
-		return clientCertificate(k)
+		return judgeClientCertificate(k)
 	}
 	t, err := cluster.ParseToken(k.Token)
 	if err != nil {
@@ -180,8 +180,8 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// clientCertificate judges what stands in the place of a token: it always ends.
-func clientCertificate(k cluster.Kubeconfig) steps.Result {
+// judgeClientCertificate judges what stands in the place of a token: it always ends.
+func judgeClientCertificate(k cluster.Kubeconfig) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
 		return steps.Unseen(err)
@@ -198,7 +198,7 @@ func clientCertificate(k cluster.Kubeconfig) steps.Result {
 func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	bad, err := breaks(e, cluster.RuleBadCA)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if len(bad) > 0 {
 		return steps.Failed(
@@ -208,7 +208,7 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	if len(k.CA) == 0 {
 		return steps.Warned("it names no CA: the pods' system roots are trusted", "set certificate-authority-data, unless a public CA signs the API server's certificate")

@@ -16,7 +16,7 @@ import (
 func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	return judgeAddress(k, e.Peer)
 }
@@ -57,7 +57,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
 	return judgeTLS(ctx, k)
 }

@@ -17,9 +17,9 @@ import (
 // What Renku logs of a kubeconfig (renku-data-services
 // components/renku_data_services/k8s/config.py).
 var (
-	loadedLine = regexp.MustCompile(`Successfully loaded Kubernetes config: '([^']*)'`)
-	failedLine = regexp.MustCompile(`Failed while loading '([^']*)', ignoring kube config\. Error: (.*)`)
-	noFolder   = regexp.MustCompile(`Cannot open directory '([^']*)', ignoring kube configs`)
+	loadedLine   = regexp.MustCompile(`Successfully loaded Kubernetes config: '([^']*)'`)
+	failedLine   = regexp.MustCompile(`Failed while loading '([^']*)', ignoring kube config\. Error: (.*)`)
+	noFolderLine = regexp.MustCompile(`Cannot open directory '([^']*)', ignoring kube configs`)
 )
 
 // loading is what the log of one service says of one kubeconfig.
@@ -118,7 +118,7 @@ func (l *loading) judge(text, config string) bool {
 			l.loaded, l.failed, l.line, found = true, "", line, true
 		case mentions(failedLine, line, config):
 			l.loaded, l.failed, l.line, found = false, plainLoading(failedLine.FindStringSubmatch(line)[2]), line, true
-		case noFolder.MatchString(line):
+		case noFolderLine.MatchString(line):
 			l.loaded, l.line, found = false, line, true
 			l.failed = "the folder of the kubeconfigs is not mounted: Renku's values name no Secret, or the pod is older than that"
 		}

@@ -24,8 +24,8 @@ const urisSince = "2.17.0"
 
 const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml (notebooks.oidc), pull request 4444"
 
-// byHand is what becomes of the published guide's way.
-const byHand = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with the next helm upgrade, which makes a client that differs anew: " +
+// manualLogin is what becomes of the published guide's way.
+const manualLogin = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with the next helm upgrade, which makes a client that differs anew: " +
 	"from then on nobody gets into a session on this cluster. What Renku's values say stays. An edit by hand is not looked at"
 
 func login() steps.Step {
@@ -35,7 +35,7 @@ func login() steps.Step {
 		Checks: []steps.Check{
 			{
 				Name: "redirect-uris", Title: "Renku's values let logins return to the sessions' host", On: steps.Local, Needs: []string{"renku-namespace"},
-				Why: byHand,
+				Why: manualLogin,
 				See: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
 					return knownToKeycloak(e, "redirect-uris", "extraRedirectUris", func(o string) []string { return []string{o + "/*"} })
@@ -43,7 +43,7 @@ func login() steps.Step {
 			},
 			{
 				Name: "web-origins", Title: "Renku's values name the sessions' host as a web origin", On: steps.Local, Needs: []string{"renku-namespace"},
-				Why: "the browser refuses Keycloak's answers to other origins. " + byHand,
+				Why: "the browser refuses Keycloak's answers to other origins. " + manualLogin,
 				See: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
 					return knownToKeycloak(e, "web-origins", "extraWebOrigins", func(o string) []string { return []string{o, o + "/*", "+"} })

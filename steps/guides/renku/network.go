@@ -185,7 +185,7 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	open, meta := false, false
 	for _, p := range policies {
 		for _, rule := range p.Spec.Ingress {
-			if everybody(rule.From) && beyond(rule.Ports) {
+			if everybody(rule.From) && allowsOtherPorts(rule.Ports) {
 				return steps.Warned(p.Name+" lets every pod of the cluster reach ports of a session past its sign-in", fix)
 			}
 			open = open || (check.AnyAddress(rule.From) && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))

@@ -50,8 +50,8 @@ func everybody(from []networkingv1.NetworkPolicyPeer) bool {
 	})
 }
 
-// beyond tells whether ports are more than the one for signed-in users.
-func beyond(ports []networkingv1.NetworkPolicyPort) bool {
+// allowsOtherPorts tells whether ports are more than the one for signed-in users.
+func allowsOtherPorts(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		return p.Port == nil || p.Port.IntValue() != sessionPort
 	})

@@ -35,9 +35,9 @@ func nodeChecks() []steps.Check {
 	}
 }
 
-// candidates are the nodes that sessions may go to, and why each other is
+// sessionNodes are the nodes that sessions may go to, and why each other is
 // none.
-func candidates(ctx context.Context, e steps.Env) (fit []*corev1.Node, others []string, err error) {
+func sessionNodes(ctx context.Context, e steps.Env) (fit []*corev1.Node, others []string, err error) {
 	d, err := demanded(ctx, e)
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +57,7 @@ func candidates(ctx context.Context, e steps.Env) (fit []*corev1.Node, others []
 }
 
 func nodesFit(ctx context.Context, e steps.Env) steps.Result {
-	fit, others, err := candidates(ctx, e)
+	fit, others, err := sessionNodes(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -66,25 +66,25 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 		if len(others) == 0 {
 			found = "the cluster has no nodes"
 		}
-		if names := cordoned(ctx, e); len(names) > 0 {
+		if names := cordonedNodes(ctx, e); len(names) > 0 {
 			return steps.Failed(found, e.Kubectl()+" uncordon "+names[0]+"    # unless it is under maintenance")
 		}
 		return steps.Failed(found, e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations")
 	}
-	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), nodeNames(fit))
+	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), someNodes(fit))
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	if shut, key := shutOut(ctx, e, nodes); shut != "" {
+	if shut, key := taintedNode(ctx, e, nodes); shut != "" {
 		return steps.Warned(found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
 			"answer nodes.tolerations with "+key+", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+" "+key+"-")
 	}
 	return steps.Passed("%s", found)
 }
 
-// cordoned are the nodes that would take sessions if they were not cordoned.
-func cordoned(ctx context.Context, e steps.Env) (names []string) {
+// cordonedNodes are the nodes that would take sessions if they were not cordoned.
+func cordonedNodes(ctx context.Context, e steps.Env) (names []string) {
 	d, err := demanded(ctx, e)
 	if err != nil {
 		return nil
@@ -106,9 +106,9 @@ func cordoned(ctx context.Context, e steps.Env) (names []string) {
 	return names
 }
 
-// shutOut is a node that is labelled for sessions and that only a taint keeps
+// taintedNode is a node that is labelled for sessions and that only a taint keeps
 // them off, with the taint's key.
-func shutOut(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, key string) {
+func taintedNode(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, key string) {
 	d, err := demanded(ctx, e)
 	if err != nil || len(d.labels) == 0 {
 		return "", ""
@@ -133,7 +133,7 @@ func shutOut(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, key 
 	return "", ""
 }
 
-func nodeNames(nodes []*corev1.Node) string {
+func someNodes(nodes []*corev1.Node) string {
 	var names []string
 	for _, n := range nodes {
 		names = append(names, n.Name)
@@ -164,18 +164,18 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed("Renku's notebooks.sessionAffinity asks every session's node for "+affinityWords(affinity)+", and no node has it",
 				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or what it asks for")
 		}
-		return labelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity asks")
+		return anyLabelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity asks")
 	}
-	r := labelled(e, nodes, want, strings.Join(want, " and "))
+	r := anyLabelled(e, nodes, want, strings.Join(want, " and "))
 	if others := elsewhere(ctx, e, nodes, want); known && r.Status == steps.Pass && len(others) > 0 {
-		return steps.Warned(fmt.Sprintf("sessions go to %s, too: Renku's notebooks.sessionAffinity does not ask for %s", nodeNames(others), strings.Join(want, " and ")),
+		return steps.Warned(fmt.Sprintf("sessions go to %s, too: Renku's notebooks.sessionAffinity does not ask for %s", someNodes(others), strings.Join(want, " and ")),
 			"set notebooks.sessionAffinity in Renku's values (it holds for all of its sessions, local ones, too), or taint those nodes; or, if they may have sessions, answer nodes.labels: []")
 	}
 	return r
 }
 
-// labelled says whether one of the nodes carries the labels of the answers.
-func labelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
+// anyLabelled says whether one of the nodes carries the labels of the answers.
+func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
 	n := 0
 	for _, node := range nodes {
 		if hasLabels(node, want) {

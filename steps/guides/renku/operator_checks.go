@@ -96,9 +96,9 @@ func onlyByHand(byHand bool, r steps.Result) steps.Result {
 	return r
 }
 
-// helmUpgrade is the fix for a version that differs: carrick's own action where
+// versionFix is the fix for a version that differs: carrick's own action where
 // it installed the release, else it has to be asked to change somebody else's.
-func helmUpgrade(e steps.Env, what, name string) string {
+func versionFix(e steps.Env, what, name string) string {
 	fact := what + "-stands"
 	switch {
 	case isOurs(e.Own, fact) || e.Own.FieldText(fact, "name") == "":

@@ -17,8 +17,8 @@ import (
 const nameMin, nameMax = 5, 40
 
 var (
-	ulid        = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
-	accountName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*[a-z0-9]$`)
+	ulid           = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+	accountPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*[a-z0-9]$`)
 )
 
 func checkClusterName(v string) error { return checkLength("a cluster", v) }
@@ -123,7 +123,7 @@ func clusterProblems(p map[string]any) []string {
 			out = append(out, fmt.Sprintf("%s has %d characters, at most 256 are taken", key, n))
 		}
 	}
-	if v := textOf(p, "service_account_name"); v != "" && (len(v) > 63 || !accountName.MatchString(v)) {
+	if v := textOf(p, "service_account_name"); v != "" && (len(v) > 63 || !accountPattern.MatchString(v)) {
 		out = append(out, fmt.Sprintf("service_account_name %q: Renku takes 2 to 63 lower-case letters, digits and -", v))
 	}
 	if usesDefault, _ := p[fieldDefault].(bool); protocol == "https" && usesDefault == (textOf(p, fieldTLS) != "") {

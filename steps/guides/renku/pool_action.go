@@ -146,7 +146,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 	case err != nil:
 		return pool{}, failing(e, fmt.Sprintf("read pool %d back", made.ID), err)
 	case stored.Cluster.ID != id:
-		return pool{}, fmt.Errorf("pool %d was made on %s, not on cluster %s: carrick undo %s --step pool", made.ID, placeOf(stored), id, e.LinkFile())
+		return pool{}, fmt.Errorf("pool %d was made on %s, not on cluster %s: carrick undo %s --step pool", made.ID, poolPlace(stored), id, e.LinkFile())
 	case d.Quota != nil && stored.Quota == nil:
 		return pool{}, fmt.Errorf("pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s --step pool, restart Renku's services, then again", made.ID, e.LinkFile())
 	}

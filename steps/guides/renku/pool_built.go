@@ -44,9 +44,9 @@ func fillPool(e steps.Env, p *yaml.Node) {
 		put(p, "platform", "linux/"+arch)
 	}
 	if ids := e.Answers.List("pools.quotas"); len(ids) > 0 {
-		put(valueOf(p, "quota"), "id", ids[0])
+		put(yamlValue(p, "quota"), "id", ids[0])
 	}
-	classes := valueOf(p, "classes")
+	classes := yamlValue(p, "classes")
 	if c, larger := biggest(e, classes); larger {
 		n := &yaml.Node{}
 		if n.Encode(c) == nil {
@@ -61,24 +61,24 @@ func fillPool(e steps.Env, p *yaml.Node) {
 }
 
 // biggest is the class of the answers, and whether it is larger than all others.
-func biggest(e steps.Env, classes *yaml.Node) (class, bool) {
+func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
 	if err != nil {
-		return class{}, false
+		return resourceClass{}, false
 	}
-	c := class{
+	c := resourceClass{
 		Name: "remote-large", CPU: cpus(e.Answers.Text("class.cpu")), Memory: math.Ceil(memory.AsApproximateFloat64() / (1 << 30)),
 		GPU: float64(e.Answers.Int("class.gpu")), Max: 4, Storage: 1,
 	}
-	var have []class
+	var have []resourceClass
 	if err := classes.Decode(&have); err != nil {
-		return class{}, false
+		return resourceClass{}, false
 	}
-	return c, !slices.ContainsFunc(have, func(h class) bool { return h.CPU >= c.CPU && h.Memory >= c.Memory && h.GPU >= c.GPU })
+	return c, !slices.ContainsFunc(have, func(h resourceClass) bool { return h.CPU >= c.CPU && h.Memory >= c.Memory && h.GPU >= c.GPU })
 }
 
-// valueOf is the value of a key of a mapping; an empty node where it is none.
-func valueOf(n *yaml.Node, key string) *yaml.Node {
+// yamlValue is the value of a key of a mapping; an empty node where it is none.
+func yamlValue(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			return n.Content[i+1]

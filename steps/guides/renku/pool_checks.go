@@ -202,7 +202,7 @@ func judgePools(name, id string, named []pool) steps.Result {
 		if p.Cluster.ID == id {
 			ours = append(ours, fmt.Sprint(p.ID))
 		} else {
-			astray = append(astray, fmt.Sprintf("%d on %s", p.ID, placeOf(p)))
+			astray = append(astray, fmt.Sprintf("%d on %s", p.ID, poolPlace(p)))
 		}
 	}
 	switch {
@@ -218,7 +218,7 @@ func judgePools(name, id string, named []pool) steps.Result {
 	return steps.Passed("%q, id %s", name, ours[0])
 }
 
-func placeOf(p pool) string {
+func poolPlace(p pool) string {
 	if p.Cluster.ID == "" {
 		return "the local cluster"
 	}

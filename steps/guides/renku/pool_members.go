@@ -43,7 +43,7 @@ func checkMember(v string) error {
 func members(ctx context.Context, api *cluster.Web, id int) ([]member, error) {
 	var out []member
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d/members", id), nil, &out)
-	if !notServed(err) {
+	if !noSuchPath(err) {
 		return out, err
 	}
 	var users []struct {
@@ -56,9 +56,9 @@ func members(ctx context.Context, api *cluster.Web, id int) ([]member, error) {
 	return out, err
 }
 
-// notServed reports whether this Renku does not have an address. It answers 404, too, for a user, a group or a project
+// noSuchPath reports whether this Renku does not have an address. It answers 404, too, for a user, a group or a project
 // that it does not have (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py _resolve_members).
-func notServed(err error) bool {
+func noSuchPath(err error) bool {
 	e, ok := err.(*cluster.WebError)
 	return ok && (e.Status == 405 || e.Status == 404 && (e.Code == 0 || strings.HasPrefix(e.Message, "Requested URL")))
 }
@@ -120,7 +120,7 @@ func makeMembers(ctx context.Context, e steps.Env, say steps.Progress) error {
 	}
 	for _, m := range lacking {
 		_, err := api.JSON(ctx, "POST", fmt.Sprintf("/resource_pools/%d/members", id), []member{m}, nil)
-		if notServed(err) && m.Type == "user" && m.Role == "viewer" {
+		if noSuchPath(err) && m.Type == "user" && m.Role == "viewer" {
 			_, err = api.JSON(ctx, "POST", fmt.Sprintf("/resource_pools/%d/users", id), []map[string]any{{"id": m.ID}}, nil)
 		}
 		if err != nil {

@@ -16,15 +16,15 @@ import (
 // keeps most of them; what it leaves to the database or to Kubernetes is
 // looked at here, too.
 
-// value is one value of a pool's description and what is wrong with it.
-type value func(n *yaml.Node) string
+// valueRule is one value of a pool's description and what is wrong with it.
+type valueRule func(n *yaml.Node) string
 
-type field struct {
+type poolField struct {
 	required bool
-	check    value
+	check    valueRule
 }
 
-var poolFields = map[string]field{
+var poolFields = map[string]poolField{
 	"name":                       {true, nameValue},
 	"public":                     {true, boolValue},
 	"default":                    {true, boolValue},
@@ -38,20 +38,20 @@ var poolFields = map[string]field{
 	"cpu_limit_factor":           {false, between(1, 100)},
 }
 
-var quotaFields = map[string]field{
+var quotaFields = map[string]poolField{
 	"cpu":    {true, above(0)},
-	"memory": {true, whole(1, math.MaxInt32)},
-	"gpu":    {true, whole(0, math.MaxInt32)},
+	"memory": {true, wholeBetween(1, math.MaxInt32)},
+	"gpu":    {true, wholeBetween(0, math.MaxInt32)},
 	"id":     {true, quotaIDValue},
 }
 
-var classFields = map[string]field{
+var classFields = map[string]poolField{
 	"name":            {true, nameValue},
 	"cpu":             {true, above(0)},
-	"memory":          {true, whole(1, math.MaxInt32)},
-	"gpu":             {true, whole(0, math.MaxInt32)},
-	"max_storage":     {true, whole(1, math.MaxInt32)},
-	"default_storage": {true, whole(1, math.MaxInt32)},
+	"memory":          {true, wholeBetween(1, math.MaxInt32)},
+	"gpu":             {true, wholeBetween(0, math.MaxInt32)},
+	"max_storage":     {true, wholeBetween(1, math.MaxInt32)},
+	"default_storage": {true, wholeBetween(1, math.MaxInt32)},
 	"default":         {true, boolValue},
 	"tolerations":     {false, listOf(nodeKey)},
 	"node_affinities": {false, listOf(affinity)},
@@ -98,7 +98,7 @@ func quotaIDValue(n *yaml.Node) string {
 	return ""
 }
 
-func oneOf(words ...string) value {
+func oneOf(words ...string) valueRule {
 	return func(n *yaml.Node) string {
 		if !slices.Contains(words, n.Value) {
 			return fmt.Sprintf("is %q, not one of %s", n.Value, strings.Join(words, ", "))
@@ -107,42 +107,42 @@ func oneOf(words ...string) value {
 	}
 }
 
-func number(n *yaml.Node) (float64, bool) {
+func yamlNumber(n *yaml.Node) (float64, bool) {
 	var f float64
 	ok := (n.Tag == "!!int" || n.Tag == "!!float") && n.Decode(&f) == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 	return f, ok
 }
 
-func above(low float64) value {
+func above(low float64) valueRule {
 	return func(n *yaml.Node) string {
-		if f, ok := number(n); !ok || f <= low {
+		if f, ok := yamlNumber(n); !ok || f <= low {
 			return fmt.Sprintf("is %q, not a number above %g", n.Value, low)
 		}
 		return ""
 	}
 }
 
-func between(low, high float64) value {
+func between(low, high float64) valueRule {
 	return func(n *yaml.Node) string {
-		if f, ok := number(n); !ok || f < low || f > high {
+		if f, ok := yamlNumber(n); !ok || f < low || f > high {
 			return fmt.Sprintf("is %q, not a number from %g to %g", n.Value, low, high)
 		}
 		return ""
 	}
 }
 
-func whole(low, high float64) value {
+func wholeBetween(low, high float64) valueRule {
 	return func(n *yaml.Node) string {
-		if f, ok := number(n); !ok || n.Tag != "!!int" || f < low || f > high {
+		if f, ok := yamlNumber(n); !ok || n.Tag != "!!int" || f < low || f > high {
 			return fmt.Sprintf("is %q, not a whole number of %g or more", n.Value, low)
 		}
 		return ""
 	}
 }
 
-var seconds = whole(0, math.MaxInt32)
+var seconds = wholeBetween(0, math.MaxInt32)
 
-func listOf(of value) value {
+func listOf(of valueRule) valueRule {
 	return func(n *yaml.Node) string {
 		if n.Kind != yaml.SequenceNode {
 			return "is no list"
@@ -190,17 +190,17 @@ func affinity(n *yaml.Node) string {
 	return ""
 }
 
-// fault is one rule that a pool breaks; line 0: it belongs to the whole.
-type fault struct {
+// poolFault is one rule that a pool breaks; line 0: it belongs to the whole.
+type poolFault struct {
 	line int
 	text string
 }
 
 // walk checks the keys and values of one mapping.
-func walk(what string, n *yaml.Node, fields map[string]field) (faults []fault, values map[string]*yaml.Node) {
+func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []poolFault, values map[string]*yaml.Node) {
 	values = map[string]*yaml.Node{}
 	if n.Kind != yaml.MappingNode {
-		return []fault{{n.Line, what + " is no mapping of names to values"}}, values
+		return []poolFault{{n.Line, what + " is no mapping of names to values"}}, values
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]
@@ -210,21 +210,21 @@ func walk(what string, n *yaml.Node, fields map[string]field) (faults []fault, v
 		f, known := fields[key.Value]
 		switch {
 		case values[key.Value] != nil:
-			faults = append(faults, fault{key.Line, fmt.Sprintf("%s has %q twice", what, key.Value)})
+			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has %q twice", what, key.Value)})
 		case !known && unrelated[key.Value] != "":
-			faults = append(faults, fault{key.Line, fmt.Sprintf("%s can't have %q: %s", what, key.Value, unrelated[key.Value])})
+			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s can't have %q: %s", what, key.Value, unrelated[key.Value])})
 		case !known:
-			faults = append(faults, fault{key.Line, fmt.Sprintf("%s has %q, which Renku does not know", what, key.Value)})
+			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has %q, which Renku does not know", what, key.Value)})
 		case f.check != nil:
 			if why := f.check(v); why != "" {
-				faults = append(faults, fault{v.Line, fmt.Sprintf("%s of %s %s", key.Value, what, why)})
+				faults = append(faults, poolFault{v.Line, fmt.Sprintf("%s of %s %s", key.Value, what, why)})
 			}
 		}
 		values[key.Value] = v
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if fields[name].required && values[name] == nil {
-			faults = append(faults, fault{n.Line, fmt.Sprintf("%s has no %s", what, name)})
+			faults = append(faults, poolFault{n.Line, fmt.Sprintf("%s has no %s", what, name)})
 		}
 	}
 	return faults, values

@@ -19,17 +19,17 @@ const poolAsset = "pool.yaml"
 
 // pool is a resource pool, as far as it is looked at.
 type pool struct {
-	ID       int       `json:"id" yaml:"-"`
-	Name     string    `json:"name" yaml:"name"`
-	Public   bool      `json:"public" yaml:"public"`
-	Default  bool      `json:"default" yaml:"default"`
-	Platform string    `json:"platform" yaml:"platform"`
-	Factor   float64   `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
-	Hibernes int       `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
-	Warns    int       `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before that
-	Cluster  clusterOf `json:"cluster" yaml:"-"`
-	Quota    *quota    `json:"quota" yaml:"quota"`
-	Classes  []class   `json:"classes" yaml:"classes"`
+	ID       int             `json:"id" yaml:"-"`
+	Name     string          `json:"name" yaml:"name"`
+	Public   bool            `json:"public" yaml:"public"`
+	Default  bool            `json:"default" yaml:"default"`
+	Platform string          `json:"platform" yaml:"platform"`
+	Factor   float64         `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
+	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
+	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before that
+	Cluster  clusterOf       `json:"cluster" yaml:"-"`
+	Quota    *quota          `json:"quota" yaml:"quota"`
+	Classes  []resourceClass `json:"classes" yaml:"classes"`
 }
 
 type clusterOf struct {
@@ -44,8 +44,8 @@ type quota struct {
 	ID     string  `json:"id" yaml:"id"`
 }
 
-// class is what one session may have; its memory is in GiB, storage in GB.
-type class struct {
+// resourceClass is what one session may have; its memory is in GiB, storage in GB.
+type resourceClass struct {
 	Name    string  `json:"name" yaml:"name"`
 	CPU     float64 `json:"cpu" yaml:"cpu"`
 	Memory  float64 `json:"memory" yaml:"memory"`
@@ -59,7 +59,7 @@ type class struct {
 type described struct {
 	pool
 	payload map[string]any // as POST /resource_pools takes it, without the cluster
-	faults  []fault
+	faults  []poolFault
 }
 
 // problems are the faults in words, with their lines.
@@ -111,9 +111,9 @@ func readPool(data []byte) (described, error) {
 	return d, nil
 }
 
-func walkClasses(n *yaml.Node) (out []fault) {
+func walkClasses(n *yaml.Node) (out []poolFault) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return []fault{{n.Line, "classes is no list of classes"}}
+		return []poolFault{{n.Line, "classes is no list of classes"}}
 	}
 	for i, c := range n.Content {
 		faults, _ := walk(fmt.Sprintf("class %d", i+1), c, classFields)
@@ -123,7 +123,7 @@ func walkClasses(n *yaml.Node) (out []fault) {
 }
 
 // judge finds the rules that lie between values.
-func (d *described) judge(values map[string]*yaml.Node) (out []fault) {
+func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 	at := func(key string) int {
 		if values[key] == nil {
 			return 0
@@ -131,7 +131,7 @@ func (d *described) judge(values map[string]*yaml.Node) (out []fault) {
 		return values[key].Line
 	}
 	add := func(line int, format string, args ...any) {
-		out = append(out, fault{line, fmt.Sprintf(format, args...)})
+		out = append(out, poolFault{line, fmt.Sprintf(format, args...)})
 	}
 	if d.Default && !d.Public {
 		add(at("default"), "a default pool is for everybody: public must be true")
@@ -181,7 +181,7 @@ func thePool(e steps.Env) (described, error) {
 	}
 	d, err := readPool([]byte(text))
 	if err != nil {
-		d.faults = append(d.faults, fault{0, "it is no YAML or JSON of a pool: " + err.Error()})
+		d.faults = append(d.faults, poolFault{0, "it is no YAML or JSON of a pool: " + err.Error()})
 	}
 	return d, nil
 }

@@ -56,10 +56,10 @@ func poolDifferences(want, have pool) []string {
 		whole := *want.Quota
 		whole.CPU = math.Ceil(whole.CPU)
 		if whole != *have.Quota && *want.Quota != *have.Quota {
-			out = append(out, fmt.Sprintf("the quota is %s, not %s", shown(have.Quota), shown(whole)))
+			out = append(out, fmt.Sprintf("the quota is %s, not %s", shownJSON(have.Quota), shownJSON(whole)))
 		}
 	}
-	stored := map[string]class{}
+	stored := map[string]resourceClass{}
 	for _, c := range have.Classes {
 		stored[c.Name] = c
 	}
@@ -67,7 +67,7 @@ func poolDifferences(want, have pool) []string {
 		if s, ok := stored[c.Name]; !ok {
 			out = append(out, "it has no class "+c.Name)
 		} else if s != c {
-			out = append(out, fmt.Sprintf("class %s is %s, not %s", c.Name, shown(s), shown(c)))
+			out = append(out, fmt.Sprintf("class %s is %s, not %s", c.Name, shownJSON(s), shownJSON(c)))
 		}
 		delete(stored, c.Name)
 	}
@@ -103,5 +103,5 @@ func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
 		return nil
 	}
 	return fmt.Errorf("it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the Renku in which the link made it? Else take the note away: %s annotate clusterrole carrick:%s carrick/note.%s-",
-		p.Name, placeOf(p), e.Kubectl(), e.Link, notePool)
+		p.Name, poolPlace(p), e.Kubectl(), e.Link, notePool)
 }

@@ -51,7 +51,7 @@ func prerequisites() steps.Step {
 }
 
 func quotaIDs(_ context.Context, e steps.Env) ([]any, error) {
-	return texts(e.Answers.List("pools.quotas")), nil
+	return anyList(e.Answers.List("pools.quotas")), nil
 }
 
 func isolated(e steps.Env) bool { return e.Answers.Bool("network.isolate") }

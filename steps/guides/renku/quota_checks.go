@@ -27,7 +27,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	pool, _ := thePool(e) // sizes that are not known refuse nothing
-	var tight []refusal
+	var tight []bounds
 	for _, q := range quotas {
 		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's has its own check
 			tight = append(tight, tooLittle(e, pool, q)...)
@@ -37,7 +37,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 		tight = append(tight, outOfRange(pool, r)...)
 	}
 	// What refuses all sessions comes first.
-	slices.SortStableFunc(tight, func(a, b refusal) int { return cmp.Compare(len(a.class), len(b.class)) })
+	slices.SortStableFunc(tight, func(a, b bounds) int { return cmp.Compare(len(a.class), len(b.class)) })
 	if len(tight) > 0 && tight[0].class == "" {
 		return steps.Failed(tight[0].words()+": no session can start", tight[0].fix(e))
 	}
@@ -79,15 +79,15 @@ metadata: {name: default-cpu-limit}
 spec: {limits: [{type: Container, default: {cpu: "2"}}]}
 `
 
-// refusal is why a ResourceQuota or a LimitRange refuses sessions.
-type refusal struct {
+// bounds is why a ResourceQuota or a LimitRange refuses sessions.
+type bounds struct {
 	kind, name string
 	class      string // the only class that it refuses; "": all
 	why        []string
 	changes    []steps.PatchOp
 }
 
-func (r refusal) words() string {
+func (r bounds) words() string {
 	out := r.kind + " " + cluster.CleanName(r.name) + " has " + strings.Join(r.why, ", ")
 	if r.class != "" {
 		out += " for class " + cluster.CleanName(r.class)
@@ -96,31 +96,31 @@ func (r refusal) words() string {
 }
 
 // fix removes the bounds.
-func (r refusal) fix(e steps.Env) string {
+func (r bounds) fix(e steps.Env) string {
 	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name) +
 		" " + steps.JSONPatch(r.changes...) + "    # or set what sessions need"
 }
 
 // classesOf are the classes of a pool; one without sizes where they are not known.
-func classesOf(d described) []class {
+func classesOf(d described) []resourceClass {
 	if len(d.faults) > 0 || len(d.Classes) == 0 {
-		return []class{{}}
+		return []resourceClass{{}}
 	}
 	return d.Classes
 }
 
 // refusals are what bounds refuse: all classes, or each of those that bad finds something about.
-func refusals(classes []class, kind, name string, bad func(c class) ([]string, []steps.PatchOp)) []refusal {
-	var out []refusal
+func refusals(classes []resourceClass, kind, name string, bad func(c resourceClass) ([]string, []steps.PatchOp)) []bounds {
+	var out []bounds
 	for _, c := range classes {
 		if why, changes := bad(c); len(why) > 0 {
-			out = append(out, refusal{kind, name, c.Name, why, changes})
+			out = append(out, bounds{kind, name, c.Name, why, changes})
 		}
 	}
 	if len(out) == len(classes) {
-		all := slices.MinFunc(out, func(a, b refusal) int { return cmp.Compare(len(a.why), len(b.why)) })
+		all := slices.MinFunc(out, func(a, b bounds) int { return cmp.Compare(len(a.why), len(b.why)) })
 		all.class = ""
-		return []refusal{all}
+		return []bounds{all}
 	}
 	return out
 }
@@ -155,7 +155,7 @@ func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
 }
 
 // neededBy is the least that one session of a class needs of what quotas count. What runs next to it comes on top.
-func neededBy(e steps.Env, c class) map[corev1.ResourceName]resource.Quantity {
+func neededBy(e steps.Env, c resourceClass) map[corev1.ResourceName]resource.Quantity {
 	one, cpu, memory := resource.MustParse("1"), cpuOf(c), memoryOf(c)
 	out := map[corev1.ResourceName]resource.Quantity{
 		"requests.cpu": cpu, "cpu": cpu, "limits.cpu": resource.MustParse("1m"),
@@ -181,17 +181,17 @@ func neededBy(e steps.Env, c class) map[corev1.ResourceName]resource.Quantity {
 // leastStorage is the smallest volume that users can choose.
 var leastStorage = resource.MustParse("1G")
 
-func cpuOf(c class) resource.Quantity {
+func cpuOf(c resourceClass) resource.Quantity {
 	return *resource.NewMilliQuantity(max(1, int64(c.CPU*1000)), resource.DecimalSI)
 }
 
-func memoryOf(c class) resource.Quantity {
+func memoryOf(c resourceClass) resource.Quantity {
 	return *resource.NewQuantity(max(1, int64(c.Memory*(1<<30))), resource.BinarySI)
 }
 
 // tooLittle are the classes of which a quota allows not even one session.
-func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []refusal {
-	return refusals(classesOf(d), "ResourceQuota", q.Name, func(c class) (why []string, changes []steps.PatchOp) {
+func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
+	return refusals(classesOf(d), "ResourceQuota", q.Name, func(c resourceClass) (why []string, changes []steps.PatchOp) {
 		need := neededBy(e, c)
 		for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 			hard, least := q.Spec.Hard[name], need[name]
@@ -207,14 +207,14 @@ func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []refusal {
 // outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions have
 // no CPU limit of their own: a default limit below their request is refused, too
 // (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
-func outOfRange(d described, r *corev1.LimitRange) []refusal {
+func outOfRange(d described, r *corev1.LimitRange) []bounds {
 	classes, largest := classesOf(d), resource.Quantity{}
 	for _, c := range classes {
 		if cpu := cpuOf(c); cpu.Cmp(largest) > 0 {
 			largest = cpu
 		}
 	}
-	return refusals(classes, "LimitRange", r.Name, func(c class) (why []string, changes []steps.PatchOp) {
+	return refusals(classes, "LimitRange", r.Name, func(c resourceClass) (why []string, changes []steps.PatchOp) {
 		cpu, memory := cpuOf(c), memoryOf(c)
 		for i, item := range slices.Backward(r.Spec.Limits) {
 			bound := func(

@@ -15,7 +15,7 @@ func register() steps.Step {
 		Ask: registerQuestions(),
 		Facts: []steps.Fact{
 			{Name: "cluster-row", Title: "the cluster as Renku has it", On: steps.Local, Shared: true, Learn: clusterRow},
-			{Name: "cluster-id", Title: "the cluster's id in Renku", On: steps.Local, Learn: clusterID},
+			{Name: "cluster-id", Title: "the cluster's id in Renku", On: steps.Local, Learn: registeredID},
 			{Name: "ingress-controller", Title: "the controller of the sessions' IngressClass", On: steps.Remote, Shared: true, Learn: ingressController},
 			{Name: "session-annotations", Title: "the annotations of the sessions' Ingress", On: steps.Remote, Shared: true, Learn: sessionAnnotations},
 		},

@@ -54,7 +54,7 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 	known := map[string]bool{}
 	for name, schema := range spec.Components.Schemas {
 		if strings.HasPrefix(name, "Cluster") {
-			properties(schema, known)
+			schemaProperties(schema, known)
 		}
 	}
 	if len(known) == 0 {
@@ -72,8 +72,8 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("among them %s", strings.Join(newerFields, ", "))
 }
 
-// properties collects the names of all properties in a schema.
-func properties(schema any, into map[string]bool) {
+// schemaProperties collects the names of all properties in a schema.
+func schemaProperties(schema any, into map[string]bool) {
 	switch v := schema.(type) {
 	case map[string]any:
 		if props, ok := v["properties"].(map[string]any); ok {
@@ -82,11 +82,11 @@ func properties(schema any, into map[string]bool) {
 			}
 		}
 		for _, inner := range v {
-			properties(inner, into)
+			schemaProperties(inner, into)
 		}
 	case []any:
 		for _, inner := range v {
-			properties(inner, into)
+			schemaProperties(inner, into)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	for _, d := range services {
-		if name := mountedSecret(d); name != "" {
+		if name := mountedKubeconfigs(d); name != "" {
 			return name, nil
 		}
 	}

@@ -117,16 +117,16 @@ func redirect(ctx context.Context, e steps.Env) (host string, port int, err erro
 	return "", 0, steps.Absent("Renku's Helm value %s names %d hosts: which of them is for this cluster can't be told", redirectsPath, len(places))
 }
 
-type place struct {
+type callback struct {
 	host string
 	port int
 }
 
 // redirectPlaces are the distinct hosts and ports of URIs "https://HOST[:PORT]/*",
 // without Renku's own domain.
-func redirectPlaces(uris []string, domain string) []place {
+func redirectPlaces(uris []string, domain string) []callback {
 	own, _ := splitDomain(domain)
-	var out []place
+	var out []callback
 	for _, uri := range uris {
 		rest, ok := strings.CutPrefix(uri, "https://")
 		if !ok {
@@ -137,7 +137,7 @@ func redirectPlaces(uris []string, domain string) []place {
 		if !ok || err != nil || u.Host != at || u.Hostname() == "" || strings.Contains(at, "*") {
 			continue
 		}
-		p := place{u.Hostname(), 443}
+		p := callback{u.Hostname(), 443}
 		if u.Port() != "" {
 			if p.port, err = strconv.Atoi(u.Port()); err != nil {
 				continue

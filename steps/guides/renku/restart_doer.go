@@ -167,7 +167,7 @@ func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
 	if err != nil || len(pods) == 0 {
 		return "", err
 	}
-	if said := podTrouble(ctx, e.Cluster, pods[0]); said != "" {
+	if said := whyPodNotReady(ctx, e.Cluster, pods[0]); said != "" {
 		return " (pod " + pods[0].Name + ": " + said + ")", nil
 	}
 	return "", nil

@@ -94,12 +94,12 @@ func optionalRights(e steps.Env) (out []cluster.Right) {
 func asYAML(rules []rbacv1.PolicyRule) []any {
 	var out []any
 	for _, r := range rules {
-		out = append(out, map[string]any{"apiGroups": texts(r.APIGroups), "resources": texts(r.Resources), "verbs": texts(r.Verbs)})
+		out = append(out, map[string]any{"apiGroups": anyList(r.APIGroups), "resources": anyList(r.Resources), "verbs": anyList(r.Verbs)})
 	}
 	return out
 }
 
-func texts(list []string) []any {
+func anyList(list []string) []any {
 	out := make([]any, len(list))
 	for i := range list {
 		out[i] = list[i]

@@ -33,7 +33,7 @@ func secret() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "stored-kubeconfig", Title: "the kubeconfig as Renku gets it", On: steps.Local, Secret: true, Learn: storedKubeconfig},
+			{Name: "stored-kubeconfig", Title: "the kubeconfig as Renku gets it", On: steps.Local, Secret: true, Learn: registeredKubeconfig},
 		},
 		Actions: []steps.Action{{
 			Name: "secret", Title: "Put the kubeconfig into Renku's Secret", On: steps.Local,

@@ -41,7 +41,7 @@ func secretChecks() []steps.Check {
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				k, err := check.Kubeconfig(e, "stored-kubeconfig")
 				if err != nil {
-					return unread(err)
+					return kubeconfigUnread(err)
 				}
 				return judgeTLS(ctx, k)
 			},
@@ -67,8 +67,8 @@ func secretChecks() []steps.Check {
 	}
 }
 
-// storedKubeconfig is what stands under this link's key.
-func storedKubeconfig(ctx context.Context, e steps.Env) (any, error) {
+// registeredKubeconfig is what stands under this link's key.
+func registeredKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
 	s, err := e.Cluster.Secret(ctx, ns, name, key)
@@ -164,9 +164,9 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	a, errA := cluster.ParseKubeconfig([]byte(stored.Reveal()))
 	b, errB := cluster.ParseKubeconfig([]byte(proved.Reveal()))
 	if err := errors.Join(errA, errB); err != nil {
-		return unread(err)
+		return kubeconfigUnread(err)
 	}
-	if plain(a) == plain(b) {
+	if normalKubeconfig(a) == normalKubeconfig(b) {
 		return steps.Passed("it is written in another way and says the same")
 	}
 	return steps.Failed("another one is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
@@ -194,8 +194,8 @@ func differing(a, b cluster.Kubeconfig) []string {
 	return out
 }
 
-// plain is a kubeconfig without what is only a matter of writing.
-func plain(k cluster.Kubeconfig) cluster.Masked {
+// normalKubeconfig is a kubeconfig without what is only a matter of writing.
+func normalKubeconfig(k cluster.Kubeconfig) cluster.Masked {
 	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
 	return k.Bytes()
 }
@@ -265,7 +265,7 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var bad, good []string
 	for _, s := range found {
-		switch mounted := mountedSecret(s.Deployment); {
+		switch mounted := mountedKubeconfigs(s.Deployment); {
 		case s.Deployment == nil:
 			bad = append(bad, "there is no Deployment labelled app="+s.app)
 		case mounted == "":
@@ -282,8 +282,8 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s mount %s", strings.Join(good, ", "), name)
 }
 
-// mountedSecret is the Secret of kubeconfigs that a Deployment mounts.
-func mountedSecret(d *appsv1.Deployment) string {
+// mountedKubeconfigs is the Secret of kubeconfigs that a Deployment mounts.
+func mountedKubeconfigs(d *appsv1.Deployment) string {
 	if d == nil {
 		return ""
 	}

@@ -127,9 +127,9 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	return true, ""
 }
 
-// podTrouble says in plain words what keeps a pod from being ready; "" where it
+// whyPodNotReady says in plain words what keeps a pod from being ready; "" where it
 // is, or nothing can be told.
-func podTrouble(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
+func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
 	for _, cond := range p.Status.Conditions {
 		switch {
 		case cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue:

@@ -18,10 +18,10 @@ import (
 var sessionsKind = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
 
 const (
-	// testImage says its pod's name over HTTP: it runs on every platform, as
+	// sessionImage says its pod's name over HTTP: it runs on every platform, as
 	// any user, and serves nothing that is worth a login.
-	testImage = "registry.k8s.io/e2e-test-images/agnhost:2.53"
-	testPort  = "8000"
+	sessionImage = "registry.k8s.io/e2e-test-images/agnhost:2.53"
+	testPort     = "8000"
 )
 
 func session() steps.Step {
@@ -53,7 +53,7 @@ func sessionQuestions() []steps.Question {
 		{
 			Key: "session.image", Title: "Image of the test session", Kind: steps.Text, On: steps.Remote, When: tested,
 			Help:    "It must serve HTTP on port " + testPort + ".",
-			Default: steps.Fixed(testImage, "small, for every platform, and harmless to show"),
+			Default: steps.Fixed(sessionImage, "small, for every platform, and harmless to show"),
 		},
 		{
 			Key: "session.cpu", Title: "CPUs of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
@@ -121,7 +121,7 @@ func sessionValues() action.Values {
 		}),
 		"default-cert": value(func(e steps.Env) any { return e.Answers.Text("sessions.tls-secret") == "" && !plainHTTP(e) }),
 		"args": value(func(e steps.Env) any {
-			if e.Answers.Text("session.image") == testImage {
+			if e.Answers.Text("session.image") == sessionImage {
 				return []any{"serve-hostname", "--port=" + testPort}
 			}
 			return nil

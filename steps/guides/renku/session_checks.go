@@ -198,7 +198,7 @@ func sessionPod(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Passed("%s runs on node %s", p.Name, p.Spec.NodeName)
 		}
 	}
-	why := podTrouble(ctx, e.Cluster, p)
+	why := whyPodNotReady(ctx, e.Cluster, p)
 	if why == "" {
 		why = string(p.Status.Phase) + ", not ready yet"
 	}

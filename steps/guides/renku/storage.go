@@ -29,12 +29,12 @@ func storageChecks() []steps.Check {
 		{
 			Name: "ingress-class", Title: "sessions find an IngressClass", On: steps.Remote, Needs: []string{"signed-in"},
 			Why: "each session gets an Ingress; without a class no controller takes it",
-			Run: ingressClass,
+			Run: ingressClassServed,
 		},
 		{
 			Name: "tls-secret", Title: "the TLS Secret fits the sessions' host name", On: steps.Remote, Needs: []string{"namespace"},
 			Why: "browsers refuse sessions otherwise; the operator never makes or adopts this Secret",
-			Run: tlsSecret,
+			Run: sessionCertificate,
 		},
 	}
 }
@@ -96,7 +96,7 @@ func zones(ctx context.Context, e steps.Env) (int, error) {
 	return len(seen), nil
 }
 
-func ingressClass(ctx context.Context, e steps.Env) steps.Result {
+func ingressClassServed(ctx context.Context, e steps.Env) steps.Result {
 	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
 	if err != nil {
 		return steps.Unseen(err)
@@ -131,7 +131,7 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, served by %s", found[0].Name, found[0].Spec.Controller)
 }
 
-func tlsSecret(ctx context.Context, e steps.Env) steps.Result {
+func sessionCertificate(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("sessions.tls-secret")
 	if name == "" {
 		return steps.Skipped("no TLS Secret is named: the ingress controller's default certificate is used")

@@ -121,8 +121,8 @@ func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	return nil, nil
 }
 
-// stands says where a workload is and which Helm release made it.
-func stands(name, namespace string, labels, notes map[string]string) map[string]any {
+// workloadFact says where a workload is and which Helm release made it.
+func workloadFact(name, namespace string, labels, notes map[string]string) map[string]any {
 	return map[string]any{
 		"name": name, "namespace": namespace, "release": notes["meta.helm.sh/release-name"],
 		"ours": len(inventory.OtherLinks(labels, "")) > 0,
@@ -137,7 +137,7 @@ func operatorStands(ctx context.Context, e steps.Env) (any, error) {
 	if d == nil {
 		return nil, steps.Absent("no session operator looks after namespace %s", sessionsNamespace(e))
 	}
-	return stands(d.Name, d.Namespace, d.Labels, d.Annotations), nil
+	return workloadFact(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
 
 func driverStands(ctx context.Context, e steps.Env) (any, error) {
@@ -148,7 +148,7 @@ func driverStands(ctx context.Context, e steps.Env) (any, error) {
 	if d == nil {
 		return nil, steps.Absent("csi-rclone is not installed")
 	}
-	return stands(d.Name, d.Namespace, d.Labels, d.Annotations), nil
+	return workloadFact(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
 
 // isOurs reports whether carrick installed it, for this link or another.

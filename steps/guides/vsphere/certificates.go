@@ -15,9 +15,9 @@ import (
 // The Secrets of the certificate, and the Certificates that fill them where
 // cert-manager does.
 const (
-	tlsSecret   = "vsphere-extensions-tls" // as upstream has it
-	caSecret    = "vsphere-extensions-ca"
-	storeSecret = "vsphere-extensions-keystore" // the password of upstream's keystore
+	tlsSecret                  = "vsphere-extensions-tls" // as upstream has it
+	certificateAuthoritySecret = "vsphere-extensions-ca"
+	storeSecret                = "vsphere-extensions-keystore" // the password of upstream's keystore
 )
 
 func certificates() steps.Step {
@@ -40,20 +40,20 @@ func certificates() steps.Step {
 			},
 			{
 				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate",
-				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: signedBy(certs.ByCertManager),
+				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
 					Manifest:  action.Manifest{File: "cert-managed.yaml", Values: action.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
-					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{caSecret: caSecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
+					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{certificateAuthoritySecret: certificateAuthoritySecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
 				},
 			},
 			{
 				Name: "cert-ca", Title: "Make a CA for the extension",
-				On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(certs.ByCarrick),
+				On: steps.Local, Needs: []string{"extension-namespace"}, When: webhookSignedBy(certs.ByCarrick),
 				Doer: ownCerts.Authority("cert-ca.yaml"),
 			},
 			{
 				Name: "cert-own", Title: "Issue the extension's certificate",
-				On: steps.Local, Needs: []string{"extension-namespace"}, When: signedBy(certs.ByCarrick),
+				On: steps.Local, Needs: []string{"extension-namespace"}, When: webhookSignedBy(certs.ByCarrick),
 				Doer: ownCerts.Certificate("cert-own.yaml"),
 			},
 		},
@@ -84,13 +84,13 @@ func certificateQuestions() []steps.Question {
 		},
 		{
 			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825),
-			Adopt:   certs.Existing(adoptedSecret).AdoptDays,
+			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptDays,
 			Help:    "It is renewed when a third of it is left.",
 			Default: defaultDays,
 		},
 		{
 			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(1, 30),
-			Adopt:   certs.Existing(adoptedSecret).AdoptYears,
+			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptYears,
 			Help:    "The API server is told it in the webhook. A new one has to be told there, too: carrick apply does.",
 			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
 		},
@@ -102,21 +102,21 @@ func both(a, b func(steps.Env) bool) func(steps.Env) bool {
 	return func(e steps.Env) bool { return a(e) && b(e) }
 }
 
-// signer is who signs: upstream's program needs a keystore, which cert-manager makes.
-func signer(e steps.Env) string {
+// certificateSigner is who signs: upstream's program needs a keystore, which cert-manager makes.
+func certificateSigner(e steps.Env) string {
 	if runsUpstream(e) {
 		return certs.ByCertManager
 	}
 	return e.Answers.Text("cert.source")
 }
 
-// signedBy is a condition: there is a webhook, and its certificate is signed so.
-func signedBy(source string) func(steps.Env) bool {
-	return func(e steps.Env) bool { return usesWebhook(e) && signer(e) == source }
+// webhookSignedBy is a condition: there is a webhook, and its certificate is signed so.
+func webhookSignedBy(source string) func(steps.Env) bool {
+	return func(e steps.Env) bool { return usesWebhook(e) && certificateSigner(e) == source }
 }
 
 func defaultDays(e steps.Env) (any, string) {
-	if signer(e) == certs.ByCarrick {
+	if certificateSigner(e) == certs.ByCarrick {
 		return 825, "only carrick apply renews it"
 	}
 	return 90, "what public CAs give"
@@ -124,7 +124,7 @@ func defaultDays(e steps.Env) (any, string) {
 
 // ownCerts is the CA of the extension, where carrick makes it.
 var ownCerts = certs.Own{
-	Namespace: extensionSpace, CA: caSecret, Leaf: tlsSecret,
+	Namespace: extensionSpace, CA: certificateAuthoritySecret, Leaf: tlsSecret,
 	Name:  func(e steps.Env) string { return "carrick " + e.Link + " extension CA" },
 	Hosts: hosts,
 	Days:  func(e steps.Env) int { return e.Answers.Int("cert.days") },
@@ -152,14 +152,14 @@ func makePassword(context.Context, steps.Env) (map[string]cluster.Masked, error)
 	return map[string]cluster.Masked{"password": cluster.Mask(rand.Text())}, nil
 }
 
-// tlsOf is the Secret of the certificate as it stands.
-func tlsOf(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
+// extensionCertificate is the Secret of the certificate as it stands.
+func extensionCertificate(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return certs.Secret(ctx, e, extensionSpace(e), tlsSecret)
 }
 
 // learnExtensionCA is what the webhook has to carry, in PEM.
 func learnExtensionCA(ctx context.Context, e steps.Env) (any, error) {
-	s, err := tlsOf(ctx, e)
+	s, err := extensionCertificate(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func learnExtensionCA(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
-	s, from, err := adoptedSecret(ctx, e)
+	s, from, err := adoptedExtensionSecret(ctx, e)
 	if err != nil || s == nil {
 		return nil, "", err
 	}
@@ -180,9 +180,9 @@ func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
 	return certs.ByCarrick, from, nil
 }
 
-// adoptedSecret is the extension's Secret in a set-up that exists; nil: none does.
-func adoptedSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
-	s, err := tlsOf(ctx, e)
+// adoptedExtensionSecret is the extension's Secret in a set-up that exists; nil: none does.
+func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
+	s, err := extensionCertificate(ctx, e)
 	if steps.IsAbsent(err) {
 		return nil, "", nil
 	}
@@ -199,7 +199,7 @@ func certificateRights(e steps.Env) []cluster.Right {
 	}
 	out, in := check.ToApply("", check.Namespaces), extensionSpace(e)
 	switch {
-	case signedBy(certs.ByCertManager)(e):
+	case webhookSignedBy(certs.ByCertManager)(e):
 		out = slices.Concat(
 			out, check.ToApply(in, certs.Issuers, certs.Certificates), check.ToFollow(in, check.Secrets),
 			check.ToFollow("", check.CRDs),
@@ -207,7 +207,7 @@ func certificateRights(e steps.Env) []cluster.Right {
 		if runsUpstream(e) {
 			out = append(out, check.ToApply(in, check.Secrets)...)
 		}
-	case signedBy(certs.ByCarrick)(e):
+	case webhookSignedBy(certs.ByCarrick)(e):
 		out = append(out, check.ToApply(in, check.Secrets)...)
 	}
 	return out

@@ -27,10 +27,10 @@ func certificateChecks() []steps.Check {
 			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension-namespace",
 			Why: "all of the extension stands in it", See: []string{page}, Run: extensionNamespace,
 		},
-		certs.ServedCheck(signedBy(certs.ByCertManager)),
+		certs.ServedCheck(webhookSignedBy(certs.ByCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
-			On: steps.Local, Needs: []string{"cert-manager-there"}, When: signedBy(certs.ByCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
+			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
 			Why: "until it is Ready there is no Secret, and no pod of the extension starts", See: []string{certs.Source},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return certs.Ready(ctx, e, extensionSpace(e), tlsSecret)
@@ -39,7 +39,7 @@ func certificateChecks() []steps.Check {
 		{
 			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "cert-own",
 			Why: "the API server asks by the Service's name, and refuses a certificate for another; the published script writes an empty one where the request is not signed within five seconds",
-			See: []string{scriptSource, signerSource}, Run: certSecret,
+			See: []string{scriptSource, signerSource}, Run: certificateStored,
 		},
 		{
 			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local, Needs: []string{"cert-secret"}, When: usesWebhook, Mend: "cert-own",
@@ -66,7 +66,7 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 
 // certFix is how the Secret comes to be as it should.
 func certFix(e steps.Env) string {
-	if signer(e) == certs.ByCertManager {
+	if certificateSigner(e) == certs.ByCertManager {
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
 	}
 	return e.ApplyStep("certificates")
@@ -75,7 +75,7 @@ func certFix(e steps.Env) string {
 // issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret has
 // expired.
 func issuesNow(e steps.Env, s *cluster.Secret) bool {
-	if s.Annotations["cert-manager.io/certificate-name"] == "" || signer(e) != certs.ByCertManager {
+	if s.Annotations["cert-manager.io/certificate-name"] == "" || certificateSigner(e) != certs.ByCertManager {
 		return false
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
@@ -90,14 +90,14 @@ func renewFix(e steps.Env, s *cluster.Secret) string {
 		}
 		return certs.RenewLine(e, s.Namespace, s.Annotations["cert-manager.io/certificate-name"])
 	}
-	if signer(e) == certs.ByCarrick && inventory.CreatedBy(s.Annotations) == e.Link {
+	if certificateSigner(e) == certs.ByCarrick && inventory.CreatedBy(s.Annotations) == e.Link {
 		return e.ApplyStep("certificates")
 	}
 	return e.Kubectl() + " delete secret " + s.Name + " -n " + s.Namespace + " && " + e.ApplyStep("certificates")
 }
 
-func certSecret(ctx context.Context, e steps.Env) steps.Result {
-	s, err := tlsOf(ctx, e)
+func certificateStored(ctx context.Context, e steps.Env) steps.Result {
+	s, err := extensionCertificate(ctx, e)
 	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), certFix(e))
 	}
@@ -120,7 +120,7 @@ func certSecret(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func certAuthority(ctx context.Context, e steps.Env) steps.Result {
-	s, err := tlsOf(ctx, e)
+	s, err := extensionCertificate(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -142,7 +142,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 // caFix is how a CA that ends gives way to a new one.
 func caFix(e steps.Env) string {
 	return fmt.Sprintf(
-		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), caSecret,
+		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), certificateAuthoritySecret,
 		tlsSecret, extensionSpace(e), e.ApplyStep("certificates"), e.ApplyStep("extension"),
 	)
 }

@@ -37,7 +37,7 @@ func claim() steps.Step {
 			},
 			{
 				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
-				Doer: action.Manifest{File: "psp-space.yaml", Each: eachSpace(space)},
+				Doer: action.Manifest{File: "psp-space.yaml", Each: eachSpace(trialNamespace)},
 			},
 			{
 				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
@@ -52,7 +52,7 @@ func triesPods(e steps.Env) bool { return e.Answers.Bool("claim.pods") }
 
 func triesPodsUnderPSP(e steps.Env) bool { return triesPods(e) && pspBranch(e) }
 
-func askedClass(_ context.Context, e steps.Env) (any, error) { return class(e), nil }
+func askedClass(_ context.Context, e steps.Env) (any, error) { return sharedClassName(e), nil }
 
 // bothPods are the pods: each writes its own file and waits for the other's.
 func bothPods(context.Context, steps.Env) ([]any, error) {
@@ -91,18 +91,18 @@ func checkPodImage(v string) error {
 	if v == "" {
 		return errors.New("the name of an image")
 	}
-	return checkImage(v)
+	return validNFSImage(v)
 }
 
 func claimRights(e steps.Env) []cluster.Right {
 	out := slices.Concat(
-		check.ToApply(space(e), check.VolumeClaims), check.ToFollow(space(e), check.Events), check.ToFollow("", volumeKind),
+		check.ToApply(trialNamespace(e), check.VolumeClaims), check.ToFollow(trialNamespace(e), check.Events), check.ToFollow("", volumeKind),
 	)
 	if triesPods(e) {
-		out = slices.Concat(out, check.ToApply(space(e), check.Pods), check.Verbs("", "pods/log", space(e), "get"))
+		out = slices.Concat(out, check.ToApply(trialNamespace(e), check.Pods), check.Verbs("", "pods/log", trialNamespace(e), "get"))
 	}
 	if triesPodsUnderPSP(e) {
-		out = append(out, check.ToApply(space(e), check.RoleBindings)...)
+		out = append(out, check.ToApply(trialNamespace(e), check.RoleBindings)...)
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func claimChecks() []steps.Check {
 }
 
 func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, error) {
-	return check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, space(e), trial(e, "claim"))
+	return check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
 }
 
 func claimBound(ctx context.Context, e steps.Env) steps.Result {
@@ -61,13 +61,13 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	got := cluster.Clean(classOf(c))
+	got := cluster.Clean(claimClass(c))
 	remove := fmt.Sprintf(
 		"%s -n %s delete persistentvolumeclaim %s    # then %s", e.Kubectl(), c.Namespace, c.Name, e.ApplyStep("claim"),
 	)
 	switch asked := cluster.Clean(c.Annotations[askedNote]); {
-	case asked != class(e):
-		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, class(e)), remove)
+	case asked != sharedClassName(e):
+		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, sharedClassName(e)), remove)
 	case asked != got:
 		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it", asked, got),
 			e.Kubectl()+" get mutatingwebhookconfigurations\n# then "+remove)
@@ -87,7 +87,7 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 		return steps.Tried{}, err
 	}
 	t := steps.Tried{At: c.CreationTimestamp.Time, Again: tryAgain(e)}
-	s, err := check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", class(e))
+	s, err := check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", sharedClassName(e))
 	if apierrors.IsNotFound(err) {
 		return t, nil // rwx-class says so
 	}
@@ -101,7 +101,7 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 // tryAgain removes what was tried, and tries it anew.
 func tryAgain(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
-		e.Kubectl(), space(e), e.Marked("claim-pods").Labels, e.Kubectl(), space(e), trial(e, "claim"), e.ApplyStep("claim"))
+		e.Kubectl(), trialNamespace(e), e.Marked("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"), e.ApplyStep("claim"))
 }
 
 // boundIn says how long it took.
@@ -128,16 +128,16 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 		return steps.Unseen(err)
 	}
 	look := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, c.Name)
-	if said := messageOf(events, "ProvisioningFailed"); said != "" {
-		if refused := refusal(said); refused != "" && usesNFS(e) {
+	if said := eventMessage(events, "ProvisioningFailed"); said != "" {
+		if refused := refusedWrite(said); refused != "" && usesNFS(e) {
 			return steps.Failed(refused, writeFix(e, refused)+retryFix(ctx, e))
 		}
 		return steps.Failed("no volume is made: "+said, look+retryFix(ctx, e))
 	}
-	if messageOf(events, "WaitForFirstConsumer") != "" {
-		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", classOf(c)), answer(e, "claim.pods", "yes"))
+	if eventMessage(events, "WaitForFirstConsumer") != "" {
+		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", claimClass(c)), answer(e, "claim.pods", "yes"))
 	}
-	said := messageOf(events, "ExternalProvisioning")
+	said := eventMessage(events, "ExternalProvisioning")
 	if said == "" {
 		said = "nothing is said of it"
 	}
@@ -152,7 +152,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	seen := map[string]string{} // by pod: what it has printed
 	nodes := map[string]string{}
 	for _, own := range []string{"a", "b"} {
-		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
+		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), triedName(e, own))
 		if apierrors.IsNotFound(err) {
 			return steps.Untried("the pods have not run yet")
 		}
@@ -175,7 +175,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		text := seen[own]
 		for _, line := range []string{"a on " + nodes["a"], "b on " + nodes["b"]} {
 			if !strings.Contains("\n"+text, "\n"+line) {
-				return steps.Unseen(fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", trial(e, own), line, lastLine(text)))
+				return steps.Unseen(fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", triedName(e, own), line, lastLine(text)))
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
 		"%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx    # then %s", e.Kubectl(), p.Namespace,
 		e.ApplyStep("claim"),
 	)
-	if said := refusal(log); said != "" {
+	if said := refusedWrite(log); said != "" {
 		if usesNFS(e) {
 			fix = writeFix(e, said) + "\n# then " + fix
 		}
@@ -227,7 +227,7 @@ func trialsWaiting(ctx context.Context, e steps.Env) ([]waiting, error) {
 		if !triesPods(e) {
 			break
 		}
-		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), trial(e, own))
+		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), triedName(e, own))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
@@ -251,7 +251,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	for _, w := range all {
-		events, err := eventsOf(ctx, e, space(e), w.kind, w.name, w.uid)
+		events, err := eventsOf(ctx, e, trialNamespace(e), w.kind, w.name, w.uid)
 		if err != nil {
 			return steps.Unseen(err)
 		}
@@ -280,7 +280,7 @@ func ago(at time.Time) string {
 }
 
 func eventFix(e steps.Env, kind, name, said string) string {
-	look := fmt.Sprintf("%s -n %s describe %s %s", e.Kubectl(), space(e), strings.ToLower(kind), name)
+	look := fmt.Sprintf("%s -n %s describe %s %s", e.Kubectl(), trialNamespace(e), strings.ToLower(kind), name)
 	switch {
 	case e.Answers.Text("storage.source") == native && lacksFileVolumes(said):
 		return nativeFix(e) + "\n# " + look
@@ -290,7 +290,7 @@ func eventFix(e steps.Env, kind, name, said string) string {
 		return "have the nodes made of an image with mount.nfs (Ubuntu: nfs-common, Photon OS: nfs-utils)\n# " + look
 	case mountCause(said) != elseFailed:
 		return mountFix(e, mountCause(said))
-	case refusal(said) != "":
+	case refusedWrite(said) != "":
 		return writeFix(e, said)
 	}
 	return look

@@ -16,7 +16,7 @@ func clusters() steps.Step {
 		Why: "Everything is made in the guest cluster. The Supervisor declares what a guest is given, its default storage class and its version among it, and sets that back when somebody changes it in the guest: so what it declares is looked at, too, where its context is at hand.",
 		Ask: []steps.Question{
 			{
-				Key: "clusters.upgrade", Title: "Kubernetes version that an upgrade is planned to", Kind: steps.Text, Opt: true, Check: checkVersion,
+				Key: "clusters.upgrade", Title: "Kubernetes version that an upgrade is planned to", Kind: steps.Text, Opt: true, Check: validKubernetesVersion,
 				Help: "Such as 1.26. From there on the pods of a namespace without a level are held to the narrowest one; left empty, what the Supervisor declares counts.",
 			},
 			{
@@ -32,7 +32,7 @@ func clusters() steps.Step {
 		Facts: slices.Concat(check.Identity(), clusterFacts()),
 		Checks: slices.Concat(
 			[]steps.Check{check.Reachable(), check.SignedIn(), check.Clock(), check.NotTheSame()},
-			check.On(steps.Local, versionCheck(), check.MayMakeCheck(whyMayMake, page, mayMake)),
+			check.On(steps.Local, versionCheck(), check.MayMakeCheck(whyMayMake, page, mayMakeAll)),
 			clusterChecks(),
 		),
 	}
@@ -57,7 +57,7 @@ func minorOf(version string) (minor int, ok bool) {
 	return minor, err == nil
 }
 
-func checkVersion(v string) error {
+func validKubernetesVersion(v string) error {
 	if _, ok := minorOf(v); v != "" && !ok {
 		return errors.New("a version of Kubernetes, such as 1.26")
 	}

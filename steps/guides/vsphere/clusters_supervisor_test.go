@@ -74,7 +74,7 @@ func TestMinorOf(t *testing.T) {
 
 func TestWhyAMountFailed(t *testing.T) {
 	for message, want := range map[string]string{
-		"mount.nfs: access denied by server while mounting 10.0.0.9:/srv":                                                  shutOut,
+		"mount.nfs: access denied by server while mounting 10.0.0.9:/srv":                                                  noExport,
 		"mount: /x: bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.nfs helper program.": noHelper,
 		"mount.nfs: mounting 10.0.0.9:/srv failed, reason given by server: No such file or directory":                      noFolder,
 		"mount.nfs4: Connection refused":                                          noWay,

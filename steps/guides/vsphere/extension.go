@@ -54,8 +54,8 @@ func extension() steps.Step {
 			Needs: []string{"cert-secret", "cert-authority", "extension-ready", "extension-endpoints"},
 			Doer: wholeDoer{
 				Manifest: action.Manifest{File: "webhook.yaml", Values: action.Values{
-					"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := selector(e); return key, nil },
-					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := selector(e); return value, nil },
+					"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := namespaceSelector(e); return key, nil },
+					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := namespaceSelector(e); return value, nil },
 					"conditions":  hookConditions, "ca": hookCA,
 				}},
 				kind: check.MutatingWebhooks, name: webhookName, fits: hookFits,
@@ -68,7 +68,7 @@ func extension() steps.Step {
 func extensionQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: checkImage, Default: defaultImage, Adopt: adoptExtensionImage,
+			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: validNFSImage, Default: defaultImage, Adopt: adoptExtensionImage,
 			Help: "carrick's own is in no public registry: make image IMAGE=REGISTRY/carrick:TAG builds it of this source, without a daemon, and pushes it where the guest's nodes pull from. Name a tag or a digest.",
 		},
 		{
@@ -95,9 +95,9 @@ func extensionActions() []steps.Action {
 		act("extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil),
 		act("extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles), nil),
 		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
-		whole(check.Deployments, programFits, act("extension", "Run it", "extension.yaml", carrick, action.Values{"args": extensionArgs, "token": truth(followsProfiles)})),
-		whole(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, action.Values{"cause": upstreamCause})),
-		whole(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, action.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
+		wholeObject(check.Deployments, programFits, act("extension", "Run it", "extension.yaml", carrick, action.Values{"args": extensionArgs, "token": truth(followsProfiles)})),
+		wholeObject(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, action.Values{"cause": upstreamCause})),
+		wholeObject(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, action.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
 	}
 }
 
@@ -129,8 +129,8 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	return c, nil
 }
 
-// whole has an action make its one object as a whole.
-func whole(kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action) steps.Action {
+// wholeObject has an action make its one object as a whole.
+func wholeObject(kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action) steps.Action {
 	m, _ := a.Doer.(action.Manifest)
 	a.Doer = wholeDoer{Manifest: m, kind: kind, in: extensionSpace, name: extensionName, fits: fits}
 	return a
@@ -168,7 +168,7 @@ func hookPort(e steps.Env) int {
 func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	out := []string{"vsphere-extension", "--health-probe-bind-address=:8081"}
 	if usesWebhook(e) {
-		out = append(out, "--bind-address=:8443", "--cert-dir=/certificate", "--class="+class(e))
+		out = append(out, "--bind-address=:8443", "--cert-dir=/certificate", "--class="+sharedClassName(e))
 		for _, from := range e.Answers.List("mutation.from") {
 			out = append(out, "--from="+from)
 		}
@@ -183,11 +183,11 @@ func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 // upstreamCause changes when what the published program reads only at its start does:
 // its class, and the keystore.
 func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
-	s, err := tlsOf(ctx, e)
+	s, err := extensionCertificate(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	return steps.HashOf(class(e) + "\n" + s.Data["tls.crt"].Reveal())[:12], nil
+	return steps.HashOf(sharedClassName(e) + "\n" + s.Data["tls.crt"].Reveal())[:12], nil
 }
 
 // servesConditions: webhooks have conditions since the release that serves

@@ -59,7 +59,7 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // refusedBy says that no pod is let in; nil: none is refused.
-func refusedBy(e steps.Env, s *stands) *steps.Result {
+func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 	why := check.ReplicaFailure(s.Deployment)
 	if why == "" {
 		return nil
@@ -157,9 +157,9 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 }
 
 const (
-	// tokenLife is how long a pod's token is taken that nobody renews
+	// podTokenLife is how long a pod's token is taken that nobody renews
 	// (kubernetes/kubernetes: pkg/serviceaccount, ExpirationExtensionSeconds).
-	tokenLife = 365 * 24 * time.Hour
+	podTokenLife = 365 * 24 * time.Hour
 	// often is how many restarts are more than a few.
 	often = 5
 )
@@ -193,7 +193,7 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 		if n := restarts(p); n > often {
 			return steps.Warned(fmt.Sprintf("pod %s has started anew %d times", p.Name, n), e.Kubectl()+" -n "+p.Namespace+" logs "+p.Name+" --previous")
 		}
-		if ends := p.CreationTimestamp.Add(tokenLife); s.program == byUpstream {
+		if ends := p.CreationTimestamp.Add(podTokenLife); s.program == byUpstream {
 			if time.Until(ends) < check.Month {
 				return steps.Warned(fmt.Sprintf("pod %s runs since %s, and reads its token only at its start: that is taken until %s", p.Name, p.CreationTimestamp.UTC().Format(time.DateOnly), ends.UTC().Format(time.DateOnly)), restart)
 			}

@@ -44,21 +44,21 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(fmt.Sprintf("Deployment %s/%s runs neither carrick's program nor the published one", s.Namespace, s.Name), remade(e))
 }
 
-func carrickConfig(e steps.Env, s *stands) steps.Result {
+func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	want := slices.Sorted(slices.Values(e.Answers.List("mutation.from")))
 	have := slices.Sorted(slices.Values(s.from))
 	switch {
-	case s.class != class(e):
-		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), class(e)), remade(e))
+	case s.class != sharedClassName(e):
+		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), sharedClassName(e)), remade(e))
 	case !slices.Equal(want, have):
 		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(check.Some(have)), check.Some(want)), remade(e))
 	}
 	return steps.Passed("%s, in exchange for none and for %s", s.class, check.Some(have))
 }
 
-// properties is the ConfigMap of the published program, and the class in it; "": it
+// extensionProperties is the ConfigMap of the published program, and the class in it; "": it
 // names none.
-func properties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, string, error) {
+func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, extensionSpace(e), configMapName)
 	if apierrors.IsNotFound(err) {
 		return nil, "", steps.Absent("there is no ConfigMap %s/%s", extensionSpace(e), configMapName)
@@ -84,17 +84,17 @@ func propertyOf(text string) string {
 // published README says instead names the ConfigMap as a namespace.
 func setProperty(e steps.Env) string {
 	in := e.Kubectl() + " -n " + extensionSpace(e)
-	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, class(e))
+	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, sharedClassName(e))
 	return fmt.Sprintf("%s patch configmap %s --type merge -p '%s' && %s rollout restart deployment %s", in, configMapName, patch, in, extensionName)
 }
 
 func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
-	m, has, err := properties(ctx, e)
+	m, has, err := extensionProperties(ctx, e)
 	if err != nil {
 		return check.AbsentFails(err, e.ApplyStep("extension"))
 	}
-	if has != class(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), class(e)), setProperty(e))
+	if has != sharedClassName(e) {
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), sharedClassName(e)), setProperty(e))
 	}
 	w, err := check.KeyWritten(ctx, e.Cluster, m.Namespace, m.Name, configFile)
 	if err != nil {
@@ -159,16 +159,16 @@ func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 }
 
 func pageSed(ctx context.Context, e steps.Env) steps.Result {
-	m, live, err := properties(ctx, e)
+	m, live, err := extensionProperties(ctx, e)
 	if steps.IsAbsent(err) {
 		return steps.Passed("%s: nothing of the published file stands", err)
 	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, class(e))
-	if live != class(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, cluster.Clean(live), class(e)),
+	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, sharedClassName(e))
+	if live != sharedClassName(e) {
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, cluster.Clean(live), sharedClassName(e)),
 			setProperty(e)+"\n"+file)
 	}
 	applied, ok := fromFile(m)

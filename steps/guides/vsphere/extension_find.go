@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// stands is the extension's Deployment as it is.
-type stands struct {
+// extensionState is the extension's Deployment as it is.
+type extensionState struct {
 	*appsv1.Deployment
 	program string // whose it runs; "": neither is recognised
 	image   string
@@ -25,7 +25,7 @@ type stands struct {
 }
 
 // theExtension is the Deployment; an AbsentError says that there is none.
-func theExtension(ctx context.Context, e steps.Env) (*stands, error) {
+func theExtension(ctx context.Context, e steps.Env) (*extensionState, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, extensionSpace(e), extensionName)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("there is no Deployment %s/%s", extensionSpace(e), extensionName)
@@ -33,7 +33,7 @@ func theExtension(ctx context.Context, e steps.Env) (*stands, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &stands{Deployment: d}
+	out := &extensionState{Deployment: d}
 	for _, c := range d.Spec.Template.Spec.Containers {
 		out.read(c)
 	}
@@ -41,7 +41,7 @@ func theExtension(ctx context.Context, e steps.Env) (*stands, error) {
 }
 
 // read takes in what a container tells.
-func (s *stands) read(c corev1.Container) {
+func (s *extensionState) read(c corev1.Container) {
 	words := slices.Concat(c.Command, c.Args)
 	java := slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "JAVA_OPTIONS" })
 	switch {
@@ -64,7 +64,7 @@ func (s *stands) read(c corev1.Container) {
 }
 
 // port is where its pods answer reviews.
-func (s *stands) port() int32 {
+func (s *extensionState) port() int32 {
 	if s.program == byUpstream {
 		return upstreamPort
 	}
@@ -76,7 +76,7 @@ func (s *stands) port() int32 {
 const keystoreImage = "sso71-openshift"
 
 // makesKeystore tells whether the published guide's init container is there.
-func (s *stands) makesKeystore() bool {
+func (s *extensionState) makesKeystore() bool {
 	return slices.ContainsFunc(s.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool { return strings.Contains(c.Image, keystoreImage) })
 }
 
@@ -93,15 +93,15 @@ func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 func remade(e steps.Env) string { return e.ApplyStep("extension") + " --take-over --replace" }
 
 func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {
-	return adoptedOf(ctx, e, func(s *stands) any { return s.program })
+	return adoptedOf(ctx, e, func(s *extensionState) any { return s.program })
 }
 
 func adoptExtensionImage(ctx context.Context, e steps.Env) (any, string, error) {
-	return adoptedOf(ctx, e, func(s *stands) any { return s.image })
+	return adoptedOf(ctx, e, func(s *extensionState) any { return s.image })
 }
 
 func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
-	return adoptedOf(ctx, e, func(s *stands) any {
+	return adoptedOf(ctx, e, func(s *extensionState) any {
 		if n := s.Spec.Replicas; n != nil && *n >= 1 && *n <= 5 {
 			return int(*n)
 		}
@@ -110,7 +110,7 @@ func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // adoptedOf is an answer that the Deployment tells.
-func adoptedOf(ctx context.Context, e steps.Env, of func(*stands) any) (any, string, error) {
+func adoptedOf(ctx context.Context, e steps.Env, of func(*extensionState) any) (any, string, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {
 		return steps.AdoptFact(nil, err, "")
@@ -123,7 +123,7 @@ func adoptedOf(ctx context.Context, e steps.Env, of func(*stands) any) (any, str
 
 // adoptExtensionSpace is where the webhook leads, else where the published guide puts it.
 func adoptExtensionSpace(ctx context.Context, e steps.Env) (any, string, error) {
-	c, err := theWebhook(ctx, e)
+	c, err := extensionWebhook(ctx, e)
 	if err == nil {
 		for _, w := range c.Webhooks {
 			if w.ClientConfig.Service != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	hookSource = page + " (additional/webhook.yaml)"
+	webhookSource = page + " (additional/webhook.yaml)"
 	// sampleCA is the SHA-256 of the CA in that file: of the cluster that the guide's
 	// author had in 2020.
 	sampleCA = "f07215147b3d1fc01e1ae8363f1e7b60f10c3a716d4087c473a2060ed4826597"
@@ -33,11 +33,11 @@ func webhookChecks() []steps.Check {
 		{
 			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
 			Why: "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is passed over",
-			See: []string{hookSource, signerSource}, Run: certBundle,
+			See: []string{webhookSource, signerSource}, Run: certBundle,
 		},
 		{
 			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
-			Why: "without a selector every claim of the cluster waits for the extension, those that it needs itself among them", See: []string{hookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"}, Run: webhookRules,
+			Why: "without a selector every claim of the cluster waits for the extension, those that it needs itself among them", See: []string{webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"}, Run: webhookRules,
 		},
 		{
 			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "extension",
@@ -54,8 +54,8 @@ func webhookChecks() []steps.Check {
 	}
 }
 
-// theWebhook is what asks the extension; an AbsentError says that there is none.
-func theWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
+// extensionWebhook is what asks the extension; an AbsentError says that there is none.
+func extensionWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
 	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", webhookName)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("there is no MutatingWebhookConfiguration %s", webhookName)
@@ -64,11 +64,11 @@ func theWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookC
 }
 
 func certBundle(ctx context.Context, e steps.Env) steps.Result {
-	c, err := theWebhook(ctx, e)
+	c, err := extensionWebhook(ctx, e)
 	if err != nil {
 		return check.AbsentFails(err, "")
 	}
-	s, unread := tlsOf(ctx, e) // what is wrong with the bundle itself is said without it
+	s, unread := extensionCertificate(ctx, e) // what is wrong with the bundle itself is said without it
 	for _, w := range c.Webhooks {
 		called, bundle := "webhook "+cluster.Clean(w.Name), w.ClientConfig.CABundle
 		if len(bundle) == 0 {
@@ -114,7 +114,7 @@ func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) ste
 }
 
 func webhookRules(ctx context.Context, e steps.Env) steps.Result {
-	c, err := theWebhook(ctx, e)
+	c, err := extensionWebhook(ctx, e)
 	if err != nil {
 		return check.AbsentFails(err, "")
 	}
@@ -134,7 +134,7 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 	if odd := oddHook(e, w); odd != "" {
 		return steps.Warned("webhook "+names[0]+" "+odd, remade(e))
 	}
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	return steps.Passed("new claims in namespaces with %s=%s; failurePolicy %s", key, value, *w.FailurePolicy)
 }
 
@@ -142,7 +142,7 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 // more; "": nothing.
 func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	s := w.ClientConfig.Service
-	switch is, _ := asked(w.Rules); {
+	switch is, _ := rulesCoverClaims(w.Rules); {
 	case s == nil || s.Namespace != extensionSpace(e) || s.Name != extensionName:
 		return "does not lead to Service " + extensionSpace(e) + "/" + extensionName
 	case s.Path == nil || *s.Path != mutatePath:
@@ -171,7 +171,7 @@ func onlyNewClaims(rules []admissionv1.RuleWithOperations) bool {
 // oddHook says in what a webhook is not as it was answered, though it may do; "": in
 // nothing.
 func oddHook(e steps.Env, w admissionv1.MutatingWebhook) string {
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	s := w.NamespaceSelector
 	switch fail := w.FailurePolicy; {
 	case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:

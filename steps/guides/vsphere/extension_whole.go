@@ -43,7 +43,7 @@ func (d wholeDoer) space(e steps.Env) string {
 // theirs is what somebody else has made; nil: nobody has, or it may stay. fits is that.
 func (d wholeDoer) theirs(ctx context.Context, e steps.Env) (found *metav1.PartialObjectMetadata, fits bool, err error) {
 	all, err := e.Cluster.Find(ctx, d.kind, d.space(e), cluster.Selector{Fields: "metadata.name=" + d.name})
-	if err != nil || len(all) == 0 || inventory.CreatedBy(all[0].Annotations) != "" || mine(e, all[0].Labels) {
+	if err != nil || len(all) == 0 || inventory.CreatedBy(all[0].Annotations) != "" || triedHere(e, all[0].Labels) {
 		return nil, false, err
 	}
 	fits, err = d.fits(ctx, e)

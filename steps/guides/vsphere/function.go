@@ -31,15 +31,15 @@ const (
 	claimSteady = 15 * time.Second
 )
 
-// tried is a claim that nobody keeps.
-type tried struct {
+// triedClaim is a claim that nobody keeps.
+type triedClaim struct {
 	name   string // "without a class"
 	mode   corev1.PersistentVolumeAccessMode
 	class  *string
 	volume string // that it asks for by name
 }
 
-func (t tried) object(namespace string) *unstructured.Unstructured {
+func (t triedClaim) object(namespace string) *unstructured.Unstructured {
 	spec := map[string]any{
 		"accessModes": []any{string(t.mode)},
 		"resources":   map[string]any{"requests": map[string]any{"storage": "1Mi"}},
@@ -61,26 +61,26 @@ func (t tried) object(namespace string) *unstructured.Unstructured {
 
 // outcome is what became of a claim.
 type outcome struct {
-	tried
+	triedClaim
 	got     string
 	has     bool   // it has a class, which may be ""
 	refused string // why it was not let in; "": it was
 }
 
 // tryClaims asks what would become of claims in a namespace, all at once.
-func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...tried) ([]outcome, error) {
+func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...triedClaim) ([]outcome, error) {
 	return tryClaimsFor(ctx, e, claimSteady, namespace, all...)
 }
 
 // tryClaimsFor is tryClaims with an answer that counts for at most steady while nothing tells of a change.
 func tryClaimsFor(
-	ctx context.Context, e steps.Env, steady time.Duration, namespace string, all ...tried,
+	ctx context.Context, e steps.Env, steady time.Duration, namespace string, all ...triedClaim,
 ) ([]outcome, error) {
 	out := make([]outcome, len(all))
 	var looks []func() error
 	for i, t := range all {
 		looks = append(looks, func() error {
-			out[i].tried = t
+			out[i].triedClaim = t
 			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{
 				Age: claimAge, Steady: steady,
 				On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) },
@@ -136,12 +136,12 @@ func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 // tryIn is the namespace in which claims are tried: this guide's own, or, in a
 // set-up that it did not make, that of a profile.
 func tryIn(ctx context.Context, e steps.Env) (string, error) {
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	looked := func(labels map[string]string) bool { return !exchanges(e) || labels[key] == value }
-	own, err := e.Cluster.Get(ctx, check.Namespaces, "", space(e))
+	own, err := e.Cluster.Get(ctx, check.Namespaces, "", trialNamespace(e))
 	switch {
 	case err == nil && own.GetDeletionTimestamp() == nil && looked(own.GetLabels()):
-		return space(e), nil
+		return trialNamespace(e), nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return "", err
 	}
@@ -154,9 +154,9 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	case i >= 0:
 		return spaces[i].Name, nil
 	case own != nil:
-		return "", steps.Absent("namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", space(e), key, value)
+		return "", steps.Absent("namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", trialNamespace(e), key, value)
 	}
-	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in", space(e))
+	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in", trialNamespace(e))
 }
 
 // tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those of all profiles that have
@@ -170,7 +170,7 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	if err != nil && !steps.IsAbsent(err) {
 		return nil, err
 	}
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	out := []string{first}
 	for _, ns := range spaces {
 		if ns.Name != first && (!exchanges(e) || ns.Labels[key] == value) {

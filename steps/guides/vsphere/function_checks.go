@@ -22,7 +22,7 @@ func functionChecks() []steps.Check {
 			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, Mend: "policy",
 			Needs: []string{"signed-in", "one-mutator"},
 			Why:   "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
-			See:   []string{mutatorSource, policySource}, Run: rwxGetsClass,
+			See:   []string{mutatorSource, mutatingPolicySource}, Run: rwxGetsClass,
 		},
 		{
 			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
@@ -55,13 +55,13 @@ func sharedByDefault(e steps.Env) bool {
 
 func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source") != native }
 
-// shared are claims that are to get the shared class: one without a class, and one
+// sharedClaims are claims that are to get the shared class: one without a class, and one
 // of each class that is exchanged.
-func shared(e steps.Env) []tried {
-	out := []tried{{name: "without a class", mode: corev1.ReadWriteMany}}
+func sharedClaims(e steps.Env) []triedClaim {
+	out := []triedClaim{{name: "without a class", mode: corev1.ReadWriteMany}}
 	if exchanges(e) {
 		for _, name := range e.Answers.List("mutation.from") {
-			out = append(out, tried{name: "of the class " + name, mode: corev1.ReadWriteMany, class: &name})
+			out = append(out, triedClaim{name: "of the class " + name, mode: corev1.ReadWriteMany, class: &name})
 		}
 	}
 	return out
@@ -76,7 +76,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	claims := shared(e)
+	claims := sharedClaims(e)
 	got := make([][]outcome, len(spaces))
 	var looks []func() error
 	for i, in := range spaces {
@@ -111,7 +111,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range claims {
 		names = append(names, c.name)
 	}
-	passed := fmt.Sprintf("%s, in %s: %s", class(e), check.Some(tried), strings.Join(names, ", "))
+	passed := fmt.Sprintf("%s, in %s: %s", sharedClassName(e), check.Some(tried), strings.Join(names, ", "))
 	if len(small) > 0 {
 		passed += "; not tried in " + check.Some(small) + ", where a LimitRange allows no claim of 1Mi"
 	}
@@ -132,12 +132,12 @@ func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Resu
 			fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class",
 				o.name, cluster.Clean(o.got), in),
 			e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm"+
-				"    # vsphere-extensions.readwritemany-sc="+class(e)+"; then rollout restart deployment vsphere-extensions")
-	case o.got != class(e):
+				"    # vsphere-extensions.readwritemany-sc="+sharedClassName(e)+"; then rollout restart deployment vsphere-extensions")
+	case o.got != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("a shared claim %s gets %s in %s, and is to get %s", o.name, o.word(), in, class(e)), mutationFix(e))
+			fmt.Sprintf("a shared claim %s gets %s in %s, and is to get %s", o.name, o.word(), in, sharedClassName(e)), mutationFix(e))
 	}
-	return steps.Passed("%s", class(e))
+	return steps.Passed("%s", sharedClassName(e))
 }
 
 // word is the class that a claim got, in words.
@@ -188,9 +188,9 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !steps.IsAbsent(err) {
 		return steps.Unseen(err)
 	}
-	all := []tried{{name: "without a class", mode: corev1.ReadWriteOnce}}
+	all := []triedClaim{{name: "without a class", mode: corev1.ReadWriteOnce}}
 	if usual != "" {
-		all = append(all, tried{name: "of the class " + usual, mode: corev1.ReadWriteOnce, class: &usual})
+		all = append(all, triedClaim{name: "of the class " + usual, mode: corev1.ReadWriteOnce, class: &usual})
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
@@ -219,9 +219,9 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	none := ""
-	all := []tried{{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none}, {name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none}}
+	all := []triedClaim{{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none}, {name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none}}
 	if from := e.Answers.List("mutation.from"); exchanges(e) && len(from) > 0 {
-		all = append(all, tried{name: "that names its volume", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"})
+		all = append(all, triedClaim{name: "that names its volume", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"})
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
@@ -254,13 +254,13 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	hook := all[i]
 	if usuallyShared(e) {
-		return steps.Skipped("%s is the default class: claims get it whether or not %s answers", class(e), hook)
+		return steps.Skipped("%s is the default class: claims get it whether or not %s answers", sharedClassName(e), hook)
 	}
 	in, err := tryIn(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	got, err := tryClaims(ctx, e, in, shared(e)[0])
+	got, err := tryClaims(ctx, e, in, sharedClaims(e)[0])
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -273,9 +273,9 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf(
 			"%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s",
 			hook, hook.fail, o.refused), refusedFix(ctx, e, in, o.refused))
-	case o.got != class(e) && hook.fail == failOpen:
+	case o.got != sharedClassName(e) && hook.fail == failOpen:
 		return steps.Failed(fmt.Sprintf("%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook, o.word()), mutationFix(e))
-	case o.got != class(e):
+	case o.got != sharedClassName(e):
 		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s and lets shared claims in with %s: it answers, and with the wrong class, or is not asked", hook, hook.fail, o.word()), mutationFix(e))
 	}
 	return steps.Passed("%s is asked and answers; %s", hook, meanwhile)

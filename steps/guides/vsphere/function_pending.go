@@ -32,10 +32,10 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var names, fixes []string
 	for _, c := range claims {
-		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending || c.Spec.VolumeName != "" || mine(e, c.Labels) {
+		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending || c.Spec.VolumeName != "" || triedHere(e, c.Labels) {
 			continue
 		}
-		if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == class(e) {
+		if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == sharedClassName(e) {
 			if r := notProvisioned(ctx, e, c); r != nil {
 				return *r
 			}
@@ -48,7 +48,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 		fixes = append(fixes, recreate(e, c))
 	}
 	if len(names) == 0 {
-		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), class(e))
+		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), sharedClassName(e))
 	}
 	r := steps.Warned("Pending on a class that can't serve them: "+check.Some(names), strings.Join(fixes, "\n"))
 	r.Lines = names
@@ -62,24 +62,26 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 		r := steps.Unseen(err)
 		return &r
 	}
-	said := messageOf(events, "ProvisioningFailed")
-	if said == "" || strings.HasSuffix(said, `"`+class(e)+`" not found`) { // of the class rwx-class speaks
+	said := eventMessage(events, "ProvisioningFailed")
+	if said == "" || strings.HasSuffix(said, `"`+sharedClassName(e)+`" not found`) { // of the class rwx-class speaks
 		return nil
 	}
 	fix := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, steps.Quoted(c.Name))
-	switch refused := refusal(said); {
+	switch refused := refusedWrite(said); {
 	case refused != "" && usesNFS(e):
 		said, fix = refused, writeFix(e, refused)+retryFix(ctx, e)
 	case !sharedElsewhere(e):
 		fix = nativeFix(e) + "\n# " + fix
 	}
-	r := steps.Failed(fmt.Sprintf("no volume is made for %s/%s of class %s: %s", c.Namespace, c.Name, class(e), said), fix)
+	r := steps.Failed(fmt.Sprintf("no volume is made for %s/%s of class %s: %s", c.Namespace, c.Name, sharedClassName(e), said), fix)
 	return &r
 }
 
-// mine tells what this link tries itself: that it stays Pending may be what it is
+// triedHere tells what this link tries itself: that it stays Pending may be what it is
 // tried for.
-func mine(e steps.Env, labels map[string]string) bool { return labels["carrick/link."+e.Link] != "" }
+func triedHere(e steps.Env, labels map[string]string) bool {
+	return labels["carrick/link."+e.Link] != ""
+}
 
 // cannotShare tells a class that is exchanged, or is of the guest's own block
 // storage.
@@ -91,5 +93,5 @@ func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bo
 // recreate makes a claim anew with the shared class: it holds nothing yet.
 func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
 	at := e.Kubectl() + " -n " + c.Namespace
-	return fmt.Sprintf("%s get pvc %s -o yaml | sed 's/^  storageClassName: .*/  storageClassName: %s/' | %s replace --force -f -", at, steps.Quoted(c.Name), class(e), at)
+	return fmt.Sprintf("%s get pvc %s -o yaml | sed 's/^  storageClassName: .*/  storageClassName: %s/' | %s replace --force -f -", at, steps.Quoted(c.Name), sharedClassName(e), at)
 }

@@ -89,7 +89,7 @@ func defaultBy(e steps.Env) (any, string) {
 		return byNobody, "the guest's own volumes are shared ones"
 	}
 	if usuallyShared(e) {
-		return byNobody, class(e) + " is the default class: claims without a class have it already"
+		return byNobody, sharedClassName(e) + " is the default class: claims without a class have it already"
 	}
 	if version, err := e.Own.Text("serves-map"); err == nil {
 		return byPolicy, "the cluster serves MutatingAdmissionPolicies in " + version
@@ -100,7 +100,7 @@ func defaultBy(e steps.Env) (any, string) {
 // usuallyShared tells whether the default class is the one for shared volumes.
 func usuallyShared(e steps.Env) bool {
 	usual, err := e.Own.Text("default-class")
-	return err == nil && usual == class(e)
+	return err == nil && usual == sharedClassName(e)
 }
 
 func defaultFrom(e steps.Env) (any, string) {
@@ -118,8 +118,8 @@ func defaultFail(e steps.Env) (any, string) {
 	return failClosed, "a policy runs in the API server itself"
 }
 
-// selector is the label that namespaces have whose claims are looked at.
-func selector(e steps.Env) (key, value string) {
+// namespaceSelector is the label that namespaces have whose claims are looked at.
+func namespaceSelector(e steps.Env) (key, value string) {
 	key, value, _ = strings.Cut(e.Answers.Text("mutation.selector"), "=")
 	return key, value
 }
@@ -127,14 +127,14 @@ func selector(e steps.Env) (key, value string) {
 // labelKey and labelValue are that label for a manifest; nothing where nobody
 // exchanges classes.
 func labelKey(_ context.Context, e steps.Env) (any, error) {
-	if key, _ := selector(e); exchanges(e) {
+	if key, _ := namespaceSelector(e); exchanges(e) {
 		return key, nil
 	}
 	return nil, nil
 }
 
 func labelValue(_ context.Context, e steps.Env) (any, error) {
-	_, value := selector(e)
+	_, value := namespaceSelector(e)
 	return value, nil
 }
 
@@ -160,7 +160,7 @@ func exchanged(e steps.Env) string {
 
 // assigned is an expression of CEL: the claim with its new class.
 func assigned(e steps.Env) string {
-	return "Object{spec: Object.spec{storageClassName: " + celText(class(e)) + "}}"
+	return "Object{spec: Object.spec{storageClassName: " + celText(sharedClassName(e)) + "}}"
 }
 
 // celText is a text as CEL writes it (google/cel-spec: doc/langdef.md, string
@@ -212,7 +212,7 @@ func kyvernoFile() action.Call {
 		Exports: func(_ context.Context, e steps.Env) ([]action.Exported, error) {
 			return []action.Exported{
 				{Object: kyvernoPolicy(e)},
-				{Note: fmt.Sprintf("ClusterPolicy %s takes Kyverno: it gives claims that many pods write to the class %s", policyName, class(e))},
+				{Note: fmt.Sprintf("ClusterPolicy %s takes Kyverno: it gives claims that many pods write to the class %s", policyName, sharedClassName(e))},
 			}, nil
 		},
 	}

@@ -21,8 +21,8 @@ func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
 	return &all[0], nil
 }
 
-// adopted is an answer that the one mutator tells.
-func adopted(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
+// adoptedMutator is an answer that the one mutator tells.
+func adoptedMutator(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
 	m, err := theMutator(ctx, e)
 	if err != nil || m == nil {
 		return nil, "", err
@@ -35,11 +35,11 @@ func adopted(ctx context.Context, e steps.Env, of func(mutator) any) (any, strin
 }
 
 func adoptBy(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any { return m.by })
+	return adoptedMutator(ctx, e, func(m mutator) any { return m.by })
 }
 
 func adoptFail(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any {
+	return adoptedMutator(ctx, e, func(m mutator) any {
 		if m.fail == "" {
 			return nil
 		}
@@ -48,7 +48,7 @@ func adoptFail(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptSelector(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any {
+	return adoptedMutator(ctx, e, func(m mutator) any {
 		for _, s := range m.selects {
 			for key, value := range s.MatchLabels {
 				if len(s.MatchLabels) == 1 {
@@ -67,7 +67,7 @@ var (
 
 // adoptFrom reads the classes out of a policy's condition.
 func adoptFrom(ctx context.Context, e steps.Env) (any, string, error) {
-	return adopted(ctx, e, func(m mutator) any {
+	return adoptedMutator(ctx, e, func(m mutator) any {
 		list := celClasses.FindStringSubmatch(m.text)
 		if list == nil {
 			return nil

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	policySource  = "kubernetes/enhancements: keps/sig-api-machinery/3962-mutating-admission-policies"
-	mutatorSource = page + " (additional/webhook.yaml, src/main/java/de/keeyzar/pvcmutator)"
-	kyvernoSource = "kyverno/kyverno: api/kyverno/v1"
+	mutatingPolicySource = "kubernetes/enhancements: keps/sig-api-machinery/3962-mutating-admission-policies"
+	mutatorSource        = page + " (additional/webhook.yaml, src/main/java/de/keeyzar/pvcmutator)"
+	kyvernoSource        = "kyverno/kyverno: api/kyverno/v1"
 )
 
 func mutationChecks() []steps.Check {
@@ -25,17 +25,17 @@ func mutationChecks() []steps.Check {
 		{
 			Name: "policy-served", Title: "the cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
 			Why: "they are in v1 from Kubernetes 1.36 on; in v1beta1 (1.34) they have to be turned on, which a Tanzu guest does not",
-			See: []string{policySource}, Run: policyServed,
+			See: []string{mutatingPolicySource}, Run: policyServed,
 		},
 		{
 			Name: "policy-there", Title: "the policy that exchanges claims' class is there, and bound", On: steps.Local, When: usesPolicy, Needs: []string{"policy-served"}, Mend: "policy",
 			Why: "a policy without a binding does nothing; one without a selector is asked about every claim of the cluster",
-			See: []string{policySource}, Run: policyThere,
+			See: []string{mutatingPolicySource}, Run: policyThere,
 		},
 		{
 			Name: "one-mutator", Title: "nobody else exchanges the class of claims", On: steps.Local, Needs: []string{"signed-in"},
 			Why: "where two do, the one that comes last wins, and the order is nobody's promise",
-			See: []string{mutatorSource, policySource, kyvernoSource}, Run: oneMutator,
+			See: []string{mutatorSource, mutatingPolicySource, kyvernoSource}, Run: oneMutator,
 		},
 		{
 			Name: "source-class", Title: "the form for notebooks asks for volumes that there are", On: steps.Local, Needs: []string{"signed-in"},
@@ -83,11 +83,11 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	if wrong := wrongPolicy(e, p); wrong != "" {
 		return steps.Failed("MutatingAdmissionPolicy "+policyName+" "+wrong, "")
 	}
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	if odd := oddPolicy(e, p, key, value); odd != "" {
 		return steps.Warned("MutatingAdmissionPolicy "+policyName+" "+odd, "")
 	}
-	return steps.Passed("MutatingAdmissionPolicy %s: to %s, in namespaces with %s=%s; %s", policyName, class(e), key, value, *p.Spec.FailurePolicy)
+	return steps.Passed("MutatingAdmissionPolicy %s: to %s, in namespaces with %s=%s; %s", policyName, sharedClassName(e), key, value, *p.Spec.FailurePolicy)
 }
 
 // wrongPolicy says what keeps a policy from doing what it is there for; "":
@@ -103,18 +103,18 @@ func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	for _, c := range p.Spec.MatchConditions {
 		conditions += c.Expression + "\n"
 	}
-	switch is, _ := asked(rules); {
+	switch is, _ := rulesCoverClaims(rules); {
 	case !is:
 		return "is not asked about claims that are made"
-	case !slices.Contains(quotedIn(text), class(e)):
-		return "does not give claims the class " + class(e)
+	case !slices.Contains(quotedIn(text), sharedClassName(e)):
+		return "does not give claims the class " + sharedClassName(e)
 	case !strings.Contains(text, "ReadWriteMany"):
 		return "exchanges the class of claims that one node writes to, too"
 	case !strings.Contains(conditions, "storageClassName"):
 		return "exchanges every class, and \"\" among them"
 	}
 	for _, name := range e.Answers.List("mutation.from") {
-		if name != class(e) && !slices.Contains(quotedIn(conditions), name) {
+		if name != sharedClassName(e) && !slices.Contains(quotedIn(conditions), name) {
 			return "does not exchange the class " + name
 		}
 	}
@@ -192,14 +192,14 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(others) > 0 && len(right) > 0:
-		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, said(others)), deleting(e, others[0]))
+		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, mutatorWords(others)), deleting(e, others[0]))
 	case len(others) > 0:
-		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", said(others), by), answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]))
+		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", mutatorWords(others), by), answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]))
 	case len(may) > 0:
-		return steps.Warned(fmt.Sprintf("%s; %s is asked about each new claim, too, and what it does to it can't be told", does, said(may)),
+		return steps.Warned(fmt.Sprintf("%s; %s is asked about each new claim, too, and what it does to it can't be told", does, mutatorWords(may)),
 			fmt.Sprintf("%s get %s %s -o yaml    # does it change spec.storageClassName? What comes of a claim, the step function tries", e.Kubectl(), may[0].resource, steps.Quoted(may[0].name)))
 	case len(wide) > 0:
-		return steps.Passed("%s; asked about everything that is made are %s", does, said(wide))
+		return steps.Passed("%s; asked about everything that is made are %s", does, mutatorWords(wide))
 	}
 	return steps.Passed("%s, and nobody else is asked about new claims", does)
 }
@@ -212,7 +212,7 @@ func (m mutator) rank() string {
 	return m.name
 }
 
-func said(all []mutator) string {
+func mutatorWords(all []mutator) string {
 	var names []string
 	for _, m := range all {
 		if !slices.Contains(names, m.String()) {

@@ -53,8 +53,8 @@ func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return slices.Concat(found...), err
 }
 
-// asked tells whether rules cover claims that are made, and whether by name.
-func asked(rules []admissionv1.RuleWithOperations) (is, named bool) {
+// rulesCoverClaims tells whether rules cover claims that are made, and whether by name.
+func rulesCoverClaims(rules []admissionv1.RuleWithOperations) (is, named bool) {
 	for _, r := range rules {
 		if !covers(r.APIGroups, "") || !covers(r.APIVersions, "v1") || (r.Scope != nil && *r.Scope == admissionv1.ClusterScope) {
 			continue
@@ -104,7 +104,7 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 		for _, r := range c.ResourceRules {
 			rules = append(rules, r.RuleWithOperations)
 		}
-		is, named := asked(rules)
+		is, named := rulesCoverClaims(rules)
 		if !is {
 			continue
 		}
@@ -152,7 +152,7 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	var out []mutator
 	for _, config := range all {
 		for _, w := range config.Webhooks {
-			is, named := asked(w.Rules)
+			is, named := rulesCoverClaims(w.Rules)
 			if !is {
 				continue
 			}

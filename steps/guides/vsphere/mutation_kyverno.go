@@ -29,7 +29,7 @@ var kyvernoKinds = []schema.GroupVersionResource{
 // class "" has one, and keeps it: in Kyverno's language "" counts as nothing, so
 // that is asked for by the key.
 func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	from := []any{}
 	for _, name := range e.Answers.List("mutation.from") {
 		from = append(from, name)
@@ -56,7 +56,7 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 						m{"key": "{{ request.object.spec.storageClassName || '' }}", "operator": "AnyIn", "value": from},
 					},
 				},
-				"mutate": m{"patchStrategicMerge": m{"spec": m{"storageClassName": class(e)}}},
+				"mutate": m{"patchStrategicMerge": m{"spec": m{"storageClassName": sharedClassName(e)}}},
 			}},
 		},
 	}}

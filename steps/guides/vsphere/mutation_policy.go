@@ -66,13 +66,13 @@ func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err er
 	if err != nil {
 		return false, false, err
 	}
-	key, value := selector(e)
-	policy = !mine(e, p.Labels) && wrongPolicy(e, p) == "" && oddPolicy(e, p, key, value) == ""
+	key, value := namespaceSelector(e)
+	policy = !triedHere(e, p.Labels) && wrongPolicy(e, p) == "" && oddPolicy(e, p, key, value) == ""
 	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
 	if apierrors.IsNotFound(err) {
 		return policy, false, nil
 	}
-	return policy, err == nil && !mine(e, b.Labels) && bindsWhole(b), err
+	return policy, err == nil && !triedHere(e, b.Labels) && bindsWhole(b), err
 }
 
 // bindsWhole tells whether a binding puts the policy in force wherever it selects.

@@ -31,8 +31,8 @@ type formVolume struct {
 	shared    bool
 }
 
-// form is what the form says of a notebook's volume.
-func form(ctx context.Context, e steps.Env) (formVolume, error) {
+// notebookForm is what the form says of a notebook's volume.
+func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	maps, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, kubeflowSpace, cluster.Selector{})
 	if err != nil {
 		return formVolume{}, err
@@ -62,7 +62,7 @@ func form(ctx context.Context, e steps.Env) (formVolume, error) {
 }
 
 func sourceClass(ctx context.Context, e steps.Env) steps.Result {
-	f, err := form(ctx, e)
+	f, err := notebookForm(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -83,12 +83,12 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("ConfigMap %s asks for volumes that one node writes to, %s", f.configMap, orDefault(f.class))
 	case f.class == "-":
 		return steps.Passed("ConfigMap %s asks for shared volumes that somebody has made", f.configMap)
-	case f.class == class(e), goesTo:
-		return steps.Passed("ConfigMap %s asks for shared volumes, %s; they become %s", f.configMap, orDefault(f.class), class(e))
+	case f.class == sharedClassName(e), goesTo:
+		return steps.Passed("ConfigMap %s asks for shared volumes, %s; they become %s", f.configMap, orDefault(f.class), sharedClassName(e))
 	case f.class == "" && e.Answers.Text("storage.source") == native:
 		return steps.Passed("ConfigMap %s asks for shared volumes of the default class, which can be shared", f.configMap)
 	}
-	return steps.Warned(fmt.Sprintf("ConfigMap %s asks for shared volumes, %s: they stay so, and %s is the class for those", f.configMap, orDefault(f.class), class(e)), edit)
+	return steps.Warned(fmt.Sprintf("ConfigMap %s asks for shared volumes, %s: they stay so, and %s is the class for those", f.configMap, orDefault(f.class), sharedClassName(e)), edit)
 }
 
 func orDefault(class string) string {

@@ -47,11 +47,11 @@ func usesWebhook(e steps.Env) bool { return e.Answers.Text("mutation.by") == byW
 
 func usesPolicy(e steps.Env) bool { return e.Answers.Text("mutation.by") == byPolicy }
 
-// space is the namespace in which this guide tries things.
-func space(e steps.Env) string { return e.Answers.Text("storage.namespace") }
+// trialNamespace is the namespace in which this guide tries things.
+func trialNamespace(e steps.Env) string { return e.Answers.Text("storage.namespace") }
 
-// class is the one for volumes that many pods write to.
-func class(e steps.Env) string { return e.Answers.Text("storage.class") }
+// sharedClassName is the one for volumes that many pods write to.
+func sharedClassName(e steps.Env) string { return e.Answers.Text("storage.class") }
 
 // answer says how an answer is changed.
 func answer(e steps.Env, key, value string) string {

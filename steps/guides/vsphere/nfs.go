@@ -22,7 +22,7 @@ func nfs() steps.Step {
 		Ask:  nfsQuestions(),
 		Facts: []steps.Fact{
 			{Name: "nfs-there", Title: "the NFS provisioner in the place that was answered", On: steps.Local, Learn: nfsThere},
-			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Local, Learn: nodeAddresses},
+			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Local, Learn: nodeAddressesForNFS},
 		},
 		Actions: []steps.Action{
 			{
@@ -51,11 +51,11 @@ func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
 // same chart in another version.
 func installsNFS(e steps.Env) bool {
 	there, err := e.Own.Value("nfs-there")
-	if !usesNFS(e) || err != nil || e.Exporting || field(there, "made") != "" { // where it can't be read the plan says why
+	if !usesNFS(e) || err != nil || e.Exporting || factField(there, "made") != "" { // where it can't be read the plan says why
 		return usesNFS(e)
 	}
-	version, same := strings.CutPrefix(field(there, "chart"), nfsChart+"-")
-	return field(there, "release") != "" && same && version != e.Answers.Text("nfs.version")
+	version, same := strings.CutPrefix(factField(there, "chart"), nfsChart+"-")
+	return factField(there, "release") != "" && same && version != e.Answers.Text("nfs.version")
 }
 
 func installsUnderPSP(e steps.Env) bool { return installsNFS(e) && pspBranch(e) }
@@ -80,7 +80,7 @@ func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	out := map[string]any{
 		"nfs": export,
 		"storageClass": map[string]any{
-			"create": true, "name": class(e), "defaultClass": false, "provisionerName": provisionerName(e),
+			"create": true, "name": sharedClassName(e), "defaultClass": false, "provisionerName": provisionerName(e),
 			"reclaimPolicy": a.Text("nfs.reclaim"), "archiveOnDelete": a.Bool("nfs.archive"),
 			"accessModes": "ReadWriteOnce", "volumeBindingMode": "Immediate", "allowVolumeExpansion": true,
 		},

@@ -62,7 +62,7 @@ func nfsQuestions() []steps.Question {
 			Default: steps.Fixed("4.0.18", "upstream's last one"),
 		},
 		{
-			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, NotFromPeer: true, Opt: true, Check: checkImage, Adopt: adoptNFSImage,
+			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, NotFromPeer: true, Opt: true, Check: validNFSImage, Adopt: adoptNFSImage,
 			Help: "A copy of it with its tag, where nodes pull from a registry of the site. Left empty, the chart's: registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
 		},
 	}
@@ -72,8 +72,8 @@ func nfsQuestions() []steps.Question {
 func standingField(name string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		stands, err := e.Own.Value("nfs-stands")
-		if v := field(stands, name); err == nil && v != "" {
-			return v, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name")
+		if v := factField(stands, name); err == nil && v != "" {
+			return v, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name")
 		}
 		return nil, ""
 	}
@@ -100,7 +100,7 @@ func checkOption(v string) error {
 	return nil
 }
 
-func checkImage(v string) error {
+func validNFSImage(v string) error {
 	if v != "" && !imageName.MatchString(v) {
 		return fmt.Errorf("%q is no name of an image", v)
 	}
@@ -115,7 +115,7 @@ func adoptedClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, st
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
 	}
-	return c, "class " + class(e), err
+	return c, "class " + sharedClassName(e), err
 }
 
 func adoptOptions(ctx context.Context, e steps.Env) (any, string, error) {
@@ -151,11 +151,11 @@ func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return steps.AdoptFact(nil, err, "")
 	}
-	v, is := strings.CutPrefix(field(stands, "chart"), nfsChart+"-")
+	v, is := strings.CutPrefix(factField(stands, "chart"), nfsChart+"-")
 	if !is || checkChartVersion(v) != nil {
 		return nil, "", nil
 	}
-	return v, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name"), nil
+	return v, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
 // adoptNFSImage is an image that is not the chart's own, of a provisioner that Helm installed with its class.
@@ -164,18 +164,18 @@ func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return steps.AdoptFact(nil, err, "")
 	}
-	image := field(stands, "image")
+	image := factField(stands, "image")
 	if released, _ := stands.(map[string]any)["released"].(bool); !released {
 		return nil, "", nil
 	}
-	if strings.HasPrefix(image, "registry.k8s.io/sig-storage/"+nfsChart+":") || checkImage(image) != nil {
+	if strings.HasPrefix(image, "registry.k8s.io/sig-storage/"+nfsChart+":") || validNFSImage(image) != nil {
 		return nil, "", nil
 	}
-	return image, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name"), nil
+	return image, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
-// nodeAddresses are the addresses by which the NFS server sees the nodes where nothing between translates them.
-func nodeAddresses(ctx context.Context, e steps.Env) (any, error) {
+// nodeAddressesForNFS are the addresses by which the NFS server sees the nodes where nothing between translates them.
+func nodeAddressesForNFS(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	made := objectNames(classes)
 	var out []string
 	for _, c := range claims {
-		if slices.Contains(made, classOf(c)) && !own[c.UID] {
+		if slices.Contains(made, claimClass(c)) && !own[c.UID] {
 			out = append(out, c.Namespace+"/"+c.Name)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // What a mount that failed says of its cause.
 const (
-	shutOut    = "export"  // the server does not let this address in
+	noExport   = "export"  // the server does not let this address in
 	noFolder   = "folder"  // it exports no such folder
 	noWay      = "network" // it does not answer
 	noVersion  = "version" // it does not speak that version
@@ -30,7 +30,7 @@ const (
 
 // mountWords are what mount.nfs and the kubelet say (linux-nfs: utils/mount/error.c; mount-utils).
 var mountWords = []struct{ part, cause string }{
-	{"access denied by server", shutOut},
+	{"access denied by server", noExport},
 	{"/sbin/mount.", noHelper},
 	{"no such file or directory", noFolder},
 	{"timed out", noWay},
@@ -79,14 +79,14 @@ func causeLine(message string) string {
 	return last
 }
 
-// fault is a pod whose volume could not be mounted.
-type fault struct{ pod, node, message, cause string }
+// mountFault is a pod whose volume could not be mounted.
+type mountFault struct{ pod, node, message, cause string }
 
 // mounts are what the pods show that mount the export: the provisioner's, and those with which claims are tried.
 type mounts struct {
 	done    []string // pods that have it, and their nodes
 	waiting []*corev1.Pod
-	faults  []fault
+	faults  []mountFault
 }
 
 func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
@@ -104,12 +104,12 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 		if err != nil {
 			return out, err
 		}
-		said := messageOf(causes(events), "FailedMount")
+		said := eventMessage(causes(events), "FailedMount")
 		if said == "" || (mountCause(said) == elseFailed && !strings.Contains(said, nfsServer(e))) { // of another volume
 			out.waiting = append(out.waiting, p)
 			continue
 		}
-		out.faults = append(out.faults, fault{p.Namespace + "/" + p.Name, p.Spec.NodeName, causeLine(said), mountCause(said)})
+		out.faults = append(out.faults, mountFault{p.Namespace + "/" + p.Name, p.Spec.NodeName, causeLine(said), mountCause(said)})
 	}
 	return out, nil
 }
@@ -119,7 +119,7 @@ func causes(events []*corev1.Event) []*corev1.Event {
 	out := slices.DeleteFunc(slices.Clone(events), func(v *corev1.Event) bool {
 		return strings.HasPrefix(v.Message, mountSummary)
 	})
-	if messageOf(out, "FailedMount") == "" {
+	if eventMessage(out, "FailedMount") == "" {
 		return events
 	}
 	return out
@@ -127,7 +127,7 @@ func causes(events []*corev1.Event) []*corev1.Event {
 
 // mountingPods are the provisioner's pods, and those that this link tries.
 func mountingPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, space(e), e.Marked("claim-pods"))
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), e.Marked("claim-pods"))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("node %s can't mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
 	case len(seen.waiting) > 0:
 		p := seen.waiting[0]
-		return steps.Waits(p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + byHand(e))
+		return steps.Waits(p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + manualMount(e))
 	}
 	return steps.Skipped("no pod has tried to mount %s yet; a look from this machine would say nothing of the nodes: showmount -e %s lists what version 3 exports", nfsExported(e), nfsServer(e))
 }
@@ -242,11 +242,11 @@ func exportFix(e steps.Env) string {
 	if len(e.Answers.List("nfs.networks")) == 0 {
 		why = "these are the nodes' own addresses; " + why + ", answered as nfs.networks"
 	}
-	return fmt.Sprintf("on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s", steps.Quoted(exportLine(e)), why, byHand(e))
+	return fmt.Sprintf("on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s", steps.Quoted(exportLine(e)), why, manualMount(e))
 }
 
-// byHand are the published guide's ways to look closer.
-func byHand(e steps.Env) string {
+// manualMount are the published guide's ways to look closer.
+func manualMount(e steps.Env) string {
 	options := ""
 	if list := e.Answers.List("nfs.options"); len(list) > 0 {
 		options = "-o " + strings.Join(list, ",") + " "
@@ -256,14 +256,14 @@ func byHand(e steps.Env) string {
 
 func mountFix(e steps.Env, cause string) string {
 	switch cause {
-	case shutOut:
+	case noExport:
 		return exportFix(e)
 	case noFolder:
 		return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it have to be mountable, too; or answer nfs.path", steps.Quoted(e.Answers.Text("nfs.path")), steps.Quoted(e.Answers.Text("nfs.path")))
 	case noWay:
-		return fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049    # a firewall, a route, or the name\n# %s", nfsServer(e), byHand(e))
+		return fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049    # a firewall, a route, or the name\n# %s", nfsServer(e), manualMount(e))
 	case noVersion:
 		return fmt.Sprintf("on the NFS server: cat /proc/fs/nfsd/versions    # then answer nfs.options with nfsvers=VERSION: carrick %s", e.LinkFile())
 	}
-	return byHand(e)
+	return manualMount(e)
 }

@@ -16,8 +16,8 @@ import (
 // refusedWrites are what a server says to who may not write, as the provisioner repeats it.
 var refusedWrites = []string{"permission denied", "operation not permitted", "read-only file system"}
 
-// refusal is the line of a text in which a write is refused; "": none is.
-func refusal(text string) string {
+// refusedWrite is the line of a text in which a write is refused; "": none is.
+func refusedWrite(text string) string {
 	for _, line := range strings.Split(text, "\n") {
 		low := strings.ToLower(line)
 		for _, words := range refusedWrites {
@@ -35,7 +35,7 @@ func refusal(text string) string {
 // nfsWrites: a volume that was made is a folder that was made. While the claim of this guide waits, its events and the
 // provisioner's log say why; what they said before it was bound is over.
 func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
-	own, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, space(e), trial(e, "claim"))
+	own, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return steps.Unseen(err)
 	}
@@ -54,11 +54,11 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	for _, v := range volumes {
-		if v.Spec.StorageClassName == class(e) && v.Spec.NFS != nil {
+		if v.Spec.StorageClassName == sharedClassName(e) && v.Spec.NFS != nil {
 			return steps.Passed("it made %s:%s", cluster.Clean(v.Spec.NFS.Server), cluster.Clean(v.Spec.NFS.Path))
 		}
 	}
-	return steps.Skipped("it has made no volume of class %s yet", class(e))
+	return steps.Skipped("it has made no volume of class %s yet", sharedClassName(e))
 }
 
 // whyUnbound is where events of a claim, or the provisioner, say that a write was refused.
@@ -67,7 +67,7 @@ func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClai
 	if err != nil {
 		return "", err
 	}
-	if said := refusal(messageOf(events, "ProvisioningFailed")); said != "" {
+	if said := refusedWrite(eventMessage(events, "ProvisioningFailed")); said != "" {
 		return said, nil
 	}
 	p, err := theProvisioner(ctx, e)
@@ -75,7 +75,7 @@ func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClai
 		return "", err
 	}
 	log, err := provisionerLog(ctx, e, p)
-	return refusal(log), err
+	return refusedWrite(log), err
 }
 
 // retryFix makes the provisioner try again. It doubles the wait between tries from 15 s to 1000 s, and gives up after

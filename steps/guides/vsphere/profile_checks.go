@@ -20,7 +20,7 @@ import (
 
 const (
 	profileSource = "kubeflow/dashboard: components/profile-controller/manifests/kustomize/base/crd, controllers/profile_controller.go"
-	installPage   = "https://github.com/kubeflow/manifests"
+	kubeflowPage  = "https://github.com/kubeflow/manifests"
 )
 
 func profileChecks() []steps.Check {
@@ -50,7 +50,7 @@ func profileChecks() []steps.Check {
 
 func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 	crd := profileKind.GroupResource().String()
-	r := check.Served(ctx, e.Cluster, crd, profileKind.Version, "install Kubeflow, and at least its profiles (applications/profiles): "+installPage)
+	r := check.Served(ctx, e.Cluster, crd, profileKind.Version, "install Kubeflow, and at least its profiles (applications/profiles): "+kubeflowPage)
 	if r.Status != steps.Pass {
 		return r
 	}
@@ -59,7 +59,7 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
-		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, cluster.Clean(scope)), "install Kubeflow's own definition: "+installPage)
+		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, cluster.Clean(scope)), "install Kubeflow's own definition: "+kubeflowPage)
 	}
 	return r
 }
@@ -145,7 +145,7 @@ func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 		delete(out, check.EnforceLabel)
 	}
 	if exchanges(e) {
-		key, value := selector(e)
+		key, value := namespaceSelector(e)
 		out[key] = value
 	}
 	return out, nil
@@ -160,7 +160,7 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	key, value := selector(e)
+	key, value := namespaceSelector(e)
 	var lacking, other, unseen, fixes []string
 	for _, ns := range spaces {
 		if exchanges(e) && ns.Labels[key] != value {

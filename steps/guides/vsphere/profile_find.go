@@ -41,7 +41,7 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 		out = append(out, userProfile{
 			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"), uid: o.GetUID(),
 			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil,
-			held: len(o.GetFinalizers()) > 0, trial: mine(e, o.GetLabels()),
+			held: len(o.GetFinalizers()) > 0, trial: triedHere(e, o.GetLabels()),
 		})
 	}
 	slices.SortFunc(out, func(a, b userProfile) int { return strings.Compare(a.name, b.name) })

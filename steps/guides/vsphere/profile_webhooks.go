@@ -130,8 +130,8 @@ func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, erro
 			return
 		}
 		switch {
-		case createsGlobal(rules, check.Namespaces) && selected(namespaces, space) && selected(objects, space):
-		case createsGlobal(rules, profileKind) && selected(objects, nil):
+		case createsGlobal(rules, check.Namespaces) && selectorMatches(namespaces, space) && selectorMatches(objects, space):
+		case createsGlobal(rules, profileKind) && selectorMatches(objects, nil):
 			h.profiles = true // a namespaceSelector does not apply to what has no namespace
 		default:
 			return
@@ -191,8 +191,8 @@ func createsGlobal(rules []admissionv1.RuleWithOperations, kind schema.GroupVers
 	})
 }
 
-// selected reports whether a selector selects labels; one that is not there selects all.
-func selected(s *metav1.LabelSelector, of map[string]string) bool {
+// selectorMatches reports whether a selector selects labels; one that is not there selects all.
+func selectorMatches(s *metav1.LabelSelector, of map[string]string) bool {
 	if s == nil {
 		return true
 	}

@@ -16,7 +16,7 @@ var stepRights = []func(steps.Env) []cluster.Right{
 // whyMayMake says what a missing right leads to.
 const whyMayMake = "a right that is missing half-way leaves a webhook without a server, or a class without a provisioner"
 
-func mayMake(ctx context.Context, e steps.Env) steps.Result {
+func mayMakeAll(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoleBindings, "") // which Deployments may create volumes
 	e.Cluster.WillRead(check.ClusterRoles, "")
 	e.Cluster.WillRead(check.LimitRanges, "") // which of them refuses a claim

@@ -24,7 +24,7 @@ func security() steps.Step {
 		Why: "Tanzu guests before 1.25 let no pod in whose account may not use a PodSecurityPolicy; later ones hold each namespace to a level, and one without a level to the narrowest. The published guide watches namespaces and binds that policy. The level belongs where the owner of profiles' namespaces keeps it: in the labels file of Kubeflow's profile controller, which carrick edits. A PodSecurityPolicy was of an account and could set defaults; a level is of the whole namespace and only refuses.",
 		Ask: []steps.Question{
 			{
-				Key: "security.level", Title: "Pod security level of profiles' namespaces", Kind: steps.Pick, Default: defaultLevel, Adopt: adoptLevel,
+				Key: "security.level", Title: "Pod security level of profiles' namespaces", Kind: steps.Pick, Default: defaultSecurityLevel, Adopt: adoptSecurityLevel,
 				Help: "baseline lets Kubeflow's notebooks and pipelines run, where istio-cni sets up the network of their sidecars. Without it each pod has an init container that takes privileged. restricted refuses Kubeflow's own images of notebooks.",
 				Of: []steps.Choice{
 					{Value: check.Baseline, Title: "baseline: Kubeflow's own choice, with istio-cni"},
@@ -80,7 +80,7 @@ func hasLabelsFile(e steps.Env) bool {
 // level is the one that profiles' namespaces are to have.
 func level(e steps.Env) string { return e.Answers.Text("security.level") }
 
-func defaultLevel(e steps.Env) (any, string) {
+func defaultSecurityLevel(e steps.Env) (any, string) {
 	how, err := e.Own.Text("istio")
 	switch {
 	case err == nil && how == istioInit:
@@ -91,9 +91,9 @@ func defaultLevel(e steps.Env) (any, string) {
 	return check.Baseline, "Kubeflow's manifests"
 }
 
-// adoptLevel is what the labels file says, else what most namespaces of profiles
+// adoptSecurityLevel is what the labels file says, else what most namespaces of profiles
 // have.
-func adoptLevel(ctx context.Context, e steps.Env) (any, string, error) {
+func adoptSecurityLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	f, err := labelsFile(ctx, e)
 	if err == nil && slices.Contains(check.Levels, f.labels[check.EnforceLabel]) {
 		return f.labels[check.EnforceLabel], "ConfigMap " + f.String(), nil

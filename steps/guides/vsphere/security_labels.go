@@ -27,8 +27,8 @@ const (
 
 var labelsNames = []string{"namespace-labels-data", "profiles-namespace-labels-data"}
 
-// labelled is the file as it stands.
-type labelled struct {
+// namespaceLabels is the file as it stands.
+type namespaceLabels struct {
 	namespace, name string
 	text            string
 	labels          map[string]string
@@ -37,11 +37,11 @@ type labelled struct {
 	marked          bool // this link has written into it
 }
 
-func (f labelled) String() string { return f.namespace + "/" + f.name }
+func (f namespaceLabels) String() string { return f.namespace + "/" + f.name }
 
 // labelsFile is the ConfigMap that the controller's pods mount, where several are
 // there: a deploy of the manifests leaves those of before behind.
-func labelsFile(ctx context.Context, e steps.Env) (labelled, error) {
+func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	var maps []*corev1.ConfigMap
 	var deployments []*appsv1.Deployment
 	err := check.Together(
@@ -55,14 +55,14 @@ func labelsFile(ctx context.Context, e steps.Env) (labelled, error) {
 		},
 	)
 	if err != nil {
-		return labelled{}, err
+		return namespaceLabels{}, err
 	}
 	maps = slices.DeleteFunc(maps, func(m *corev1.ConfigMap) bool {
 		_, has := m.Data[labelsKey]
 		return !has || !slices.ContainsFunc(labelsNames, func(name string) bool { return m.Name == name || strings.HasPrefix(m.Name, name+"-") })
 	})
 	if len(maps) == 0 {
-		return labelled{}, steps.Absent("no ConfigMap %s-… with a key %s is in namespace %s: Kubeflow's manifests make it", labelsNames[0], labelsKey, kubeflowSpace)
+		return namespaceLabels{}, steps.Absent("no ConfigMap %s-… with a key %s is in namespace %s: Kubeflow's manifests make it", labelsNames[0], labelsKey, kubeflowSpace)
 	}
 	slices.SortStableFunc(maps, func(a, b *corev1.ConfigMap) int {
 		switch x, y := mounted(deployments, a.Name), mounted(deployments, b.Name); {
@@ -74,7 +74,7 @@ func labelsFile(ctx context.Context, e steps.Env) (labelled, error) {
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 	})
 	m := maps[0]
-	out := labelled{namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: mine(e, m.Labels)}
+	out := namespaceLabels{namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: triedHere(e, m.Labels)}
 	for _, other := range maps[1:] {
 		out.others = append(out.others, other.Name)
 	}
@@ -179,7 +179,7 @@ func editLabels(e steps.Env, namespace, name string) string {
 }
 
 // theirs tells whether somebody else has put the level there: it stays so.
-func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (labelled, bool, error) {
+func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (namespaceLabels, bool, error) {
 	f, err := labelsFile(ctx, e)
 	return f, err == nil && f.labels[check.EnforceLabel] == level(e) && !f.marked, err
 }

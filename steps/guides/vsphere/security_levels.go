@@ -108,9 +108,9 @@ func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: raw}, nil
 }
 
-// refusals asks each namespace whether it would take a notebook's pod, and says
+// notebookRefusals asks each namespace whether it would take a notebook's pod, and says
 // why not; by name.
-func refusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespace) (map[string]string, error) {
+func notebookRefusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespace) (map[string]string, error) {
 	asked := spaces[:min(len(spaces), check.MostTried)]
 	why := make([]string, len(asked))
 	var looks []func() error
@@ -151,7 +151,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
-	refused, err := refusals(ctx, e, spaces)
+	refused, err := notebookRefusals(ctx, e, spaces)
 	if err != nil {
 		return steps.Unseen(err)
 	}

@@ -50,20 +50,20 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, r.kind+" "+r.namespace+"/"+r.name)
 	}
 	r := found[0]
-	fix := e.ApplyStep("security") + "; then, as its controller tries ever more seldom: " + restart(e, r)
+	fix := e.ApplyStep("security") + "; then, as its controller tries ever more seldom: " + restartController(e, r)
 	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == r.namespace })
 	switch has := spaces[i].Labels[check.EnforceLabel]; {
 	case !strings.Contains(r.why, byLevel) || has == "":
 	case check.Narrowness(has) > check.Narrowness(level(e)):
-		fix = relabel(e, r.namespace) + " && " + restart(e, r)
+		fix = relabel(e, r.namespace) + " && " + restartController(e, r)
 	default:
-		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() + "; then: " + restart(e, r)
+		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() + "; then: " + restartController(e, r)
 	}
 	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", check.Some(names), r.why), fix)
 }
 
-// restart has a controller try at once.
-func restart(e steps.Env, r refusedPods) string {
+// restartController has a controller try at once.
+func restartController(e steps.Env, r refusedPods) string {
 	at := e.Kubectl() + " -n " + r.namespace + " "
 	switch r.kind {
 	case "StatefulSet", "DaemonSet":

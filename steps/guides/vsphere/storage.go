@@ -61,7 +61,7 @@ func storage() steps.Step {
 // usualSource is what stands already, and before anything does the guest's own.
 func usualSource(e steps.Env) (any, string) {
 	if stands, err := e.Own.Value("nfs-stands"); err == nil {
-		return byNFS, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name") + " makes volumes of " + field(stands, "server")
+		return byNFS, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") + " makes volumes of " + factField(stands, "server")
 	}
 	if name, err := e.Own.Text("shared-class"); err == nil {
 		return byClass, "class " + name + " has volumes for many pods"
@@ -72,8 +72,8 @@ func usualSource(e steps.Env) (any, string) {
 func defaultClassName(e steps.Env) (any, string) {
 	switch e.Answers.Text("storage.source") {
 	case byNFS:
-		if stands, err := e.Own.Value("nfs-stands"); err == nil && field(stands, "class") != "" {
-			return field(stands, "class"), "the class of provisioner " + field(stands, "provisioner")
+		if stands, err := e.Own.Value("nfs-stands"); err == nil && factField(stands, "class") != "" {
+			return factField(stands, "class"), "the class of provisioner " + factField(stands, "provisioner")
 		}
 		return "nfs-client", "the chart"
 	case byClass:
@@ -88,8 +88,8 @@ func defaultClassName(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// field is a field of a fact that is a map.
-func field(fact any, name string) string {
+// factField is a field of a fact that is a map.
+func factField(fact any, name string) string {
 	m, _ := fact.(map[string]any)
 	v, _ := m[name].(string)
 	return v
@@ -108,13 +108,13 @@ func triesNative(e steps.Env) bool {
 // triedClass is the class with which the guest's own volumes are tried.
 func triedClass(_ context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("storage.source") == native {
-		return class(e), nil
+		return sharedClassName(e), nil
 	}
 	return e.Own.Text("native-class")
 }
 
-// trial is the name of what this link tries.
-func trial(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
+// triedName is the name of what this link tries.
+func triedName(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
 // storageReads are what it takes to see which storage is there.
 var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, check.VolumeClaims)
@@ -123,8 +123,8 @@ func storageRights(e steps.Env) []cluster.Right {
 	out := check.ToApply("", check.Namespaces)
 	out = append(out, check.ToFollow("", check.StorageClasses, check.VolumeClaims)...)
 	if triesNative(e) {
-		out = append(out, check.ToApply(space(e), check.VolumeClaims)...)
-		out = append(out, check.ToFollow(space(e), check.Events)...)
+		out = append(out, check.ToApply(trialNamespace(e), check.VolumeClaims)...)
+		out = append(out, check.ToFollow(trialNamespace(e), check.Events)...)
 	}
 	return out
 }

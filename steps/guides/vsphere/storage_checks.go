@@ -44,7 +44,7 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 		if source == byNFS {
 			fix = e.ApplyStep("nfs")
 		}
-		return check.Missing(err, "storage class "+class(e), fix)
+		return check.Missing(err, "storage class "+sharedClassName(e), fix)
 	}
 	by := cluster.Clean(c.Provisioner)
 	switch {
@@ -132,8 +132,8 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	var lost []string
 	var first *corev1.PersistentVolumeClaim
 	for _, c := range claims {
-		if c.Status.Phase == corev1.ClaimPending && !there[classOf(c)] {
-			lost = append(lost, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(classOf(c))))
+		if c.Status.Phase == corev1.ClaimPending && !there[claimClass(c)] {
+			lost = append(lost, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(claimClass(c))))
 			if first == nil {
 				first = c
 			}
@@ -147,5 +147,5 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 		why = fmt.Sprintf("; %s also names volume %s", first.Name, cluster.Clean(v))
 	}
 	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", check.Some(lost), why),
-		fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with storageClassName: %s, and without volumeName", e.Kubectl(), first.Namespace, first.Name, class(e)))
+		fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with storageClassName: %s, and without volumeName", e.Kubectl(), first.Namespace, first.Name, sharedClassName(e)))
 }

@@ -66,7 +66,9 @@ func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 	}
 	for _, c := range classes {
 		byFolders := slices.ContainsFunc(theirs, func(p provisioner) bool { return p.name == c.Provisioner })
-		bound := slices.ContainsFunc(claims, func(p *corev1.PersistentVolumeClaim) bool { return isShared(p) && isBound(p) && classOf(p) == c.Name })
+		bound := slices.ContainsFunc(claims, func(p *corev1.PersistentVolumeClaim) bool {
+			return isShared(p) && isBound(p) && claimClass(p) == c.Name
+		})
 		if c.Provisioner != vSphereCSI && !byFolders && (bound || c.Provisioner == csiNFS) {
 			return c.Name, nil
 		}
@@ -80,8 +82,8 @@ func isShared(c *corev1.PersistentVolumeClaim) bool {
 
 func isBound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
 
-// classOf is the class of a claim; "": none.
-func classOf(c *corev1.PersistentVolumeClaim) string {
+// claimClass is the class of a claim; "": none.
+func claimClass(c *corev1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName == nil {
 		return ""
 	}
@@ -132,8 +134,8 @@ func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisi
 	for _, d := range all {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			p := provisioner{
-				Deployment: d, image: cluster.Clean(c.Image), name: valueOf(c.Env, "PROVISIONER_NAME"),
-				server: valueOf(c.Env, "NFS_SERVER"), path: valueOf(c.Env, "NFS_PATH"),
+				Deployment: d, image: cluster.Clean(c.Image), name: podVariable(c.Env, "PROVISIONER_NAME"),
+				server: podVariable(c.Env, "NFS_SERVER"), path: podVariable(c.Env, "NFS_PATH"),
 			}
 			if p.name == "" || p.name == vSphereCSI || !hasVariable(c.Env, "NFS_SERVER") {
 				continue
@@ -156,7 +158,7 @@ func hasVariable(env []corev1.EnvVar, name string) bool {
 	return slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
 }
 
-func valueOf(env []corev1.EnvVar, name string) string {
+func podVariable(env []corev1.EnvVar, name string) string {
 	for _, v := range env {
 		if v.Name == name {
 			return cluster.Clean(v.Value)
@@ -269,7 +271,7 @@ func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 
 // theClass is the class of shared volumes.
 func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error) {
-	return check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", class(e))
+	return check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", sharedClassName(e))
 }
 
 // tryingActions are those that make claims.
@@ -302,5 +304,5 @@ func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return steps.AdoptFact(nil, err, "")
 	}
-	return false, "Deployment " + field(stands, "namespace") + "/" + field(stands, "name") + " makes volumes already", nil
+	return false, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") + " makes volumes already", nil
 }

@@ -25,21 +25,21 @@ const told = time.Minute
 // nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial that
 // has failed is the reason for it.
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
-	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, space(e), trial(e, "native"))
+	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
 	if apierrors.IsNotFound(err) {
 		return steps.Untried("they have not been tried yet")
 	}
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	asked, got := cluster.Clean(c.Annotations[askedNote]), cluster.Clean(classOf(c))
+	asked, got := cluster.Clean(c.Annotations[askedNote]), cluster.Clean(claimClass(c))
 	if asked != got {
 		return steps.Warned(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it: so this says nothing of the guest's own volumes", asked, got), answer(e, "storage.try", "no"))
 	}
 	if isBound(c) {
 		return nativeWorks(e, got)
 	}
-	events, err := eventsOf(ctx, e, space(e), "PersistentVolumeClaim", c.Name, c.UID)
+	events, err := eventsOf(ctx, e, trialNamespace(e), "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -60,22 +60,22 @@ func nativeWorks(e steps.Env, class string) steps.Result {
 
 func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.Event) steps.Result {
 	needed := e.Answers.Text("storage.source") == native
-	said, late := messageOf(events, "ProvisioningFailed"), messageOf(events, "WaitForFirstConsumer")
+	said, late := eventMessage(events, "ProvisioningFailed"), eventMessage(events, "WaitForFirstConsumer")
 	since := c.CreationTimestamp.Time
 	fix := nativeFix(e)
 	switch {
 	case said != "" && needed:
-		return steps.Failed(fmt.Sprintf("class %s gives none: %q", classOf(c), said), fix)
+		return steps.Failed(fmt.Sprintf("class %s gives none: %q", claimClass(c), said), fix)
 	case said != "":
-		return steps.Passed("they were: class %s gives none (%q)", classOf(c), said)
+		return steps.Passed("they were: class %s gives none (%q)", claimClass(c), said)
 	case late != "":
-		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone says nothing of it", classOf(c)), answer(e, "storage.class", "a class that binds at once")+"\n# "+answer(e, "storage.try", "no"))
+		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone says nothing of it", claimClass(c)), answer(e, "storage.class", "a class that binds at once")+"\n# "+answer(e, "storage.try", "no"))
 	case needed || time.Since(since) < told:
 		r := steps.Waits(since, "the claim is %s, and nobody has said why", c.Status.Phase).Or(fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s\n# %s", e.Kubectl(), c.Namespace, c.Name, fix))
 		r.Again = since.Add(told)
 		return r
 	}
-	return steps.Passed("they were: class %s has given none within %s, and says nothing", classOf(c), told)
+	return steps.Passed("they were: class %s has given none within %s, and says nothing", claimClass(c), told)
 }
 
 // nativeFix gives the guest file volumes.
@@ -122,8 +122,8 @@ func lastSeen(v *corev1.Event) time.Time {
 	return out
 }
 
-// messageOf is the newest message of a reason; "": there is none.
-func messageOf(events []*corev1.Event, reason string) string {
+// eventMessage is the newest message of a reason; "": there is none.
+func eventMessage(events []*corev1.Event, reason string) string {
 	for _, v := range slices.Backward(events) {
 		if v.Reason == reason {
 			return cluster.Clean(cmp.Or(v.Message, reason))

@@ -28,12 +28,12 @@ func (ownSpace) OthersStay() {}
 
 // Plan leaves what is somebody else's.
 func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return planSpace(ctx, e, space(e), o.Manifest)
+	return planSpace(ctx, e, trialNamespace(e), o.Manifest)
 }
 
 // Do makes it, where it is to be made.
 func (o ownSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	return doSpace(ctx, e, space(e), o.Manifest, say)
+	return doSpace(ctx, e, trialNamespace(e), o.Manifest, say)
 }
 
 // isForeign tells whether a namespace is there that no link of carrick made.
@@ -85,13 +85,13 @@ type trialClaim struct {
 	what string // what the link calls it
 }
 
-// stands tells whether the claim is there and asked for the class that is asked for today.
+// extensionState tells whether the claim is there and asked for the class that is asked for today.
 func (t trialClaim) stands(ctx context.Context, e steps.Env) (bool, error) {
 	want, err := t.Values["class"](ctx, e)
 	if err != nil {
 		return false, err
 	}
-	have, err := e.Cluster.Fetch(ctx, claimNamed(space(e), trial(e, t.what)))
+	have, err := e.Cluster.Fetch(ctx, claimNamed(trialNamespace(e), triedName(e, t.what)))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -113,7 +113,7 @@ func (t trialClaim) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return steps.Change{}, err
 	}
 	if stands {
-		return left("PersistentVolumeClaim "+space(e)+"/"+trial(e, t.what), "it is there"), nil
+		return left("PersistentVolumeClaim "+trialNamespace(e)+"/"+triedName(e, t.what), "it is there"), nil
 	}
 	return t.Manifest.Plan(ctx, e)
 }
@@ -127,7 +127,7 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	err = t.Manifest.Do(ctx, e, say)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf(
-			"the namespace %s, in which things are tried, is not there: step Storage makes it: %s", space(e),
+			"the namespace %s, in which things are tried, is not there: step Storage makes it: %s", trialNamespace(e),
 			e.ApplyStep("storage"),
 		)
 	}
@@ -218,7 +218,7 @@ func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.Persis
 	var out []*corev1.PersistentVolume
 	for _, v := range all {
 		of := v.Spec.ClaimRef
-		if of == nil || of.Namespace != space(e) || of.Name != trial(e, t.what) || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		if of == nil || of.Namespace != trialNamespace(e) || of.Name != triedName(e, t.what) || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 			continue
 		}
 		claim, err := e.Cluster.Fetch(ctx, claimNamed(of.Namespace, of.Name))
