@@ -10,10 +10,6 @@ import (
 	"carrick/steps/check"
 )
 
-// whyMayMake says what a missing right leads to.
-const whyMayMake = "a right that is missing half-way leaves an endpoint of which no job is told, " +
-	"or jobs that are told of one that is not there"
-
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointRights(e), kubeletRights(e), trialRights(e))
 	e.Cluster.WillRead(check.SigningRequests, "") // once the virtual node runs

@@ -39,7 +39,8 @@ func sides() steps.Step {
 		Checks: slices.Concat(
 			check.On(
 				steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(),
-				check.MayMakeCheck(whyMayMake, page, mayMake),
+				check.MayMakeCheck("a right that is missing half-way leaves an endpoint of which no job is told, "+
+					"or jobs that are told of one that is not there", page, mayMake),
 			),
 			nodeChecks(), rightsChecks(),
 			[]steps.Check{{

@@ -13,9 +13,6 @@ var stepRights = []func(steps.Env) []cluster.Right{
 	storageRights, nfsRights, claimRights, securityRights, mutationRights, certificateRights, extensionRights, functionRights, profileRights,
 }
 
-// whyMayMake says what a missing right leads to.
-const whyMayMake = "a right that is missing half-way leaves a webhook without a server, or a class without a provisioner"
-
 func mayMakeAll(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.WillRead(check.ClusterRoleBindings, "") // which Deployments may create volumes
 	e.Cluster.WillRead(check.ClusterRoles, "")
