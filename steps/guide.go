@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"carrick/cluster"
@@ -188,4 +189,16 @@ func (g *Guide) SecretFacts(side Side) []string {
 		}
 	}
 	return out
+}
+
+// FindGuide returns the guide of that name; the error names those there are.
+func FindGuide(guides []*Guide, name string) (*Guide, error) {
+	var names []string
+	for _, g := range guides {
+		if g.Name == name {
+			return g, nil
+		}
+		names = append(names, g.Name)
+	}
+	return nil, fmt.Errorf("no guide is called %q; there are: %s", name, strings.Join(names, ", "))
 }

@@ -51,7 +51,7 @@ func (a *app) adopt() *cobra.Command {
 }
 
 func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
-	g, err := linkfile.FindGuide(a.guides, guide)
+	g, err := steps.FindGuide(a.guides, guide)
 	if err != nil {
 		return usageError{err}
 	}

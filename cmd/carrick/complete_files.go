@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carrick/cluster"
+	"carrick/steps"
 	"carrick/steps/linkfile"
 )
 
@@ -133,7 +134,7 @@ func (a *app) completeFault(cmd *cobra.Command, args []string, toComplete string
 	if len(args) > 0 {
 		guide = args[0]
 	}
-	if _, err := linkfile.FindGuide(a.guides, guide); err != nil {
+	if _, err := steps.FindGuide(a.guides, guide); err != nil {
 		return nil, noFile
 	}
 	var out []string

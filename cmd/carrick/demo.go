@@ -48,7 +48,7 @@ func (a *app) demo() *cobra.Command {
 			if len(args) == 1 {
 				guide = args[0]
 			}
-			if _, err := linkfile.FindGuide(a.guides, guide); err != nil {
+			if _, err := steps.FindGuide(a.guides, guide); err != nil {
 				return usageError{err}
 			}
 			if err := walk.valid(cmd.Flags()); err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/steps"
-	"carrick/steps/linkfile"
 )
 
 func (a *app) listGuides() *cobra.Command {
@@ -26,7 +25,7 @@ func (a *app) listGuides() *cobra.Command {
 			if len(args) == 0 {
 				return a.printGuides(output)
 			}
-			g, err := linkfile.FindGuide(a.guides, args[0])
+			g, err := steps.FindGuide(a.guides, args[0])
 			if err != nil {
 				return usageError{err}
 			}

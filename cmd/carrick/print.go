@@ -11,7 +11,6 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/steps/linkfile"
 )
 
 // glyphs are of width 1 in every locale. Status is glyph and word, always.
@@ -83,7 +82,7 @@ func (d *data) judge(err error) error {
 // need it.
 func (a *app) printTable(r engine.Report) error {
 	var b strings.Builder
-	g, err := linkfile.FindGuide(a.guides, r.Guide)
+	g, err := steps.FindGuide(a.guides, r.Guide)
 	if err != nil {
 		return err
 	}

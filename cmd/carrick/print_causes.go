@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/steps/linkfile"
 )
 
 // mostCauses is how many first causes are printed: the rest comes once these
@@ -16,7 +16,7 @@ const mostCauses = 5
 // printCauses is what to begin with: what fails by itself, in the order in which
 // things lean on each other, with what it takes along.
 func (a *app) printCauses(w io.Writer, r engine.Report) {
-	g, err := linkfile.FindGuide(a.guides, r.Guide)
+	g, err := steps.FindGuide(a.guides, r.Guide)
 	if err != nil {
 		return
 	}

@@ -134,7 +134,7 @@ func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine
 	if err != nil {
 		return nil, err
 	}
-	g, err := linkfile.FindGuide(a.guides, l.Guide)
+	g, err := steps.FindGuide(a.guides, l.Guide)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -146,7 +146,7 @@ func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine
 
 // session opens both sides of a link.
 func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
-	g, err := linkfile.FindGuide(a.guides, l.Guide)
+	g, err := steps.FindGuide(a.guides, l.Guide)
 	if err != nil {
 		return nil, usageError{err}
 	}

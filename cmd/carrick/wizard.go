@@ -35,7 +35,7 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 		o.Link = l
 	}
 	if guide != "" {
-		if _, err := linkfile.FindGuide(a.guides, guide); err != nil {
+		if _, err := steps.FindGuide(a.guides, guide); err != nil {
 			return usageError{err}
 		}
 		o.Guide = guide
@@ -71,7 +71,7 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 		return err
 	}
 	guides := a.guides
-	if g, err := linkfile.FindGuide(a.guides, name); err == nil {
+	if g, err := steps.FindGuide(a.guides, name); err == nil {
 		guides = []*steps.Guide{g}
 	}
 	return a.readSecrets(ctx, guides...)
@@ -79,7 +79,7 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 
 // hint helps who mistook the argument for a command or a guide.
 func (a *app) hint(arg string, err error) error {
-	if _, gerr := linkfile.FindGuide(a.guides, arg); gerr == nil {
+	if _, gerr := steps.FindGuide(a.guides, arg); gerr == nil {
 		return usage("%s is a guide, not a link file: %s --guide %s", arg, a.name, arg)
 	}
 	if _, serr := os.Stat(arg); errors.Is(serr, os.ErrNotExist) && filepath.Ext(arg) == "" {

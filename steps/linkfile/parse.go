@@ -63,7 +63,7 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) err
 	if err := CheckName(l.Metadata.Name); err != nil {
 		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())
 	}
-	guide, err := FindGuide(guides, l.Guide)
+	guide, err := steps.FindGuide(guides, l.Guide)
 	if err != nil {
 		return fault(path, at(root, "guide"), "guide", err.Error())
 	}
@@ -90,18 +90,6 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) err
 		l.Answers = steps.Given{}
 	}
 	return inOrder(faults)
-}
-
-// FindGuide returns the guide of that name; the error names those there are.
-func FindGuide(guides []*steps.Guide, name string) (*steps.Guide, error) {
-	var names []string
-	for _, g := range guides {
-		if g.Name == name {
-			return g, nil
-		}
-		names = append(names, g.Name)
-	}
-	return nil, fmt.Errorf("no guide is called %q; there are: %s", name, strings.Join(names, ", "))
 }
 
 func nearest(key string, g *steps.Guide) string {
