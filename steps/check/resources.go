@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/steps"
 )
 
 // The resources that guides read, so that none of them is spelt twice.
@@ -53,6 +54,11 @@ var (
 func Serves(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource) (bool, error) {
 	kinds, err := c.Served(ctx)
 	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR == gvr }), err
+}
+
+// ServesFact learns whether the API server of a side serves a resource.
+func ServesFact(gvr schema.GroupVersionResource) func(context.Context, steps.Env) (any, error) {
+	return func(ctx context.Context, e steps.Env) (any, error) { return Serves(ctx, e.Cluster, gvr) }
 }
 
 // As gives a live object its type. The object itself is shared and stays as it

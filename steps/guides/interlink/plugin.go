@@ -68,7 +68,7 @@ func plugin() steps.Step {
 		Actions: []steps.Action{
 			{Name: "plugin-exports", Title: "Have the plugin mount tokens and CA", On: steps.Remote, Doer: pluginConfigFile{}},
 			{
-				Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: readableData,
+				Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: sharedFS,
 				Doer: action.CloseFolder{Title: "keeps other users of the compute nodes from the tokens in it", Path: dataFolder},
 			},
 			{

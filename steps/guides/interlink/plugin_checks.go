@@ -311,9 +311,6 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	return path.Clean(dir), nil
 }
 
-// readableData is the condition of the action that closes the folder.
-func readableData(e steps.Env) bool { return sharedFS(e) }
-
 // networked are file systems that several machines can have.
 var networked = []string{"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2", "ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs"}
 

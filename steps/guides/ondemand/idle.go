@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -145,7 +147,7 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 			return nil, err
 		}
 		for _, o := range found {
-			s, err := asService(o)
+			s, err := check.As[corev1.Service](o)
 			if err != nil {
 				return nil, err
 			}

@@ -54,10 +54,6 @@ func idleChecks() []steps.Check {
 	}
 }
 
-func asService(o *unstructured.Unstructured) (*corev1.Service, error) {
-	return check.As[corev1.Service](o)
-}
-
 func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	address := e.Answers.Text("idle.prometheus")
 	if address == "" {

@@ -98,10 +98,6 @@ func policiesQuestion() steps.Question {
 	}
 }
 
-func servesPolicies(ctx context.Context, e steps.Env) (any, error) {
-	return check.Serves(ctx, e.Cluster, check.ValidatingPolicies)
-}
-
 // sessionAccounts are the ServiceAccounts that sessions may run as; "" is the namespace's default.
 func sessionAccounts(e steps.Env) []string {
 	out := []string{"", "default"}

@@ -21,7 +21,7 @@ func identity() steps.Step {
 		Ask: identityQuestions(),
 		Facts: []steps.Fact{
 			{Name: "own-token-secret", Title: "the token Secret that the cluster made by itself", On: steps.Remote, Learn: ownTokenSecret},
-			{Name: "serves-policies", Title: "whether the cluster serves ValidatingAdmissionPolicies", On: steps.Remote, Learn: servesPolicies},
+			{Name: "serves-policies", Title: "whether the cluster serves ValidatingAdmissionPolicies", On: steps.Remote, Learn: check.ServesFact(check.ValidatingPolicies)},
 		},
 		Actions: []steps.Action{
 			accountPolicies(), // before there is a token, and undone after it

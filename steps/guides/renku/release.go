@@ -29,13 +29,13 @@ func releaseFacts() []steps.Fact {
 	}
 	return []steps.Fact{
 		fact("release", "Renku's Helm release", releaseItself),
-		fact("renku-domain", "Renku's domain", renkuDomain),
+		fact("renku-domain", "Renku's domain", releaseFact(helmText, "global.renku.domain")),
 		fact("chart-repository", "the chart repository of Renku's release", chartRepository),
 		fact("kubeconfigs-secret", "the Secret that Renku reads kubeconfigs from", kubeconfigsSecret),
-		fact("kubeconfigs-value", "the Helm value that names the kubeconfigs Secret", kubeconfigsValue),
-		fact("oidc-client", "the Keycloak client of sessions", oidcClient),
-		fact("redirect-uris", "the extra redirect URIs of that client", redirectURIs),
-		fact("web-origins", "the extra web origins of that client", webOrigins),
+		fact("kubeconfigs-value", "the Helm value that names the kubeconfigs Secret", releaseFact(helmText, kubeconfigsPath)),
+		fact("oidc-client", "the Keycloak client of sessions", releaseFact(helmText, clientPath)),
+		fact("redirect-uris", "the extra redirect URIs of that client", releaseFact(helmList, redirectsPath)),
+		fact("web-origins", "the extra web origins of that client", releaseFact(helmList, originsPath)),
 		fact("redirect-host", "the sessions' host that Renku's login lets in", redirectHost),
 		fact("redirect-port", "the sessions' port that Renku's login lets in", redirectPort),
 		fact("custom-cas", "the CA certificates that sessions mount", customCAs),
@@ -116,22 +116,14 @@ func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	return text, nil
 }
 
-func textFact(text string, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return text, nil
-}
-
-func renkuDomain(ctx context.Context, e steps.Env) (any, error) {
-	return textFact(helmText(ctx, e, "global.renku.domain"))
+// releaseFact learns a value of Renku's release by helmText or helmList.
+func releaseFact[T any](
+	read func(context.Context, steps.Env, string) (T, error), path string,
+) func(context.Context, steps.Env) (any, error) {
+	return func(ctx context.Context, e steps.Env) (any, error) { return read(ctx, e, path) }
 }
 
 const kubeconfigsPath = "dataService.remoteClustersKubeconfigSecretName"
-
-func kubeconfigsValue(ctx context.Context, e steps.Env) (any, error) {
-	return textFact(helmText(ctx, e, kubeconfigsPath))
-}
 
 // kubeconfigsVolume is the volume by which Renku's services see kubeconfigs.
 const kubeconfigsVolume = "remote-cluster-kubeconfigs"
@@ -152,7 +144,7 @@ func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 		return nil, steps.Absent("Renku mounts no kubeconfigs: no Deployment labelled app=renku-data-service in %s has the volume %s, and %s",
 			renkuNamespace(e), kubeconfigsVolume, absent.Why)
 	}
-	return textFact(name, err)
+	return name, err
 }
 
 func dataServices(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error) {

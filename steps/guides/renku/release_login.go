@@ -23,25 +23,6 @@ const (
 	originsPath   = "notebooks.oidc.extraWebOrigins"
 )
 
-func oidcClient(ctx context.Context, e steps.Env) (any, error) {
-	return textFact(helmText(ctx, e, clientPath))
-}
-
-func redirectURIs(ctx context.Context, e steps.Env) (any, error) {
-	return listFact(helmList(ctx, e, redirectsPath))
-}
-
-func webOrigins(ctx context.Context, e steps.Env) (any, error) {
-	return listFact(helmList(ctx, e, originsPath))
-}
-
-func listFact(list []string, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
-}
-
 // helmList is a value of Renku's release that is text which holds a JSON list.
 // An empty list is one, too; a chart that has no such value makes it Absent.
 func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
@@ -85,7 +66,7 @@ func jsonList(v any) ([]string, error) {
 
 func redirectHost(ctx context.Context, e steps.Env) (any, error) {
 	host, _, err := redirect(ctx, e)
-	return textFact(host, err)
+	return host, err
 }
 
 func redirectPort(ctx context.Context, e steps.Env) (any, error) {

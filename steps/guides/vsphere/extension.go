@@ -47,7 +47,9 @@ func extension() steps.Step {
 		When: runsExtension,
 		Ask:  extensionQuestions(),
 		Facts: []steps.Fact{
-			{Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local, Learn: servesConditions},
+			// Webhooks have conditions since the release that serves ValidatingAdmissionPolicies in v1
+			// (kubernetes/enhancements: keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
+			{Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local, Learn: check.ServesFact(check.ValidatingPolicies)},
 		},
 		Actions: append(extensionActions(), steps.Action{
 			Name: "webhook", Title: "Have the API server ask it about claims", On: steps.Local, When: usesWebhook,
@@ -188,13 +190,6 @@ func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	return steps.HashOf(sharedClassName(e) + "\n" + s.Data["tls.crt"].Reveal())[:12], nil
-}
-
-// servesConditions: webhooks have conditions since the release that serves
-// ValidatingAdmissionPolicies in v1 (kubernetes/enhancements:
-// keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
-func servesConditions(ctx context.Context, e steps.Env) (any, error) {
-	return check.Serves(ctx, e.Cluster, check.ValidatingPolicies)
 }
 
 // hookConditions keep every claim that is not to be changed from the extension; nil:
