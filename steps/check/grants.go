@@ -78,7 +78,8 @@ func (g Grant) Without(kubectl string) string {
 		{"kind", g.subject.Kind}, {"name", g.subject.Name}, {"namespace", g.subject.Namespace},
 	} {
 		if of.value != "" {
-			patch = append(patch, steps.PatchOp{Op: "test", Path: steps.Pointer("subjects", g.index, of.key), Value: of.value})
+			at := steps.Pointer("subjects", g.index, of.key)
+			patch = append(patch, steps.PatchOp{Op: "test", Path: at, Value: of.value})
 		}
 	}
 	patch = append(patch, steps.PatchOp{Op: "remove", Path: steps.Pointer("subjects", g.index)})

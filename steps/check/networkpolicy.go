@@ -43,7 +43,8 @@ func PoliciesOf(
 }
 
 // OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to pods
-// with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all others.
+// with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all
+// others.
 func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string) ([]string, error) {
 	all, err := PoliciesOf(ctx, c, namespace, pod, networkingv1.PolicyTypeIngress)
 	var out []string
@@ -112,8 +113,8 @@ func EgressDeniedBy(
 	return out, err
 }
 
-// AllowsPort reports whether ports of a rule include one of a protocol. No ports are all of them. named is for a port that
-// the rule gives by name: only the receiving pod knows its number.
+// AllowsPort reports whether ports of a rule include one of a protocol. No ports are all of them. named is for a port
+// that the rule gives by name: only the receiving pod knows its number.
 func AllowsPort(
 	ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32, named func(string) bool,
 ) bool {

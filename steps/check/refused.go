@@ -35,13 +35,15 @@ func Refuser(why string) (by RefusedBy, name string) {
 	return ByOther, ""
 }
 
-// OverLimit reports whether a ResourceQuota or a LimitRange refused an object: for what it asks for, not for what it is.
+// OverLimit reports whether a ResourceQuota or a LimitRange refused an object: for what it asks for, not for what it
+// is.
 func OverLimit(why string) bool {
 	by, _ := Refuser(why)
 	return by == ByQuota || by == ByLimits
 }
 
-// ExceededQuota reads off a refusal the ResourceQuota and its limits that would be exceeded: "requests.storage=0,pods=4".
+// ExceededQuota reads off a refusal the ResourceQuota and its limits that would be exceeded:
+// "requests.storage=0,pods=4".
 func ExceededQuota(why string) (name, limits string, is bool) {
 	m := exceeded.FindStringSubmatch(why)
 	if m == nil {

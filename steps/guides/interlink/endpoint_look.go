@@ -52,7 +52,9 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 }
 
 // looking is a check's Run that looks at the endpoint.
-func looking(look func(context.Context, steps.Env, endpointTarget) steps.Result) func(context.Context, steps.Env) steps.Result {
+func looking(
+	look func(context.Context, steps.Env, endpointTarget) steps.Result,
+) func(context.Context, steps.Env) steps.Result {
 	return func(ctx context.Context, e steps.Env) steps.Result {
 		t, no := targetOf(e)
 		if no != nil {

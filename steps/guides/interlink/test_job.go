@@ -51,8 +51,8 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// logUnread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a handshake
-// that fails on its side.
+// logUnread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a
+// handshake that fails on its side.
 func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 	r := steps.Unseen(err)
 	if !strings.Contains(r.Found, "tls: internal error") {

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// createdHere is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an object,
-// with carrick's marks, in a namespace of theirs.
+// createdHere is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an
+// object, with carrick's marks, in a namespace of theirs.
 func createdHere(
 	ctx context.Context, e steps.Env, at schema.GroupVersionResource, name string,
 ) (*unstructured.Unstructured, error) {

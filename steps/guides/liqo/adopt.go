@@ -141,7 +141,8 @@ func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 	case 1:
 		return here[0], "it has a NamespaceOffloading", nil
 	}
-	return nil, "", fmt.Errorf("the namespaces %s are all extended: answer with the one that is meant", check.OrNone(here))
+	return nil, "", fmt.Errorf("the namespaces %s are all extended: answer with the one that is meant",
+		check.OrNone(here))
 }
 
 // adoptClusterSelector says the selector of a NamespaceOffloading as labels, where it

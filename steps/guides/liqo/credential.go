@@ -180,7 +180,8 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 
 // subjectsOf is a user as a RoleBinding names it.
 func subjectsOf(user string) []any {
-	if parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":"); isServiceAccount(user) && len(parts) == 2 {
+	parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":")
+	if isServiceAccount(user) && len(parts) == 2 {
 		return []any{map[string]any{"kind": "ServiceAccount", "namespace": parts[0], "name": parts[1]}}
 	}
 	return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}

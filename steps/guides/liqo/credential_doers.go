@@ -145,7 +145,8 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 	return c, nil
 }
 
-// requestWords is a request in words, for its approver. The fingerprint is of its public key, in the form of ssh-keygen -l.
+// requestWords is a request in words, for its approver. The fingerprint is of its public key, in the form of ssh-keygen
+// -l.
 func requestWords(request *x509.CertificateRequest) string {
 	var uses []string
 	for _, u := range usages {
@@ -187,9 +188,9 @@ const certificateLife = 365 * 24 * time.Hour
 // usages are those that certificate-request.yaml asks for.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// compareRequest reports how a CertificateSigningRequest differs from the one that carrick creates for a request in PEM.
-// Creating does not ensure that: whoever may create CertificateSigningRequests can take the name first, and the API
-// server ignores changes of the spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
+// compareRequest reports how a CertificateSigningRequest differs from the one that carrick creates for a request in
+// PEM. Creating does not ensure that: whoever may create CertificateSigningRequests can take the name first, and the
+// API server ignores changes of the spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
 func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {

@@ -125,5 +125,6 @@ func modulesOn(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("Liqo was installed without its module networking", withValue(ctx, e, "networking.enabled=true")+
 			"    # or offload without joining the networks: network.join: false under answers in "+e.LinkFile())
 	}
-	return steps.Failed("Liqo was installed without its module "+check.OrNone(off), withValue(ctx, e, off[0]+".enabled=true"))
+	return steps.Failed("Liqo was installed without its module "+check.OrNone(off),
+		withValue(ctx, e, off[0]+".enabled=true"))
 }

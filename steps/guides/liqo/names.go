@@ -37,7 +37,9 @@ func ofPeer(e steps.Env) (string, error) {
 }
 
 // peeringObjects lists what belongs to the peering in its namespace.
-func peeringObjects(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+func peeringObjects(
+	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource,
+) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
 		return nil, err

@@ -180,8 +180,8 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// gatewayAddresses returns where a GatewayServer listens. Liqo writes an empty address while the node of the gateway's pod
-// is not Ready (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/networking/external-network/wireguard/
+// gatewayAddresses returns where a GatewayServer listens. Liqo writes an empty address while the node of the gateway's
+// pod is not Ready (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/networking/external-network/wireguard/
 // wggatewayserver_controller.go, forgeEndpointStatusNodePort).
 func gatewayAddresses(g *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(stringsAt(g, "status", "endpoint", "addresses"), func(at string) bool { return at == "" })

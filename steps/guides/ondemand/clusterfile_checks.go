@@ -155,7 +155,8 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case v == "odic":
 		return steps.Failed(d.place("job.auth.type")+": job.auth.type is odic, as the published page has it: it is oidc. The adapter makes no context, and says nothing", "")
 	case !slices.Contains([]string{"managed", "oidc", "gke"}, v):
-		return steps.Failed(d.place("job.auth.type")+": upstream knows no job.auth.type "+shownWord(v)+likelyAuth(v), "")
+		return steps.Failed(d.place("job.auth.type")+": upstream knows no job.auth.type "+shownWord(v)+
+			likelyAuth(v), "")
 	}
 	if v != want {
 		return steps.Failed(fmt.Sprintf("%s: it is %s, and cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "")
@@ -206,7 +207,8 @@ func clusterConfigFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Resul
 	case strings.Contains(v, "$"):
 		return steps.Warned(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and what $ becomes is up to the shell", "")
 	case !strings.HasPrefix(v, "/"):
-		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", not an absolute path", "")
+		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+
+			", not an absolute path", "")
 	}
 	return steps.Passed("%s: one for all users, who must all be able to write it", v)
 }

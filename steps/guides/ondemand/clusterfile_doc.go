@@ -150,7 +150,8 @@ func (d *clusterDoc) refused(n *yaml.Node) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if first, twice := seen[c.Value]; twice {
-				d.note(c, syntax, "%s stands there already in line %d: upstream takes the last", shownWord(c.Value), first)
+				d.note(c, syntax, "%s stands there already in line %d: upstream takes the last",
+					shownWord(c.Value), first)
 			}
 			seen[c.Value] = c.Line
 		}

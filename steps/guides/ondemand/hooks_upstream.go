@@ -159,7 +159,8 @@ func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix
 				return "", "", err
 			}
 			if problem == "" && s.direct && info.Mode.Perm()&0o100 == 0 {
-				problem = fmt.Sprintf("%s has mode %04o: %s cannot execute it", s.path, info.Mode.Perm(), shownWord(hook))
+				problem = fmt.Sprintf("%s has mode %04o: %s cannot execute it",
+					s.path, info.Mode.Perm(), shownWord(hook))
 			}
 			if problem != "" {
 				note := "    # read it first: root runs what is in it"

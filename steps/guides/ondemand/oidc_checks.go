@@ -131,7 +131,8 @@ func oneIssuer(_ context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if want := e.Answers.Text("oidc.issuer"); strings.TrimSuffix(have, "/") != strings.TrimSuffix(want, "/") {
-		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s", shownWord(have), want),
+		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s",
+			shownWord(have), want),
 			"answer oidc.issuer with "+steps.Quoted(have)+" in "+e.LinkFile()+", and have the API server take it:\n"+
 				apiFlagsFor(e, have))
 	}

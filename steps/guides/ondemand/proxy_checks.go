@@ -35,7 +35,8 @@ func proxyChecks() []steps.Check {
 		{
 			Name: "node-port", Title: "the web node reaches a user's app on a node", On: steps.Local, From: "this machine",
 			Why: "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the nodes' ports 30000-32767 ends in an app that starts and never opens",
-			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"}, Run: proxyNodePort,
+			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
+			Run: proxyNodePort,
 		},
 	}
 }

@@ -55,7 +55,8 @@ func walltime() steps.Step {
 				Name: "reaper", Title: "Install job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
 				Doer: action.Chart{
 					Release: reaperName, Namespace: reaperName, Chart: reaperName,
-					Source: reaperChartSource("walltime.source", reaperName), Version: check.AnswerText("walltime.version"),
+					Source:  reaperChartSource("walltime.source", reaperName),
+					Version: check.AnswerText("walltime.version"),
 					Values: func(context.Context, steps.Env) (map[string]any, error) {
 						return map[string]any{"config": reaperConfig()}, nil
 					},

@@ -78,7 +78,8 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
 	for _, p := range policies {
 		for _, rule := range p.Spec.Egress {
-			if allowsPort(rule.Ports, corev1.ProtocolUDP, int32(port)) && (len(rule.To) == 0 || reachesDNS(e, rule.To)) {
+			if allowsPort(rule.Ports, corev1.ProtocolUDP, int32(port)) &&
+				(len(rule.To) == 0 || reachesDNS(e, rule.To)) {
 				return steps.Passed("%s lets DNS through, to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port)
 			}
 		}

@@ -23,7 +23,8 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 	if operatorEnv(d)["CLUSTER_SCOPED"] == "true" {
 		// Its cache lists them there, and without that permission it never starts to reconcile
 		// (amalthea: cmd/amalthea/main.go, cache.Options).
-		account := check.Account{Namespace: d.Namespace, Name: cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")}
+		name := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+		account := check.Account{Namespace: d.Namespace, Name: name}
 		lists := check.Verbs(sessionsKind.Group, sessionsKind.Resource, "", "list")
 		lacks, err := check.Denied(ctx, e.Cluster, account.User(), true, lists...)
 		if err != nil && !apierrors.IsForbidden(err) {

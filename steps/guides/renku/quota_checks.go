@@ -110,7 +110,9 @@ func classesOf(d described) []resourceClass {
 }
 
 // refusals are what bounds refuse: all classes, or each of those that bad finds something about.
-func refusals(classes []resourceClass, kind, name string, bad func(c resourceClass) ([]string, []steps.PatchOp)) []bounds {
+func refusals(
+	classes []resourceClass, kind, name string, bad func(c resourceClass) ([]string, []steps.PatchOp),
+) []bounds {
 	var out []bounds
 	for _, c := range classes {
 		if why, changes := bad(c); len(why) > 0 {
@@ -191,7 +193,8 @@ func memoryOf(c resourceClass) resource.Quantity {
 
 // tooLittle are the classes of which a quota allows not even one session.
 func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
-	return refusals(classesOf(d), "ResourceQuota", q.Name, func(c resourceClass) (why []string, changes []steps.PatchOp) {
+	of := classesOf(d)
+	return refusals(of, "ResourceQuota", q.Name, func(c resourceClass) (why []string, changes []steps.PatchOp) {
 		need := neededBy(e, c)
 		for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 			hard, least := q.Spec.Hard[name], need[name]

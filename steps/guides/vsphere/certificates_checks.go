@@ -142,7 +142,8 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 // caFix is how a CA that ends gives way to a new one.
 func caFix(e steps.Env) string {
 	return fmt.Sprintf(
-		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one", e.Kubectl(), certificateAuthoritySecret,
+		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one",
+		e.Kubectl(), certificateAuthoritySecret,
 		tlsSecret, extensionSpace(e), e.ApplyStep("certificates"), e.ApplyStep("extension"),
 	)
 }

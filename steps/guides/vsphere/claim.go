@@ -99,7 +99,8 @@ func claimRights(e steps.Env) []cluster.Right {
 		check.ToApply(trialNamespace(e), check.VolumeClaims), check.ToFollow(trialNamespace(e), check.Events), check.ToFollow("", volumeKind),
 	)
 	if triesPods(e) {
-		out = slices.Concat(out, check.ToApply(trialNamespace(e), check.Pods), check.Verbs("", "pods/log", trialNamespace(e), "get"))
+		out = slices.Concat(out, check.ToApply(trialNamespace(e), check.Pods),
+			check.Verbs("", "pods/log", trialNamespace(e), "get"))
 	}
 	if triesPodsUnderPSP(e) {
 		out = append(out, check.ToApply(trialNamespace(e), check.RoleBindings)...)

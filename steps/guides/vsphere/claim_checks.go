@@ -50,7 +50,8 @@ func claimChecks() []steps.Check {
 }
 
 func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, error) {
-	return check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
+	return check.Get[corev1.PersistentVolumeClaim](
+		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
 }
 
 func claimBound(ctx context.Context, e steps.Env) steps.Result {

@@ -32,8 +32,8 @@ func clusters() steps.Step {
 		Facts: slices.Concat(check.Identity(), clusterFacts()),
 		Checks: slices.Concat(
 			[]steps.Check{check.Reachable(), check.SignedIn(), check.Clock(), check.NotTheSame()},
-			check.On(steps.Local, versionCheck(), check.MayMakeCheck("a right that is missing half-way leaves a webhook without "+
-				"a server, or a class without a provisioner", page, mayMakeAll)),
+			check.On(steps.Local, versionCheck(), check.MayMakeCheck("a right that is missing half-way leaves a "+
+				"webhook without a server, or a class without a provisioner", page, mayMakeAll)),
 			clusterChecks(),
 		),
 	}

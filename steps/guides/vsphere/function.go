@@ -156,7 +156,8 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	case own != nil:
 		return "", steps.Absent("namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", trialNamespace(e), key, value)
 	}
-	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in", trialNamespace(e))
+	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in",
+		trialNamespace(e))
 }
 
 // tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those of all profiles that have

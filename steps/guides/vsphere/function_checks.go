@@ -254,7 +254,8 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	hook := all[i]
 	if usuallyShared(e) {
-		return steps.Skipped("%s is the default class: claims get it whether or not %s answers", sharedClassName(e), hook)
+		return steps.Skipped("%s is the default class: claims get it whether or not %s answers",
+			sharedClassName(e), hook)
 	}
 	in, err := tryIn(ctx, e)
 	if err != nil {

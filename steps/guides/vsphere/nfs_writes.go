@@ -35,7 +35,8 @@ func refusedWrite(text string) string {
 // nfsWrites: a volume that was made is a folder that was made. While the claim of this guide waits, its events and the
 // provisioner's log say why; what they said before it was bound is over.
 func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
-	own, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
+	own, err := check.Get[corev1.PersistentVolumeClaim](
+		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return steps.Unseen(err)
 	}

@@ -33,8 +33,8 @@ type failedWebhook struct {
 	profiles   bool
 }
 
-// webhookWithoutEndpoint finds a webhook that refuses each new Profile or its namespace because no pod answers for it. One that
-// refuses the namespaces of existing Profiles comes first.
+// webhookWithoutEndpoint finds a webhook that refuses each new Profile or its namespace because no pod answers for it.
+// One that refuses the namespaces of existing Profiles comes first.
 func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, error) {
 	hooks, err := requiredWebhooks(ctx, e)
 	if err != nil {
@@ -130,7 +130,8 @@ func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, erro
 			return
 		}
 		switch {
-		case createsGlobal(rules, check.Namespaces) && selectorMatches(namespaces, space) && selectorMatches(objects, space):
+		case createsGlobal(rules, check.Namespaces) && selectorMatches(namespaces, space) &&
+			selectorMatches(objects, space):
 		case createsGlobal(rules, profileKind) && selectorMatches(objects, nil):
 			h.profiles = true // a namespaceSelector does not apply to what has no namespace
 		default:

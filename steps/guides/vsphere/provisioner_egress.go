@@ -63,6 +63,7 @@ func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix 
 	if err != nil || len(by) == 0 {
 		return "", "", err
 	}
-	return fmt.Sprintf("NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server: "+
-		"where the network enforces it, claims get no volume", check.Some(by), p.Namespace, p.Name), check.AllowEgress(e.Kubectl(), p.Deployment), nil
+	found = fmt.Sprintf("NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server: "+
+		"where the network enforces it, claims get no volume", check.Some(by), p.Namespace, p.Name)
+	return found, check.AllowEgress(e.Kubectl(), p.Deployment), nil
 }

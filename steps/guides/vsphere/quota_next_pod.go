@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// quotaRefusesNextPod finds a ResourceQuota that refuses the next pod of a Deployment whose pods run; found is "" where none
-// does. A quota refuses no pod that exists, so that nothing shows before a pod stops.
+// quotaRefusesNextPod finds a ResourceQuota that refuses the next pod of a Deployment whose pods run; found is "" where
+// none does. A quota refuses no pod that exists, so that nothing shows before a pod stops.
 func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment) (found, fix string, err error) {
 	all, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, "", cluster.Selector{})
 	if apierrors.IsForbidden(err) {

@@ -74,7 +74,9 @@ func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 	})
 	m := maps[0]
-	out := namespaceLabels{namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: triedHere(e, m.Labels)}
+	out := namespaceLabels{
+		namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: triedHere(e, m.Labels),
+	}
 	for _, other := range maps[1:] {
 		out.others = append(out.others, other.Name)
 	}

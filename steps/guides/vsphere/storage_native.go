@@ -25,7 +25,8 @@ const told = time.Minute
 // nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial that
 // has failed is the reason for it.
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
-	c, err := check.Get[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
+	c, err := check.Get[corev1.PersistentVolumeClaim](
+		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
 	if apierrors.IsNotFound(err) {
 		return steps.Untried("they have not been tried yet")
 	}
