@@ -64,6 +64,7 @@ type Cluster struct {
 	later  map[Right]bool // without their verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
+	twin   *Cluster                 // the same API server with other credentials, which serves the same kinds; nil: none is known
 	atEnd  []func()
 }
 
@@ -211,6 +212,9 @@ func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
 		return nil, err
 	}
 	other.namespace = cmp.Or(k.Namespace, "default")
+	if sharedBy(k.Server, k.CA) == sharedBy(c.Server(), c.CA()) {
+		other.twin = c
+	}
 	c.seenAs[sum] = other
 	return other, nil
 }

@@ -45,6 +45,9 @@ func (c *Cluster) Resource(ctx context.Context, gvk schema.GroupVersionKind) (gv
 	if gvk.Kind == "" || gvk.Version == "" {
 		return gvr, false, fmt.Errorf("apiVersion %q and kind %q don't name a kind", gvk.GroupVersion(), gvk.Kind)
 	}
+	if c.twin != nil {
+		return c.twin.Resource(ctx, gvk)
+	}
 	c.change.mu.Lock()
 	known := c.change.served
 	c.change.mu.Unlock()
@@ -109,6 +112,16 @@ func (s *served) all() []Kind {
 		return nil
 	}
 	return s.kinds
+}
+
+// StartServed starts to ask what the cluster serves, which Resource is going to need, unless it is known.
+func (c *Cluster) StartServed() {
+	c.change.mu.Lock()
+	known := c.change.served != nil
+	c.change.mu.Unlock()
+	if !known {
+		c.work.Go(func() { _, _ = c.discover(c.life) })
+	}
 }
 
 // discover asks what the cluster serves; callers at the same time share the question.

@@ -56,6 +56,34 @@ func (c *Cluster) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 	return seen.list, nil
 }
 
+// StartGet starts a read that Get is going to wait for, so that it runs while others are waited for. It must be one
+// that the caller needs in any case: without a Get it is a request for nothing.
+func (c *Cluster) StartGet(gvr schema.GroupVersionResource, namespace, name string) {
+	c.start(readKey{gvr: gvr, namespace: namespace, name: name}, true)
+}
+
+// StartList starts reads that List is going to wait for, without a selector, as StartGet does.
+func (c *Cluster) StartList(namespace string, kinds ...schema.GroupVersionResource) {
+	for _, gvr := range kinds {
+		c.StartSelected(gvr, namespace, Selector{})
+	}
+}
+
+// StartSelected starts a read that List is going to wait for, as StartGet does.
+func (c *Cluster) StartSelected(gvr schema.GroupVersionResource, namespace string, s Selector) {
+	c.start(readKey{gvr: gvr, namespace: namespace, selector: s}, false)
+}
+
+// start starts a read that is not waited for. Why it can't be read is told to whoever waits.
+func (c *Cluster) start(key readKey, named bool) {
+	if c == nil || key.check(named) != nil {
+		return
+	}
+	if r, err := c.acquire(key); err == nil {
+		c.release(r)
+	}
+}
+
 // EveryKey, asked for as a key of a Secret, stands for all that it has.
 const EveryKey = "*"
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	reviewAge       = time.Minute
-	reviewsTogether = 64 // fewer than the streams of one connection
+	reviewsTogether = 128 // fewer than the 250 streams that API servers allow on one connection
 )
 
 // Right is one thing that somebody may or may not do.

@@ -48,6 +48,7 @@ type Runtime struct {
 	Emptied  func(key string) bool // reports whether the admin left it empty on purpose
 	Sound    func() error          // why the default of an answer that was used could not be read
 	Cache    *sync.Map             // what actions read once for this Env, by keys of their own; nil: nothing is kept
+	Watched  bool                  // a check reads, or a fact for one: what is read is kept current
 	Found    []string              // of an undo: what is deleted by its mark alone (engine.Scope.Found)
 	Along    []string              // what earlier actions of a planned undo delete with their own objects (Change.Along)
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -67,15 +65,13 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 	if err := checkName(namespace, name); err != nil {
 		return nil, err
 	}
-	found, err := held(ctx, c, namespace, "owner=helm,name="+name)
+	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,name=" + name}, storageKey, saltKey)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list the releases of Helm: %w", err)
 	}
+	found = slices.DeleteFunc(found, func(s *cluster.Secret) bool { return s.Type != storageType })
 	if len(found) > 0 {
-		s := slices.MaxFunc(found, func(a, b *unstructured.Unstructured) int { return cmp.Compare(revision(a), revision(b)) })
-		if r, err := read(ctx, c, namespace, s.GetName()); r != nil || err != nil {
-			return r, err
-		}
+		return unpackedRelease(slices.MaxFunc(found, func(a, b *cluster.Secret) int { return cmp.Compare(revision(a), revision(b)) }))
 	}
 	return nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
 }
@@ -95,37 +91,10 @@ func checkName(namespace, name string) error {
 	return nil
 }
 
-// held are the Secrets with those labels that hold a release.
-func held(ctx context.Context, c *cluster.Cluster, namespace, labels string) ([]*unstructured.Unstructured, error) {
-	list, err := c.List(ctx, secrets, namespace, cluster.Selector{Labels: labels})
-	if err != nil {
-		return nil, fmt.Errorf("list the releases of Helm: %w", err)
-	}
-	var out []*unstructured.Unstructured
-	for _, s := range list {
-		if kind, _, _ := unstructured.NestedString(s.Object, "type"); kind == storageType {
-			out = append(out, s)
-		}
-	}
-	return out, nil
-}
-
 // revision is what the label of a release's Secret says.
-func revision(s *unstructured.Unstructured) int {
-	n, _ := strconv.Atoi(s.GetLabels()["version"])
+func revision(s *cluster.Secret) int {
+	n, _ := strconv.Atoi(s.Labels["version"])
 	return n
-}
-
-// read reads one release; nil where its Secret went meanwhile.
-func read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
-	s, err := c.Secret(ctx, namespace, name, storageKey, saltKey)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read the release in Secret %s/%s: %w", namespace, name, err)
-	}
-	return unpackedRelease(s)
 }
 
 // unpackedRelease is the release that a Secret holds.

@@ -157,6 +157,10 @@ func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Con
 const atOnce = 16
 
 func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Result {
+	if env.Cluster != nil {
+		env.Cluster.StartServed()
+		inventory.Start(env)
+	}
 	var d drift
 	err := d.eachAtOnce(ctx, len(step.Actions), func(ctx context.Context, i int, part *drift) error {
 		a, env := &step.Actions[i], env

@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
@@ -179,16 +181,36 @@ func GrantedEverywhere(
 func RulesOf(
 	ctx context.Context, c *cluster.Cluster, ref rbacv1.RoleRef, namespace string,
 ) ([]rbacv1.PolicyRule, error) {
+	kind := Roles
 	if ref.Kind == "ClusterRole" {
-		r, err := Get[rbacv1.ClusterRole](ctx, c, ClusterRoles, "", ref.Name)
-		if err != nil {
-			return nil, err
-		}
-		return r.Rules, nil
+		kind, namespace = ClusterRoles, ""
 	}
-	r, err := Get[rbacv1.Role](ctx, c, Roles, namespace, ref.Name)
+	o, err := FromList(ctx, c, kind, namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := As[rbacv1.Role](o) // a ClusterRole has the same rules
 	if err != nil {
 		return nil, err
 	}
 	return r.Rules, nil
+}
+
+// FromList is Get by way of a list, which is one read for all objects of a kind and is there before their names are known. Where they may not be listed, the object is read by itself.
+func FromList(
+	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
+) (*unstructured.Unstructured, error) {
+	all, err := c.List(ctx, gvr, namespace, cluster.Selector{})
+	if apierrors.IsForbidden(err) {
+		return c.Get(ctx, gvr, namespace, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		if o.GetName() == name && o.GetNamespace() == namespace {
+			return o, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
 }

@@ -63,17 +63,22 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix str
 	if err != nil {
 		return Missing(err, "Deployment "+namespace+"/"+name, fix)
 	}
+	return AvailableNow(d, fix)
+}
+
+// AvailableNow is Available for a Deployment that was read.
+func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
 		want = *d.Spec.Replicas
 	}
 	if want == 0 {
-		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas: nothing runs", namespace, name), fix)
+		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas: nothing runs", d.Namespace, d.Name), fix)
 	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
-		return steps.Waits(WaitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name).Or(fix)
+		return steps.Waits(WaitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name).Or(fix)
 	}
-	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, name)
+	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name)
 }
 
 // WaitsSince is when a Deployment ceased to be available; where it is, and only

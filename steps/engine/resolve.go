@@ -108,6 +108,7 @@ func (r *resolver) env(side steps.Side) steps.Env {
 		Runtime: steps.Runtime{
 			Guide: r.s.guide, LinkPath: r.s.link.Path, Sides: map[steps.Side]steps.SideInfo{}, Cache: &sync.Map{}, Sound: r.use.sound,
 			API: func() (*cluster.Web, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.Has, Emptied: r.given.Empties,
+			Watched: r.known != nil,
 		},
 	}
 	for _, sd := range steps.Sides {

@@ -53,6 +53,13 @@ func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	return cache.inv, nil
 }
 
+// Start starts the read of the inventory that a check is going to need.
+func Start(e steps.Env) {
+	if e.Runtime.Watched {
+		e.Cluster.StartGet(ClusterRoles, "", Prefix+e.Link)
+	}
+}
+
 // Readable is Of for whoever can't go on without it.
 func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
 	inv, err := Of(ctx, e)
@@ -85,6 +92,10 @@ func inventoryObject(link string) *unstructured.Unstructured {
 func Name(link string) string { return Describe(inventoryObject(link)) }
 
 func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
+	if env.Runtime.Watched {
+		live, err := env.Cluster.Get(ctx, ClusterRoles, "", Prefix+env.Link)
+		return Parse(env, live, err)
+	}
 	live, err := env.Cluster.Fetch(ctx, inventoryObject(env.Link))
 	return Parse(env, live, err)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -28,6 +29,7 @@ type fakes struct {
 
 	// around is put around the requests to a side's API server; nil: nothing is.
 	around func(steps.Side) func(http.RoundTripper) http.RoundTripper
+	patient time.Duration
 }
 
 // newFakes starts the servers of a state, until the test ends.
@@ -79,6 +81,7 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 	ends := map[steps.Side]engine.End{}
 	for side := range f.servers {
 		o := cluster.Options{Once: true, Patience: st.patience(side)}
+		o.Patience = max(o.Patience, f.patient)
 		if f.around != nil {
 			o.Around = f.around(side)
 		}

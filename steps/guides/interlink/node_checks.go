@@ -77,11 +77,16 @@ func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 // kubeletNamespace is the namespace of the ServiceAccount to which the chart's ClusterRoleBinding gives the virtual
 // kubelet's rights: a Deployment of its name is anybody's, and decides here whose configuration is changed.
 func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
+	e.Cluster.StartList("", check.ClusterRoleBindings)
 	name := nodeName(e) + "-rolebinding"
-	b, err := check.Get[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", name)
+	o, err := check.FromList(ctx, e.Cluster, check.ClusterRoleBindings, "", name)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("there is no ClusterRoleBinding %s", name)
 	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := check.As[rbacv1.ClusterRoleBinding](o)
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,14 @@ import (
 // anywhere makes it take neither. Where not all may be looked at, that there is
 // one is unknown.
 func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
-	sel, err := ofPeer(e)
+	sel, err := controlPlaneSelector(e)
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	found, err := living(ctx, e, check.Secrets, "", sel+","+identityLabel+"="+controlPlaneType)
+	if _, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField); err != nil {
+		return steps.Unseen(err)
+	}
+	found, err := living(ctx, e, check.Secrets, "", sel.Labels)
 	if err != nil {
 		return steps.Unseen(err)
 	}

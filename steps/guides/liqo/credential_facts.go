@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,16 +22,22 @@ const kubeconfigField = "kubeconfig"
 // controlPlanes are the ControlPlane Secrets for the provider, wherever they are:
 // Liqo takes one in the whole cluster.
 func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
-	sel, err := ofPeer(e)
+	sel, err := controlPlaneSelector(e)
 	if err != nil {
 		return nil, err
 	}
-	sel += "," + identityLabel + "=" + controlPlaneType
-	found, err := living(ctx, e, check.Secrets, "", sel)
+	// with the kubeconfig, which storedKubeconfig takes from there
+	_, err = e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
 	if apierrors.IsForbidden(err) {
-		return living(ctx, e, check.Secrets, tenantNamespace(e), sel)
+		return living(ctx, e, check.Secrets, tenantNamespace(e), sel.Labels)
 	}
-	return found, err
+	return living(ctx, e, check.Secrets, "", sel.Labels)
+}
+
+// controlPlaneSelector selects them.
+func controlPlaneSelector(e steps.Env) (cluster.Selector, error) {
+	labels, err := ofPeer(e)
+	return cluster.Selector{Labels: labels + "," + identityLabel + "=" + controlPlaneType}, err
 }
 
 // controlPlane is the one in the tenant namespace, nil where there is none.
@@ -64,6 +71,13 @@ func usualControlPlane(e steps.Env) string {
 
 // storedKubeconfig is what the ControlPlane Secret of that name holds.
 func storedKubeconfig(ctx context.Context, e steps.Env, name string) (cluster.Masked, error) {
+	if sel, err := controlPlaneSelector(e); err == nil {
+		all, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
+		i := slices.IndexFunc(all, func(s *cluster.Secret) bool { return s.Namespace == tenantNamespace(e) && s.Name == name })
+		if err == nil && i >= 0 {
+			return all[i].Data[kubeconfigField], nil
+		}
+	}
 	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, kubeconfigField)
 	if err != nil {
 		return cluster.Masked{}, err
@@ -81,7 +95,16 @@ const awsField = "awsAccessKeyID"
 // and whether AWS keys stand beside it, which Liqo takes on EKS ("aws"). One whose key somebody has deleted is carrick's and not
 // current: it is replaced by one of a new key.
 func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
-	s, err := controlPlane(ctx, e)
+	var s *unstructured.Unstructured
+	err := check.Together(
+		func() (err error) { s, err = controlPlane(ctx, e); return err },
+		func() error {
+			if !e.Answered("auth.kind") || certified(e) {
+				_, _ = ourKey(ctx, e) // ofOurKey needs it, and says what is wrong with it
+			}
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,9 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 // is answered, it counts beside a Deployment of Liqo's controllers alone, and where several namespaces have both, beside
 // controllers whose ServiceAccount a ClusterRoleBinding gives their ClusterRole, which tenants can't create.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
+	if e.Answers.Text(e.SideName()+".liqo-namespace") == "" {
+		e.Cluster.StartList(usualNamespace, check.Deployments)
+	}
 	all, err := idMaps(ctx, e)
 	if err != nil {
 		return nil, err

@@ -142,6 +142,9 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]string{} // by namespace
 	prefix := namespacePrefix(e)
 	for _, label := range prometheusLabels {
+		e.Cluster.StartSelected(check.Services, "", cluster.Selector{Labels: label})
+	}
+	for _, label := range prometheusLabels {
 		found, err := e.Cluster.List(ctx, check.Services, "", cluster.Selector{Labels: label})
 		if err != nil {
 			return nil, err

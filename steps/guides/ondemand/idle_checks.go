@@ -55,6 +55,7 @@ func idleChecks() []steps.Check {
 }
 
 func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
+	e.Cluster.StartList("", check.Namespaces)
 	address := e.Answers.Text("idle.prometheus")
 	if address == "" {
 		return steps.Failed("no address of Prometheus is known", "answer idle.prometheus")

@@ -127,6 +127,7 @@ func mapsNamespace(e steps.Env) (string, error) {
 // maps, and would choose as whom users run: those of another namespace have to be answered.
 func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]int{}
+	e.Cluster.StartSelected(check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + gidMap})
 	for _, name := range []string{uidMap, gidMap} {
 		found, err := e.Cluster.List(ctx, check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + name})
 		if err != nil {

@@ -249,6 +249,8 @@ func inForceSoon(ctx context.Context, e steps.Env) bool {
 
 func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	ns := sessionsNamespace(e)
+	e.Cluster.StartList("", check.RoleBindings, check.ClusterRoleBindings)
+	e.Cluster.StartList(ns, check.Secrets)
 	every := false
 	way := (*inTheWay)(nil) // why it is not known whether it can act as every account
 	for _, t := range []denialTrial{tokenTrial(e), sessionTrial(e)} {

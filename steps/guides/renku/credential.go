@@ -129,6 +129,8 @@ func rightsAllowed(ctx context.Context, e steps.Env, rights []cluster.Right) ste
 }
 
 func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
+	renkus := cluster.Selector{Labels: "app=renku"}
+	e.Cluster.StartSelected(check.PriorityClasses, "", renkus)
 	as, err := withKubeconfig(e)
 	if err != nil {
 		return kubeconfigUnread(err)
@@ -139,7 +141,6 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	// excess worth a failure.
 	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"))
 	// Another link may share the account and have other pools.
-	renkus := cluster.Selector{Labels: "app=renku"}
 	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", renkus)
 	if err != nil {
 		return steps.Unseen(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -88,7 +87,7 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 		return steps.Tried{}, err
 	}
 	t := steps.Tried{At: c.CreationTimestamp.Time, Again: tryAgain(e)}
-	s, err := check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", sharedClassName(e))
+	s, err := theClass(ctx, e)
 	if apierrors.IsNotFound(err) {
 		return t, nil // rwx-class says so
 	}
@@ -152,6 +151,9 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	seen := map[string]string{} // by pod: what it has printed
 	nodes := map[string]string{}
+	for _, own := range []string{"a", "b"} {
+		e.Cluster.StartGet(check.Pods, trialNamespace(e), triedName(e, own))
+	}
 	for _, own := range []string{"a", "b"} {
 		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), triedName(e, own))
 		if apierrors.IsNotFound(err) {

@@ -86,6 +86,7 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.Cluster.StartList("", policies, bindings)
 	all, err := check.List[admissionv1.MutatingAdmissionPolicy](ctx, e.Cluster, policies, "", cluster.Selector{})
 	if err != nil {
 		return nil, notServed(err)

@@ -67,6 +67,7 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	var out []mutator
 	seen := map[types.UID]bool{}
+	e.Cluster.StartList("", kyvernoKinds...)
 	for _, kind := range kyvernoKinds {
 		all, err := e.Cluster.List(ctx, kind, "", cluster.Selector{})
 		if errors.Is(err, cluster.ErrNotServed) {

@@ -28,6 +28,7 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 	if err != nil {
 		return "", "", err
 	}
+	e.Cluster.StartList(p.Namespace, check.Roles)
 	var says, fixes []string
 	rest := map[string][]rbacv1.PolicyRule{} // by namespace
 	for _, g := range grants {

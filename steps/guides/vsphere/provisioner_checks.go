@@ -19,13 +19,19 @@ import (
 const noSelfLink = 20
 
 func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
-	p, err := theProvisioner(ctx, e)
+	e.Cluster.StartList("", check.ResourceQuotas)
+	var p *provisioner
+	err := check.Together(
+		func() (err error) { p, err = theProvisioner(ctx, e); return err },
+		func() error { _, _, _ = apiServer(ctx, e); return nil }, // egressDenied needs it, and says what is wrong with it
+	)
 	if err != nil {
 		return steps.Unseen(err)
 	}
 	if p == nil {
 		return steps.Undone(fmt.Sprintf("there is none in namespace %s", nfsSpace(e)))
 	}
+	e.Cluster.StartList(p.Namespace, check.NetworkPolicies)
 	v, err := e.Cluster.Version(ctx)
 	if err != nil {
 		return steps.Unseen(err)
@@ -37,7 +43,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
 		return steps.Failed(p.at()+" has no pod: it is scaled to 0 replicas", fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name))
 	}
-	r := check.Available(ctx, e.Cluster, p.Namespace, p.Name, logFix(e, p))
+	r := check.AvailableNow(p.Deployment, logFix(e, p))
 	if r.Status != steps.Pass {
 		return stuck(ctx, e, p, r)
 	}
@@ -138,6 +144,7 @@ func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
+	e.Cluster.StartList("", check.RoleBindings)
 	p, err := theProvisioner(ctx, e)
 	if err != nil {
 		return steps.Unseen(err)
@@ -151,8 +158,22 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	}
 	who := check.Account{Namespace: p.Namespace, Name: account}
 	user := who.User()
-	lacks, err := check.Denied(ctx, e.Cluster, user, true, provisionerRights(p.Namespace)...)
-	if err != nil {
+	var lacks, lacksNodes []string
+	var found, fix string
+	if err := check.Together(
+		func() (err error) {
+			lacks, err = check.Denied(ctx, e.Cluster, user, true, provisionerRights(p.Namespace)...)
+			return err
+		},
+		func() (err error) {
+			lacksNodes, err = check.Denied(ctx, e.Cluster, user, true, nodeRights()...)
+			return err
+		},
+		func() (err error) {
+			found, fix, err = adminBindings(ctx, e, p, who)
+			return err
+		},
+	); err != nil {
 		return steps.Unseen(err)
 	}
 	if len(lacks) > 0 {
@@ -161,17 +182,10 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 			rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden",
 		)
 	}
-	if lacks, err = check.Denied(ctx, e.Cluster, user, true, nodeRights()...); err != nil {
-		return steps.Unseen(err)
-	}
-	if len(lacks) > 0 {
+	if len(lacksNodes) > 0 {
 		return steps.Warned(fmt.Sprintf("ServiceAccount %s/%s is not allowed to %s: "+
-			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, check.Some(lacks)),
+			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, check.Some(lacksNodes)),
 			nodeRightsFix(ctx, e, p, account))
-	}
-	found, fix, err := adminBindings(ctx, e, p, who)
-	if err != nil {
-		return steps.Unseen(err)
 	}
 	if found != "" {
 		return steps.Warned(found+": whoever runs a pod in namespace "+p.Namespace+" can use it", fix).WithoutAction()

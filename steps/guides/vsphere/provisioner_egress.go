@@ -19,6 +19,7 @@ var apiServerPorts = []int32{443, 6443}
 
 // apiServer is where pods reach the API server: the Service kubernetes, and what is behind it.
 func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []int32, err error) {
+	e.Cluster.StartGet(check.Services, "default", "kubernetes")
 	of := cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"}
 	behind, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, "default", of)
 	if err != nil && !apierrors.IsForbidden(err) {

@@ -126,6 +126,7 @@ var createVolumes = rbacv1.PolicyRule{
 // create volumes. Whoever has a namespace can create a Deployment there with any variables, those of the guest's own
 // driver as well, and no ClusterRoleBinding.
 func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisioner, error) {
+	e.Cluster.StartList("", check.StorageClasses, check.ClusterRoleBindings, check.ClusterRoles)
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{})
 	if err != nil {
 		return nil, err
@@ -229,6 +230,7 @@ func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 // nfsThere is the provisioner that Helm keeps under the name that was answered, or that somebody made by hand where it
 // would stand.
 func nfsThere(ctx context.Context, e steps.Env) (any, error) {
+	inventory.Start(e)
 	all, err := provisioners(ctx, e, nfsSpace(e))
 	if err != nil {
 		return nil, err
@@ -271,7 +273,11 @@ func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 
 // theClass is the class of shared volumes.
 func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error) {
-	return check.Get[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", sharedClassName(e))
+	o, err := check.FromList(ctx, e.Cluster, check.StorageClasses, "", sharedClassName(e))
+	if err != nil {
+		return nil, err
+	}
+	return check.As[storagev1.StorageClass](o)
 }
 
 // tryingActions are those that make claims.
