@@ -134,3 +134,49 @@ func TestALongerTimeoutIsMorePatience(t *testing.T) {
 		})
 	}
 }
+
+// What is started ahead runs at the same time, and is one request with the read that waits for it.
+func TestReadsThatAreStartedAheadTakeOneRoundTrip(t *testing.T) {
+	for name, o := range map[string]cluster.Options{"once": {Once: true}, "live": {}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, api *fakeAPI) {
+				api.put(configMaps, "a", "x", data("1"))
+				api.setFault(func(http.ResponseWriter, *http.Request) bool {
+					time.Sleep(time.Second)
+					return false
+				})
+				c := api.open(o)
+				start := time.Now()
+				c.StartGet(configMaps, "a", "x")
+				c.StartList("a", configMaps)
+				c.StartSelected(configMaps, "b", cluster.Selector{Labels: "l=1"})
+				configMap(t, c, "x").look().is("1")
+				for _, namespace := range []string{"a", "b"} {
+					labels := map[string]string{"b": "l=1"}[namespace]
+					if _, err := c.List(t.Context(), configMaps, namespace, cluster.Selector{Labels: labels}); err != nil {
+						t.Error(err)
+					}
+				}
+				if took := time.Since(start); took > 1500*time.Millisecond {
+					t.Errorf("it took %v", took)
+				}
+				if asked := api.requests(); len(asked) != 3 {
+					t.Errorf("asked %q", asked)
+				}
+			})
+		})
+	}
+}
+
+// A Cluster that is nil, as of a side that is a host, and a name that no object can have start nothing.
+func TestNothingIsStartedForWhatCannotBeRead(t *testing.T) {
+	(*cluster.Cluster)(nil).StartList("a", configMaps)
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		c := api.open(cluster.Options{Once: true})
+		c.StartGet(configMaps, "a", "")
+		c.StartGet(configMaps, "../a", "x")
+		if asked := api.requests(); len(asked) != 0 {
+			t.Errorf("asked %q", asked)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -89,6 +90,19 @@ func checkName(namespace, name string) error {
 		return fmt.Errorf("release %s: %q is not the name of a namespace", name, namespace)
 	}
 	return nil
+}
+
+// Definitions are the CustomResourceDefinitions of the chart's crds folder, which are no parts of the release.
+func (r *Release) Definitions() ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, text := range r.inner.crds {
+		made, err := objects(text)
+		if err != nil {
+			return nil, fmt.Errorf("the crds folder of release %s: %w", r.Name, err)
+		}
+		out = append(out, made...)
+	}
+	return out, nil
 }
 
 // revision is what the label of a release's Secret says.

@@ -151,13 +151,9 @@ func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	var crds []*unstructured.Unstructured
-	for _, text := range w.Old.inner.crds {
-		made, err := objects(text)
-		if err != nil {
-			return err
-		}
-		crds = append(crds, made...)
+	crds, err := w.Old.Definitions()
+	if err != nil {
+		return err
 	}
 	if w.Objects, err = placed(ctx, c, objs, crds, w.Old.Name, w.Old.Namespace); err != nil {
 		return err

@@ -33,8 +33,8 @@ func WithDrift(g *steps.Guide) *steps.Guide {
 		step.Checks = append(step.Checks, steps.Check{
 			Name: step.Name + driftSuffix, On: on, Needs: driftNeeds(g, on),
 			Title: "what carrick wrote in this step is unchanged",
-			Why: "what somebody has changed since is not what was shown and confirmed, and may fail when it is used; " +
-				"the next apply changes it back",
+			Why: "someone changed it, or an answer has changed since: it is not what carrick would write now, " +
+				"and the next apply writes that",
 			Run: func(ctx context.Context, env steps.Env) steps.Result { return lookForDrift(ctx, env, step) },
 		})
 	}

@@ -133,6 +133,15 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 	if err != nil {
 		return err
 	}
+	definitions, err := r.Definitions()
+	if err != nil {
+		return err
+	}
+	for _, o := range definitions { // one that someone else created is left as it is
+		if inv.Find(a.Name, steps.EntryOf(o.GroupVersionKind(), "", o.GetName())) != nil {
+			objs = append(objs, o)
+		}
+	}
 	return d.compareObjects(ctx, env, a, objs)
 }
 

@@ -28,6 +28,27 @@ var EveryAccount = []rbacv1.PolicyRule{
 	},
 }
 
+// PullsImages is what OpenShift allows all ServiceAccounts of a namespace there: to pull the images of its image streams,
+// by the RoleBinding system:image-pullers, which a controller of its own creates again
+// (openshift/openshift-controller-manager: pkg/authorization/defaultrolebindings/defaultrolebindings.go;
+// openshift/openshift-apiserver: pkg/bootstrappolicy/policy.go).
+var PullsImages = rbacv1.PolicyRule{
+	APIGroups: []string{"", "image.openshift.io"}, Resources: []string{"imagestreams/layers"}, Verbs: []string{"get"},
+}
+
+// PullsOnly reports whether OpenShift created a binding, and it grants no more than PullsImages in the accounts' namespace.
+func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
+	if !g.Bootstrap() || g.Of != g.Space {
+		return false
+	}
+	rules, err := RulesOf(ctx, c, g.RoleRef(), g.Of)
+	if err != nil {
+		return false
+	}
+	ok, _ := validation.Covers([]rbacv1.PolicyRule{PullsImages}, rules)
+	return ok
+}
+
 // harmful are rights that no credential of this kind should have; they are
 // asked one by one because an API server may not list all that a user may do.
 func harmful(namespace string) []cluster.Right {

@@ -29,6 +29,7 @@ type fakes struct {
 
 	// around is put around the requests to a side's API server; nil: nothing is.
 	around func(steps.Side) func(http.RoundTripper) http.RoundTripper
+	// patient is how long an API server may say nothing, where that is longer than the state says.
 	patient time.Duration
 }
 

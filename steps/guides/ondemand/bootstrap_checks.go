@@ -183,7 +183,7 @@ func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	want = slices.Concat(want, check.EveryAccount)
 	add(everywhere, want)
-	add(inside, slices.Concat(want, renew))
+	add(inside, slices.Concat(want, renew, []rbacv1.PolicyRule{check.PullsImages}))
 	if len(words) > 0 {
 		return steps.Warned("it may do more than upstream gives it, by "+strings.Join(words, "; "),
 			e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep "+namespace+"/"+account+"    # delete the binding that is not meant, or narrow the role")

@@ -165,6 +165,9 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	switch want := e.Answers.Text("oidc.client-id"); {
 	case id == envKeyOf("CLIENT_ID").ships || id != want:
 		wrong = append(wrong, "CLIENT_ID is "+shownWord(id)+", not "+want)
+	case client == "" && needsClient(portal):
+		wrong = append(wrong, portalFile+" has no oidc_client_id: Apache does not start with oidc_provider_metadata_url alone")
+		fix = "write oidc_client_id: " + want + " into " + portalFile
 	case client != "" && client != id:
 		wrong = append(wrong, "CLIENT_ID is "+shownWord(id)+", and "+portalFile+" logs users in with client "+shownWord(client)+
 			": a provider refreshes tokens only for the client that they were issued to")
@@ -177,6 +180,14 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(strings.Join(wrong, "; "), fix)
 	}
 	return steps.Passed("client %s of %s", id, issuer)
+}
+
+// needsClient reports whether the portal names a provider itself, and neither Dex, which has its own client, nor Apache's
+// settings name the client (OpenIDC/mod_auth_openidc: src/cfg/check.c, which refuses a provider without OIDCClientID).
+func needsClient(portal map[string]any) bool {
+	settings, _ := portal["oidc_settings"].(map[string]any)
+	url, _ := portal["oidc_provider_metadata_url"].(string)
+	return url != "" && portal["dex"] == nil && settings["OIDCClientID"] == nil
 }
 
 func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {

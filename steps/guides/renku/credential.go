@@ -139,7 +139,7 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	meant := map[string][]rbacv1.PolicyRule{ns: roleRules(e), "": clusterRules(e)}
 	// The verbs that the published guide's Role has beyond what is used are no
 	// excess worth a failure.
-	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"))
+	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"), check.PullsImages)
 	// Another link may share the account and have other pools.
 	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", renkus)
 	if err != nil {

@@ -113,6 +113,10 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 	ns, name := sessionsNamespace(e), d.Quota.ID
 	live, err := check.Get[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, name)
 	if apierrors.IsNotFound(err) {
+		if id, err := poolNumber(e); err == nil {
+			return steps.Failed(fmt.Sprintf("pool %d has no ResourceQuota %s/%s: nothing bounds its sessions", id, ns, name),
+				"undo the pool and make it anew: carrick undo "+e.LinkFile()+" --step pool").WithoutAction()
+		}
 		return steps.Passed("there is no ResourceQuota %s in %s", name, ns)
 	}
 	if err != nil {

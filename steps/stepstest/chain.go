@@ -1,0 +1,70 @@
+package stepstest
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"carrick/steps"
+	"carrick/steps/action"
+)
+
+var trip = flag.Duration("chain", 0, "how far off the API servers are for TestChain, such as 2s; 0: it is skipped")
+
+// longestTrip is how long a request of Chain may take on a busy machine.
+const longestTrip = time.Minute
+
+// sent is a request and when it was sent.
+type sent struct {
+	at   time.Duration
+	what string
+}
+
+// Chain looks at everything once, on the state that mutants are made of, with API servers that are far off, and logs each
+// request with the number of round trips that it waited for, and how long each check took. It needs no control planes, and
+// no quiet machine if the round trip is long enough. Connections take no time: over a network two round trips come before
+// these.
+func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
+	t.Helper()
+	if *trip == 0 {
+		t.Skip("without -chain")
+	}
+	action.WithDrift(g)
+	b := newMutantBase(t, g, assets, dir)
+	var mu sync.Mutex
+	var all []sent
+	var start time.Time
+	near := b.around
+	b.around = func(side steps.Side) func(http.RoundTripper) http.RoundTripper {
+		return func(next http.RoundTripper) http.RoundTripper {
+			next = near(side)(next)
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				all = append(all, sent{time.Since(start), fmt.Sprintf("%s %s %s", side, r.Method, r.URL.RequestURI())})
+				mu.Unlock()
+				time.Sleep(*trip)
+				return next.RoundTrip(r)
+			})
+		}
+	}
+	b.patient = longestTrip
+	s := b.session(t)
+	defer s.Close()
+	start = time.Now()
+	_, looks := s.Look(t.Context(), g.Cells())
+	took := time.Since(start)
+	trips := func(d time.Duration) float64 { return float64(d) / float64(*trip) }
+	slices.SortFunc(all, func(a, b sent) int { return int(a.at - b.at) })
+	for _, one := range all {
+		t.Logf("%5.2f %s", trips(one.at), one.what)
+	}
+	for _, c := range g.Cells() {
+		t.Logf("%5.2f in all: %s on the %s", trips(looks[c].Duration), c.Check, c.Side)
+	}
+	t.Logf("%s: %.2f round trips, %d requests", g.Name, trips(took), len(all))
+}
