@@ -39,23 +39,26 @@ func liveOf(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
+	var s *cluster.Secret
+	if inventory.IsSecret(obj) { // before Get, which would read it without its values
+		keys, err := secretKeys(obj)
+		if err != nil {
+			return nil, err
+		}
+		s, err = env.Cluster.Secret(ctx, obj.GetNamespace(), obj.GetName(), append(keys, more...)...)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	live, err := env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName())
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	if err != nil || !inventory.IsSecret(obj) {
+	if err != nil || s == nil {
 		return live, err
-	}
-	keys, err := secretKeys(obj)
-	if err != nil {
-		return nil, err
-	}
-	s, err := env.Cluster.Secret(ctx, obj.GetNamespace(), obj.GetName(), append(keys, more...)...)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	live = live.DeepCopy()
 	data, _, _ := unstructured.NestedMap(live.Object, "data")

@@ -27,6 +27,8 @@ func userIDMap(ctx context.Context, e steps.Env, name string) (map[string]string
 	if err != nil {
 		return nil, err
 	}
+	e.Cluster.StartGet(check.ConfigMaps, ns, uidMap) // who needs one of the two needs the other
+	e.Cluster.StartGet(check.ConfigMaps, ns, gidMap)
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, ns, name)
 	if err != nil {
 		return nil, err
