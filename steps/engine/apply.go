@@ -246,8 +246,8 @@ func (s *Session) lookFirst(ctx context.Context, j job, c steps.Cell, say steps.
 // toDo is a verdict's fix as the end of a sentence; "": it has none but to apply
 // what was just applied.
 func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side, r steps.Result) string {
-	mend := s.mendFix(check, s.env(ctx, side, &usage{}))
-	if r.Fix == "" || r.Fix == mend || strings.HasPrefix(r.Fix, mend+" --take-over") {
+	mend := s.mendFix(check, s.env(ctx, side, &usage{}), r)
+	if r.Fix == "" || r.Fix == mend || mend != "" && strings.HasPrefix(r.Fix, mend+" --take-over") {
 		return ""
 	}
 	return "; what to do: " + r.Fix

@@ -64,6 +64,27 @@ func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
 	}
 }
 
+// A verdict can name an action although its check names none.
+func TestAVerdictNamesTheActionThatMendsIt(t *testing.T) {
+	g := keysGuide("", steps.Local)
+	c := g.Cells()[0]
+	check, step := g.Check(c.Check)
+	check.Run = func(context.Context, steps.Env) steps.Result {
+		return steps.Failed("there is none", "").MendedBy("here-keys")
+	}
+	host, err := cluster.NewHost(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	ends := map[steps.Side]engine.End{steps.Local: {Host: host}, steps.Remote: {Host: host}}
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Ends: ends, Assets: fstest.MapFS{}})
+	defer s.Close()
+	if r, _ := s.Probe(t.Context(), c); r.Fix != "carrick apply test.yaml --step "+step.Name {
+		t.Errorf("the fix is %q", r.Fix)
+	}
+}
+
 func TestValidateKnowsMends(t *testing.T) {
 	for _, c := range []struct {
 		mend string

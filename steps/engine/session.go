@@ -168,8 +168,8 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 		r = late
 	}
 	r = overdue(check, r, time.Now())
-	if mend, _ := s.guide.Offer(check, c.Side, r); mend != nil && r.Fix == "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
-		r.Fix = s.mendFix(check, env)
+	if r.Fix == "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
+		r.Fix = s.mendFix(check, env, r)
 	}
 	if r.Fix != "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
 		r.Fix = s.takesOver(ctx, env, r.Fix)
@@ -250,11 +250,14 @@ func (s *Session) whyAbsent(side steps.Side) string {
 	return fmt.Sprintf("the %s is not known here", s.guide.Sides[side].Name)
 }
 
-// mendFix is what to run where a check names the action that mends it and its
-// verdict has no fix of its own.
-func (s *Session) mendFix(check *steps.Check, env steps.Env) string {
-	_, step := s.guide.Mending(check, env.Side)
-	return fmt.Sprintf("carrick apply %s --step %s", env.LinkFile(), step.Name)
+// mendFix is what to run where carrick has an action that mends what a check said; "": it has none.
+func (s *Session) mendFix(check *steps.Check, env steps.Env, r steps.Result) string {
+	r.Unasked = false
+	_, step := s.guide.Offer(check, env.Side, r)
+	if step == nil {
+		return ""
+	}
+	return env.ApplyStep(step.Name)
 }
 
 // overdue turns waiting into a failure once it has lasted too long, and makes
