@@ -35,7 +35,8 @@
 //	               good before then), life ("-1h"), alone: true (it signs itself,
 //	               not the API's CA)
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
-//	               ${file X} is its base64, for Secrets
+//	               ${file X} is its base64, for Secrets, and
+//	               ${line X} its text without the last line end
 //	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C; "error 500: TEXT" is an error of its kubelet
 //	-- want --     verdicts: all of a state without a base, else those that differ
 //

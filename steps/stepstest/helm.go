@@ -8,15 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-var fileMacro = regexp.MustCompile(`\$\{(file|helm-release) ([^ }/]+)\}`)
+var fileMacro = regexp.MustCompile(`\$\{(file|line|helm-release) ([^ }/]+)\}`)
 
 // fileMacros replaces what stands for a files/ section in the data of a Secret:
-// ${file FILE} by its base64, ${helm-release FILE} by the value of key release in
-// a Secret of Helm's, of the release that the file describes as YAML.
+// ${file FILE} by its base64, ${line FILE} by its text without the last line end,
+// ${helm-release FILE} by the value of key release in a Secret of Helm's, of the
+// release that the file describes as YAML.
 func fileMacros(text, folder string) (string, error) {
 	var failed error
 	out := fileMacro.ReplaceAllStringFunc(text, func(m string) string {
@@ -27,6 +29,9 @@ func fileMacros(text, folder string) (string, error) {
 		}
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", m, err)
+		}
+		if p[1] == "line" {
+			return strings.TrimSuffix(string(b), "\n")
 		}
 		return base64.StdEncoding.EncodeToString(b)
 	})
