@@ -15,7 +15,7 @@ type Check struct {
 	Name  string   // "gateway-up": lower-kebab-case, unique in the guide
 	Title string   // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
 	Why   string   // why it matters: what goes wrong later if it does not hold
-	See   []string // where upstream says so: repository path, issue, page
+	See   []string // where upstream says so: "owner/repository: path (symbol)", "owner/repository#issue", a page's URL
 	On    Side     // Local, Remote or Both (then it runs once a side)
 	From  string   // where it looks from, when not the side's API: "this machine"
 	// Needs are checks without which this one says nothing: "name" on the same
@@ -146,7 +146,7 @@ func (r Result) WithoutAction() Result {
 	return r
 }
 
-// MendedBy is the result with another action than the check's, which mends this.
+// MendedBy is the result with the action that mends this, where it is another than the check's, or the check has none.
 func (r Result) MendedBy(action string) Result {
 	r.mend = action
 	return r

@@ -30,7 +30,8 @@ type scope struct {
 	secret bool // masked values may be written: it is a value of a Secret
 }
 
-// Values are the computed values of a Manifest, by name: ${values.name}.
+// Values are the computed values of a Manifest, by name: ${values.name}. A nil value drops the key that holds it, as an
+// answer that was left empty does. A cluster.Masked may stand in data and stringData of a Secret, and nowhere else.
 type Values map[string]func(context.Context, steps.Env) (any, error)
 
 func (s scope) lookup(ctx context.Context, where, name string) (any, error) {

@@ -61,8 +61,8 @@ func ServesFact(gvr schema.GroupVersionResource) func(context.Context, steps.Env
 	return func(ctx context.Context, e steps.Env) (any, error) { return Serves(ctx, e.Cluster, gvr) }
 }
 
-// As gives a live object its type. The object itself is shared and stays as it
-// is.
+// As gives a live object its type, whose fields need json tags: one without stays
+// empty. The object itself is shared and stays as it is.
 func As[T any](obj *unstructured.Unstructured) (*T, error) {
 	var out T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &out); err != nil {

@@ -76,7 +76,7 @@ func ToApply(namespace string, kinds ...schema.GroupVersionResource) []cluster.R
 }
 
 // MayMakeCheck, named "may-make", is the check of the first step that runs MayMake. why says what a missing right leads
-// to.
+// to. It looks at the local side; where both are clusters, set On to Both and let run go by Env.Side.
 func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
 	return steps.Check{
 		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"},
