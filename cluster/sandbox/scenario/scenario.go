@@ -79,6 +79,7 @@ func (k kind) with(fault string) []string {
 
 // kinds are the scenarios that have stand-ins. The others are only objects.
 var kinds = map[string]kind{
+	"argocd":    {start: argoCD},
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
 	"liqo":      {start: liqo, behaviours: liqoBehaviours},
 	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},

@@ -83,7 +83,7 @@ func anything() Values {
 		"page.peer", "page.space", "page.private", "page.public", "page.theirs", "liqo.page.local.private", "liqo.page.local.public",
 		"liqo.page.remote.private", "liqo.page.remote.public",
 		"some.ca", "watch.cut", "endpoint.address", "endpoint.port", "endpoint.text", "api.port",
-		"oidc.issuer", "oidc.audience", "server", "nfs.server", "nfs.path", "guest.host", "guest.port", "cluster.ca",
+		"oidc.issuer", "oidc.audience", "server", "destination.server", "nfs.server", "nfs.path", "guest.host", "guest.port", "cluster.ca",
 	} {
 		all[name] = name
 	}

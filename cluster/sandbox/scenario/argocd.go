@@ -1,0 +1,20 @@
+package scenario
+
+import (
+	"context"
+
+	"carrick/cluster/sandbox/standin/argocd"
+	"carrick/cluster/sandbox/world"
+)
+
+// argoCD starts what plays in the scenario argocd: Argo CD's application controller in the local cluster.
+func argoCD(ctx context.Context, sides Sides, _ map[string]bool) (*Play, error) {
+	controller, err := argocd.Start(ctx, sides[local].Config)
+	if err != nil {
+		return nil, err
+	}
+	return &Play{
+		Values: world.Values{"destination.server": sides[remote].Config.Host},
+		Settle: func(context.Context) error { return nil }, Close: controller.Close,
+	}, nil
+}

@@ -1,0 +1,145 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// cluster is what a cluster Secret says.
+type cluster struct {
+	name, server string
+	namespaces   []string // nil: all
+	resources    bool     // of the cluster itself are managed, too, where namespaces are named
+	config       rest.Config
+	id, version  string // of the Secret
+}
+
+// sync is how the last one of a cluster went.
+type sync struct {
+	version string
+	at      time.Time
+	err     error
+}
+
+// clusters are those of the Secrets, by name. One whose config is not JSON is none.
+func (p *Player) clusters(ctx context.Context) (out []cluster, err error) {
+	of := metav1.ListOptions{LabelSelector: "argocd.argoproj.io/secret-type=cluster"}
+	secrets, err := p.client.CoreV1().Secrets(namespace).List(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	for i := range secrets.Items {
+		if c, err := read(&secrets.Items[i]); err == nil {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func read(s *corev1.Secret) (cluster, error) {
+	c := cluster{
+		name: string(s.Data["name"]), server: strings.TrimRight(string(s.Data["server"]), "/"),
+		resources: string(s.Data["clusterResources"]) == "true", id: string(s.UID), version: s.ResourceVersion,
+	}
+	for ns := range strings.SplitSeq(string(s.Data["namespaces"]), ",") {
+		if ns = strings.TrimSpace(ns); ns != "" {
+			c.namespaces = append(c.namespaces, ns)
+		}
+	}
+	var config struct {
+		BearerToken     string
+		TLSClientConfig struct {
+			Insecure                  bool
+			ServerName                string
+			CAData, CertData, KeyData []byte
+		}
+	}
+	if len(s.Data["config"]) > 0 {
+		if err := json.Unmarshal(s.Data["config"], &config); err != nil {
+			return c, err
+		}
+	}
+	tls := config.TLSClientConfig
+	c.config = rest.Config{
+		Host: c.server, BearerToken: config.BearerToken, Timeout: 10 * time.Second, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{
+			Insecure: tls.Insecure, ServerName: tls.ServerName, CAData: tls.CAData, CertData: tls.CertData, KeyData: tls.KeyData,
+		},
+	}
+	return c, nil
+}
+
+// sync lists what is on a cluster where its Secret has changed, ten seconds after it failed (clusterSyncRetryTimeout),
+// and half a minute after it did not.
+func (p *Player) sync(ctx context.Context, c cluster) error {
+	last, within := p.synced[c.id], 30*time.Second
+	if last.err != nil {
+		within = 10 * time.Second
+	}
+	if last.version != c.version || time.Since(last.at) > within {
+		last = sync{version: c.version, err: c.list(ctx)}
+		last.at = time.Now()
+		p.synced[c.id] = last
+	}
+	return last.err
+}
+
+// list asks for one object of each kind that can be listed and watched, in each namespace that the Secret names.
+func (c cluster) list(ctx context.Context) error {
+	discover, err := discovery.NewDiscoveryClientForConfig(&c.config)
+	if err != nil {
+		return err
+	}
+	if _, err := discover.ServerVersion(); err != nil {
+		return fmt.Errorf("failed to get server version: %w", err)
+	}
+	kinds, err := discover.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return fmt.Errorf("failed to get api resources: %w", err)
+	}
+	client, err := dynamic.NewForConfig(&c.config)
+	if err != nil {
+		return err
+	}
+	for _, group := range kinds {
+		at, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			return err
+		}
+		for _, kind := range group.APIResources {
+			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "watch") {
+				continue
+			}
+			for _, in := range c.in(kind.Namespaced) {
+				_, err := client.Resource(at.WithResource(kind.Name)).Namespace(in).List(ctx, metav1.ListOptions{Limit: 1})
+				if err != nil {
+					const said = "failed to sync cluster %s: failed to load initial state of resource %s: %w"
+					return fmt.Errorf(said, c.server, schema.GroupKind{Group: at.Group, Kind: kind.Kind}, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// in are the namespaces in which a kind is listed; "" is everywhere.
+func (c cluster) in(namespaced bool) []string {
+	switch {
+	case len(c.namespaces) == 0 || !namespaced && c.resources:
+		return []string{""}
+	case namespaced:
+		return c.namespaces
+	}
+	return nil
+}
