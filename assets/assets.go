@@ -7,5 +7,5 @@ import "embed"
 
 // FS holds one folder a guide.
 //
-//go:embed all:interlink all:liqo all:ondemand all:renku all:vsphere
+//go:embed all:argocd all:interlink all:liqo all:ondemand all:renku all:vsphere
 var FS embed.FS

@@ -3,6 +3,7 @@ package main
 import (
 	"carrick/steps"
 	"carrick/steps/action"
+	"carrick/steps/guides/argocd"
 	"carrick/steps/guides/interlink"
 	"carrick/steps/guides/liqo"
 	"carrick/steps/guides/ondemand"
@@ -19,6 +20,7 @@ func guides() []*steps.Guide {
 		ondemand.Guide(),
 		interlink.Guide(),
 		vsphere.Guide(),
+		argocd.Guide(),
 	}
 	for _, g := range all {
 		action.WithDrift(g)

@@ -1,0 +1,69 @@
+package argocd_test
+
+import (
+	"os"
+	"testing"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/guides/argocd"
+	"carrick/steps/stepstest"
+)
+
+var assets = os.DirFS("../../../assets/argocd")
+
+func TestStates(t *testing.T) {
+	stepstest.Play(t, argocd.Guide(), assets, "testdata")
+}
+
+func TestMutants(t *testing.T) {
+	stepstest.Mutants(t, argocd.Guide(), assets, "testdata", harmless)
+}
+
+// harmless are changes that no check has to see.
+var harmless = []stepstest.Harmless{
+	{
+		Where: `local Secret argocd/cluster-paris: data\.name altered`,
+		Why:   "another cluster may have any other name",
+	},
+	{
+		Where: `local Secret argocd/cluster-test: data one more`,
+		Why:   "Argo CD reads the keys that it knows and no other",
+	},
+	{
+		Where: `local argocd: a (LimitRange|ResourceQuota of zero|NetworkPolicy that allows everything) added`,
+		Why:   "the namespace is Argo CD's own: carrick runs nothing there, and reads whether the controller is ready",
+	},
+	{
+		Where: `remote argocd-manager: a (LimitRange|NetworkPolicy that .* everything) added`,
+		Why:   "no pod runs in it",
+	},
+	{
+		Where: `remote team-[ab]: a .* added`,
+		Why:   "the namespace belongs to its users, and carrick runs nothing in it",
+	},
+}
+
+func TestGolden(t *testing.T) {
+	stepstest.Golden(t, argocd.Guide(), assets, "testdata", nil)
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	box := clustertest.Start(t)
+	box.Seed(t, "argocd") // with Argo CD's own kind
+	stepstest.Conformance(t, box, argocd.Guide(), assets, "testdata", nil)
+}
+
+// By the defaults Argo CD gets the whole cluster, else two namespaces of the scenario.
+func TestCycle(t *testing.T) {
+	for name, answers := range map[string]map[string]any{
+		"whole": nil, "limited": {"access.namespaces": []any{"team-a", "team-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			box := clustertest.Start(t)
+			box.Seed(t, "argocd")
+			stepstest.Cycle(t, box, argocd.Guide(), assets, name, answers)
+		})
+	}
+}

@@ -1,0 +1,29 @@
+// Package argocd is the guide that registers a cluster with Argo CD declaratively: an identity on the destination, and
+// the Secret by which Argo CD deploys there. Upstream's source is argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
+package argocd
+
+import (
+	_ "embed"
+
+	"carrick/steps"
+)
+
+//go:embed README.md
+var readme string
+
+// page is upstream's description of the cluster Secret.
+const page = "https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/#clusters"
+
+// Guide registers a cluster with Argo CD.
+func Guide() *steps.Guide {
+	return &steps.Guide{
+		Name: "argocd", Title: "Argo CD destination cluster",
+		About: "Registers a second cluster with Argo CD by a Secret, without argocd cluster add. Creates an identity " +
+			"there, for the whole cluster or for some namespaces, proves what it can do, and reads from Argo CD whether it connects.",
+		Page: page, Readme: readme,
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "argocd", Kind: steps.Cluster}, steps.Remote: {Name: "destination", Kind: steps.Cluster},
+		},
+		Steps: []steps.Step{clusters(), identity(), registration(), trial()},
+	}
+}

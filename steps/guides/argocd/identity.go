@@ -1,0 +1,221 @@
+package argocd
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster"
+	"carrick/cluster/probe"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
+)
+
+const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // creates the identity of argocd cluster add
+
+func identity() steps.Step {
+	return steps.Step{
+		Name: "identity", Title: "Identity",
+		Why: "Argo CD acts on the destination as one ServiceAccount. As with argocd cluster add its token does not expire, " +
+			"because Argo CD renews none: delete the token Secret and apply again to replace it.",
+		Ask: []steps.Question{
+			{
+				Key: "access.namespaces", Title: "Namespaces that Argo CD deploys to", Kind: steps.Namespace, Many: true, Opt: true,
+				On:   steps.Remote,
+				Help: "They exist already. Empty: the whole cluster with all permissions, like argocd cluster add.",
+			},
+			{
+				Key: "identity.namespace", Title: "Namespace of the ServiceAccount", Kind: steps.Namespace, On: steps.Remote,
+				Help:    "Created if it does not exist. Whoever reads Secrets there has Argo CD's token.",
+				Default: steps.Fixed("argocd-manager", "it holds nothing else"),
+			},
+			{
+				Key: "destination.server", Title: "Address of the destination's API server", Kind: steps.URL, On: steps.Remote,
+				Help:    "Argo CD's pods reach it, and the API server's certificate names it.",
+				Default: steps.FromFact(check.ServerFact, "your context"),
+			},
+		},
+		Facts: []steps.Fact{
+			{Name: "credential", Title: "Argo CD's credential", On: steps.Remote, Secret: true, Shared: true, Learn: credential},
+		},
+		Actions: []steps.Action{
+			{
+				Name: "account", Title: "Create the ServiceAccount and its token", On: steps.Remote, Needs: []string{"signed-in"},
+				Doer: action.Manifest{File: "account.yaml"},
+			},
+			{
+				Name: "cluster-role", Title: "Grant it everything on the cluster", On: steps.Remote,
+				Doer: action.Manifest{File: "cluster-role.yaml"},
+				When: func(e steps.Env) bool { return !limited(e) },
+			},
+			{
+				Name: "roles", Title: "Grant it what Argo CD does in each namespace", On: steps.Remote, When: limited,
+				Needs: []string{"namespaces"},
+				Doer: action.Manifest{File: "role.yaml", Each: func(_ context.Context, e steps.Env) (out []any, err error) {
+					for _, ns := range deploysTo(e) {
+						out = append(out, ns)
+					}
+					return out, nil
+				}},
+			},
+		},
+		Checks: []steps.Check{
+			{
+				Name: "namespaces", Title: "the namespaces that Argo CD deploys to exist", On: steps.Remote,
+				Needs: []string{"signed-in"},
+				Why:   "Argo CD cannot create them with a role that is limited to namespaces", When: limited, Run: namespacesExist,
+			},
+			{
+				Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, Mend: "account",
+				Needs:  []string{"signed-in"},
+				Why:    "Kubernetes writes the token into it, and revokes the token when the Secret or the account is deleted",
+				See:    []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
+				Within: 30 * time.Second, Run: tokenSecret,
+			},
+			{
+				Name: "server-address", Title: "the address means the same to Argo CD's pods", On: steps.Remote,
+				Needs: []string{"signed-in"},
+				Why:   "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
+				See:   []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"}, Run: serverAddress,
+			},
+			{
+				Name: "server-tls", Title: "the API server's certificate verifies against the CA", On: steps.Remote,
+				From: "this machine",
+				Why:  "Argo CD trusts the CA in the cluster Secret alone", Needs: []string{"server-address", "token-secret"},
+				Run: serverTLS,
+				See: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
+			},
+			{
+				Name: "permissions", Title: "the token is allowed to do what Argo CD does", On: steps.Remote,
+				From:  "Argo CD's token",
+				Why:   "Argo CD's cache of a cluster fails as a whole if one kind is refused",
+				Needs: []string{"server-tls"}, Run: permissions,
+				See: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
+			},
+			{
+				Name: "nothing-beyond", Title: "the token grants nothing beyond its role", On: steps.Remote,
+				From:  "Argo CD's token",
+				Why:   "the token leaves the cluster, and everyone who can deploy with Argo CD uses it",
+				Needs: []string{"permissions"}, When: limited, Run: nothingBeyond,
+			},
+		},
+	}
+}
+
+func deploysTo(e steps.Env) []string { return e.Answers.List("access.namespaces") }
+func limited(e steps.Env) bool       { return len(deploysTo(e)) > 0 }
+
+func account(e steps.Env) check.Account {
+	return check.Account{Namespace: e.Answers.Text("identity.namespace"), Name: "argocd-" + e.Link}
+}
+
+// tokenName is as upstream names it.
+func tokenName(e steps.Env) string { return account(e).Name + "-long-lived-token" }
+
+// server is the address as Argo CD stores it (argoproj/argo-cd: util/db/cluster.go, clusterToSecret).
+func server(e steps.Env) string { return strings.TrimRight(e.Answers.Text("destination.server"), "/") }
+
+// rules are what Argo CD does in a namespace: its cache lists and watches every kind there, unless resource.respectRBAC
+// is set (gitops-engine/pkg/cache/cluster.go, sync). Upstream grants every verb, and with that escalate, bind and
+// impersonate (util/clusterauth/clusterauth.go, ArgoCDManagerNamespacePolicyRules).
+var rules = []rbacv1.PolicyRule{{
+	APIGroups: []string{"*"}, Resources: []string{"*"},
+	Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+}}
+
+// credential is a kubeconfig with what Argo CD gets. Its CA is that of the admin's context, as argocd cluster add has
+// it (cmd/util/cluster.go, NewCluster).
+func credential(ctx context.Context, e steps.Env) (any, error) {
+	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e), "token")
+	if apierrors.IsNotFound(err) || err == nil && s.Data["token"].IsZero() {
+		return nil, steps.Absent("Secret %s/%s has no token yet", account(e).Namespace, tokenName(e))
+	} else if err != nil {
+		return nil, err
+	}
+	return cluster.Kubeconfig{Server: server(e), CA: e.Cluster.CA(), Token: s.Data["token"]}.Bytes(), nil
+}
+
+func namespacesExist(ctx context.Context, e steps.Env) (r steps.Result) {
+	for _, ns := range deploysTo(e) {
+		r = check.Exists(ctx, e.Cluster, check.Namespaces, "", ns, "namespace "+ns, e.Kubectl()+" create namespace "+ns)
+		if r.Status != steps.Pass {
+			break
+		}
+	}
+	return r
+}
+
+func replaceToken(e steps.Env) string {
+	return e.Kubectl() + " -n " + account(e).Namespace + " delete secret " + tokenName(e) +
+		"    # then carrick apply " + e.LinkFile()
+}
+
+func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
+	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e))
+	if err != nil {
+		return check.Missing(err, "Secret "+account(e).Namespace+"/"+tokenName(e), "")
+	}
+	return check.TokenSecret(e, s, account(e).Name, replaceToken(e), "token")
+}
+
+func serverAddress(_ context.Context, e steps.Env) steps.Result {
+	_, host := check.ServerOf(cluster.Kubeconfig{Server: server(e)})
+	own, err := e.Peer.Text(check.ServerFact)
+	if check.InsideOnly(host) || check.OnLoopback(server(e)) && (err != nil || !check.OnLoopback(own)) {
+		return steps.Failed(server(e)+" leads Argo CD's pods to themselves or to their own cluster",
+			"answer destination.server with an address that Argo CD's pods reach")
+	}
+	return steps.Passed("%s", server(e))
+}
+
+func serverTLS(ctx context.Context, e steps.Env) steps.Result {
+	k, err := check.Kubeconfig(e, "credential")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, _ string) string {
+		return "answer destination.server with a name of the certificate: " + check.Some(shown.Names)
+	})
+	return r
+}
+
+func permissions(ctx context.Context, e steps.Env) steps.Result {
+	as, err := check.WithKubeconfig(e, "credential")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	refused := func() steps.Result { return steps.Failed(server(e)+" refuses the token (401)", replaceToken(e)) }
+	other := func(who string) steps.Result { return steps.Failed("the token belongs to "+who, replaceToken(e)) }
+	if r := check.AuthenticatesAs(ctx, as, account(e).Username(), refused, other); r.Status != steps.Pass {
+		return r
+	}
+	need, mend := check.Verbs("*", "*", "", "*"), "cluster-role"
+	if limited(e) {
+		need, mend = nil, "roles"
+	}
+	for _, ns := range deploysTo(e) {
+		need = append(need, check.Verbs("*", "*", ns, rules[0].Verbs...)...)
+	}
+	return check.MayI(ctx, as, need, "").MendedBy(mend)
+}
+
+func nothingBeyond(ctx context.Context, e steps.Env) steps.Result {
+	as, err := check.WithKubeconfig(e, "credential")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	meant := map[string][]rbacv1.PolicyRule{}
+	asked := append([]string{account(e).Namespace, "default", "kube-system"}, deploysTo(e)...)
+	for _, ns := range deploysTo(e) {
+		meant[ns] = rules
+	}
+	slices.Sort(asked)
+	who := steps.Quoted(account(e).Name + "|system:(serviceaccounts|authenticated)")
+	return check.OnlyWithin(ctx, as, meant, slices.Compact(asked),
+		e.Kubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -E "+who)
+}

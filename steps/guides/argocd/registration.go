@@ -1,0 +1,143 @@
+package argocd
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
+)
+
+const secretType = "argocd.argoproj.io/secret-type"
+
+func registration() steps.Step {
+	return steps.Step{
+		Name: "registration", Title: "Registration",
+		Why: "Argo CD knows a cluster by a Secret in its own namespace that has the label " + secretType + "=cluster.",
+		Ask: []steps.Question{{
+			Key: "cluster.name", Title: "Name of the cluster in Argo CD", Kind: steps.Text,
+			Help:    "Applications can name it as spec.destination.name.",
+			Default: func(e steps.Env) (any, string) { return e.Link, "the link's name" },
+		}},
+		Actions: []steps.Action{{
+			Name: "cluster-secret", Title: "Give Argo CD the cluster Secret", On: steps.Local,
+			Needs: []string{"controller", "peer/permissions", "peer/nothing-beyond"},
+			Doer: action.Manifest{File: "cluster-secret.yaml", Values: action.Values{
+				"config":     func(_ context.Context, e steps.Env) (any, error) { return config(e) },
+				"namespaces": func(_ context.Context, e steps.Env) (any, error) { return strings.Join(deploysTo(e), ","), nil },
+			}},
+		}},
+		Checks: []steps.Check{
+			{
+				Name: "cluster-secret", Title: "the cluster Secret has the address and the credential", On: steps.Local,
+				Mend:  "cluster-secret",
+				Why:   "Argo CD ignores a Secret without the label, and only logs that a config is not JSON",
+				Needs: []string{"signed-in", "peer/token-secret"}, Run: clusterSecret,
+				See: []string{"argoproj/argo-cd: util/db/cluster.go (SecretToCluster)"},
+			},
+			{
+				Name: "one-secret", Title: "no other cluster Secret has that address or name", On: steps.Local,
+				Needs: []string{"signed-in"},
+				Why:   "of two Secrets with one address Argo CD uses either; a name that occurs twice is an error in Applications",
+				See:   []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
+			},
+			{
+				Name: "egress", Title: "NetworkPolicies let the controller reach the destination", On: steps.Local,
+				Needs: []string{"controller"},
+				Why:   "a policy for the egress of Argo CD's pods denies what it does not name", Run: egress,
+			},
+		},
+	}
+}
+
+func secretName(e steps.Env) string { return "cluster-" + e.Link }
+
+// config is that key as Argo CD itself writes it, so that neither finds anything to change (argoproj/argo-cd:
+// pkg/apis/application/v1alpha1/types.go, ClusterConfig).
+func config(e steps.Env) (cluster.Masked, error) {
+	k, err := check.Kubeconfig(steps.Env{Own: e.Peer}, "credential")
+	if err != nil {
+		return cluster.Masked{}, err
+	}
+	var c struct {
+		BearerToken string `json:"bearerToken"`
+		TLS         struct {
+			Insecure bool   `json:"insecure"`
+			CAData   []byte `json:"caData,omitempty"`
+		} `json:"tlsClientConfig"`
+	}
+	c.BearerToken, c.TLS.CAData = k.Token.Reveal(), k.CA
+	text, err := json.Marshal(c)
+	return cluster.Mask(string(text)), err
+}
+
+func clusterSecret(ctx context.Context, e steps.Env) steps.Result {
+	name := "Secret " + argoNamespace(e) + "/" + secretName(e)
+	s, err := e.Cluster.Secret(ctx, argoNamespace(e), secretName(e), "server", "config", "namespaces")
+	if err != nil {
+		return check.Missing(err, name, "")
+	}
+	want, err := config(e)
+	switch {
+	case err != nil:
+		return steps.Unseen(err)
+	case s.Labels[secretType] != "cluster":
+		return steps.Failed(name+" lacks the label "+secretType+"=cluster", "")
+	case strings.TrimRight(s.Data["server"].Reveal(), "/") != server(e):
+		return steps.Failed(name+" has another address than "+server(e), "")
+	case s.Data["config"] != want:
+		return steps.Failed(name+" has another token or CA than the destination", "")
+	case s.Data["namespaces"].Reveal() != strings.Join(deploysTo(e), ","):
+		return steps.Failed(name+" has other namespaces than access.namespaces", "")
+	}
+	return steps.Passed("%s has the token of %s", name, server(e))
+}
+
+func oneSecret(ctx context.Context, e steps.Env) steps.Result {
+	of := cluster.Selector{Labels: secretType + "=cluster"}
+	all, err := e.Cluster.Secrets(ctx, argoNamespace(e), of, "server", "name")
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	for _, s := range all {
+		same := strings.TrimRight(s.Data["server"].Reveal(), "/") == server(e) ||
+			s.Data["name"].Reveal() == e.Answers.Text("cluster.name")
+		if same && s.Name != secretName(e) {
+			return steps.Failed("Secret "+s.Namespace+"/"+s.Name+" has the same address or name",
+				e.Kubectl()+" -n "+s.Namespace+" delete secret "+steps.Quoted(s.Name)+"    # if this link replaces it")
+		}
+	}
+	return steps.Passed("%d cluster Secrets", len(all))
+}
+
+func egress(ctx context.Context, e steps.Env) steps.Result {
+	all, err := controllers(ctx, e)
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	u, err := url.Parse(server(e))
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var at []string // without one every ipBlock counts
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		at = []string{u.Hostname()}
+	}
+	port, _ := strconv.Atoi(strings.TrimPrefix(check.HostPort(u), u.Hostname()+":"))
+	for _, c := range all {
+		by, err := check.EgressDeniedBy(ctx, e.Cluster, c.Namespace, c.Spec.Template.Labels, at, int32(port))
+		if err != nil {
+			return steps.Unseen(err)
+		} else if len(by) > 0 {
+			return steps.Failed("NetworkPolicy "+check.Some(by)+" denies pods of "+c.Name+" connections to "+u.Host,
+				e.Kubectl()+" -n "+c.Namespace+" get networkpolicies -o yaml    # allow that address and port")
+		}
+	}
+	return steps.Passed("none denies %s", u.Host)
+}

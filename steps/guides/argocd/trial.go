@@ -1,0 +1,99 @@
+package argocd
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/check"
+)
+
+func trial() steps.Step {
+	return steps.Step{
+		Name: "trial", Title: "Argo CD's own verdict",
+		Why: "Argo CD connects to a cluster once an Application targets it. In Kubernetes only the status of an " +
+			"Application shows the connection: its state is in Argo CD's cache. The trial Application deploys nothing.",
+		Ask: []steps.Question{{
+			Key: "trial.repository", Title: "Repository of the trial Application", Kind: steps.URL, NotFromPeer: true, Opt: true,
+			Help:    "One that Argo CD can read and the project default permits. Empty: an existing Application tells.",
+			Default: steps.Fixed("https://github.com/argoproj/argocd-example-apps", "upstream's example"),
+		}},
+		Actions: []steps.Action{{
+			Name: "trial", Title: "Create an Application that deploys nothing", On: steps.Local,
+			Needs: []string{"cluster-secret", "one-secret"},
+			When:  triesIt, Doer: action.Manifest{File: "application.yaml"},
+		}},
+		Checks: []steps.Check{{
+			Name: "compared", Title: "Argo CD compares an Application with the destination", On: steps.Local, Mend: "trial",
+			Why:    "Argo CD itself has then listed the destination's objects with what the cluster Secret says",
+			Needs:  []string{"cluster-secret", "one-secret", "controller"},
+			See:    []string{"argoproj/argo-cd: controller/state.go (CompareAppState), controller/clusterinfoupdater.go"},
+			Within: 5 * time.Minute, Run: compared,
+		}},
+	}
+}
+
+func triesIt(e steps.Env) bool { return e.Answers.Text("trial.repository") != "" }
+
+// application is what is read of an Application (argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go).
+type application struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Destination struct {
+			Name   string `json:"name"`
+			Server string `json:"server"`
+		} `json:"destination"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"conditions"`
+		Sync struct {
+			Status string `json:"status"`
+		} `json:"sync"`
+		ReconciledAt string `json:"reconciledAt"`
+	} `json:"status"`
+}
+
+// compared reads the verdict from an Application that targets the cluster, the trial if it exists. The sync status is
+// Unknown where Argo CD fails to load the manifests or the cluster's objects; the conditions say which
+// (argoproj/argo-cd: controller/state.go, CompareAppState).
+func compared(ctx context.Context, e steps.Env) steps.Result {
+	all, err := check.List[application](ctx, e.Cluster, applications, argoNamespace(e), cluster.Selector{})
+	if err != nil {
+		return steps.Unseen(err)
+	}
+	var app *application
+	for _, a := range all {
+		to := a.Spec.Destination
+		targets := strings.TrimRight(to.Server, "/") == server(e) || to.Name == e.Answers.Text("cluster.name")
+		if targets && (app == nil || a.Name == "carrick-"+e.Link) {
+			app = a
+		}
+	}
+	switch {
+	case app == nil && !triesIt(e):
+		return steps.Skipped("no Application in %s targets the cluster, and trial.repository is empty", argoNamespace(e))
+	case app == nil:
+		return steps.Untried("no Application in " + argoNamespace(e) + " targets " + server(e))
+	}
+	found := "Application " + argoNamespace(e) + "/" + app.Name + ": "
+	for _, c := range app.Status.Conditions {
+		if strings.HasPrefix(c.Message, "Failed to load target state: ") {
+			return steps.Warned(found+cluster.Clean(c.Message), "answer trial.repository with one that Argo CD can read")
+		} else if strings.HasSuffix(c.Type, "Error") {
+			return steps.Failed(found+cluster.Clean(c.Message),
+				e.Kubectl()+" -n "+argoNamespace(e)+" describe application "+app.Name)
+		}
+	}
+	if s := app.Status.Sync.Status; s != "Synced" && s != "OutOfSync" {
+		return steps.Waits(app.CreationTimestamp.Time, "%sArgo CD has not compared it yet", found)
+	}
+	return steps.Passed("%s%s as of %s", found, app.Status.Sync.Status, app.Status.ReconciledAt)
+}
