@@ -8,7 +8,9 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
+	"carrick/steps"
 	_ "carrick/ui/background" // keeps bubbletea from asking the terminal for its colours
+	"carrick/ui/model"
 )
 
 // screen is one page of the wizard, or a panel that is laid over a page.
@@ -41,8 +43,8 @@ type app struct {
 
 	page   screen
 	panels []screen
-	live   *live // nil until a session is open
-	run    *run  // what is being applied or taken back, or was last
+	live   *model.Live // nil until a session is open
+	run    *run        // what is being applied or taken back, or was last
 	log    journal
 	player *player // walks by itself; nil: nobody does
 	notice string  // said in place of the totals until the next key
@@ -121,18 +123,14 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 		return nil, false
 	}
 	switch msg := msg.(type) {
-	case probedMsg:
-		cmd = a.live.probed(msg)
-	case changedMsg:
-		cmd = a.live.changed(msg)
-	case pulsedMsg:
-		cmd = a.live.pulsed(msg)
-	case fadedMsg:
-		cmd = a.live.faded(msg)
+	case turnedMsg:
+		cmd = a.follow(msg.next)
 	case progressMsg:
 		a.run.heard(a, msg)
 	case ranMsg:
 		cmd = a.run.ended(a, msg)
+	case forecastMsg:
+		return nil, true
 	case plannedMsg, answersMsg, savedMsg, takenMsg:
 		return a.page.update(msg), true
 	default:
@@ -143,6 +141,27 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	}
 	return cmd, true
 }
+
+// turnedMsg is for the app: a chain of the board has come round.
+type turnedMsg struct{ next model.Turn }
+
+// follow runs chains of the board, a turn at a time.
+func (a *app) follow(turns ...model.Turn) tea.Cmd {
+	live := a.live
+	var cmds []tea.Cmd
+	for _, t := range turns {
+		cmds = append(cmds, func() tea.Msg {
+			if next, ok := live.Next(t); ok {
+				return turnedMsg{next}
+			}
+			return nil
+		})
+	}
+	return tea.Batch(cmds...)
+}
+
+// again has cells looked at anew because the user asked; none: all.
+func (a *app) again(cells ...steps.Cell) tea.Cmd { return a.follow(a.live.Again(cells...)...) }
 
 // top is the screen that has the keys.
 func (a *app) top() screen {

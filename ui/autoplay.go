@@ -176,7 +176,7 @@ func (p *player) count() {
 	if !ok {
 		return
 	}
-	n := p.a.live.board.Count(s.step().Name)
+	n := p.a.live.Board.Count(s.step().Name)
 	if p.step != s.step().Name || p.counts != n || p.still.IsZero() {
 		p.step, p.counts, p.still = s.step().Name, n, p.a.now()
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"carrick/steps"
+	"carrick/ui/model"
 )
 
 // onFault begins a walk with a fault where the fault shows: it names the cause
@@ -13,7 +14,7 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	if p.told["fault/over"] || len(p.w.Broken) == 0 {
 		return move{}, false
 	}
-	if done, all := p.a.live.looked(); done < all {
+	if done, all := p.a.live.Looked(); done < all {
 		return move{id: "fault/look", kind: wait, text: "Looking at every check of every step, once …", what: p.unseen}, true
 	}
 	cell, ok := p.broken(s)
@@ -42,7 +43,7 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 		if p.told["left/"+id] || p.told["later/"+id] || p.fixed(s) {
 			break
 		}
-		if v := p.a.live.board.Verdict(c).Status; v == steps.Fail || v == steps.Unknown {
+		if v := p.a.live.Board.Verdict(c).Status; v == steps.Fail || v == steps.Unknown {
 			return c, true
 		}
 	}
@@ -52,7 +53,7 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 // fixed tells whether the fault was mended by a key.
 func (p *player) fixed(s *stepPage) bool {
 	for _, c := range p.w.Broken {
-		if p.told["fix/"+s.guide().ID(c)] && p.a.live.board.Verdict(c).Status.Holds() {
+		if p.told["fix/"+s.guide().ID(c)] && p.a.live.Board.Verdict(c).Status.Holds() {
 			return true
 		}
 	}
@@ -61,9 +62,9 @@ func (p *player) fixed(s *stepPage) bool {
 
 // mended says that the fault's first check holds again, and what of it is left.
 func (p *player) mended() string {
-	text := fmt.Sprintf("The check holds now, by %s.", plural(p.a.run.changed, "change"))
+	text := fmt.Sprintf("The check holds now, by %s.", model.Plural(p.a.run.Changed, "change"))
 	for _, c := range p.w.Broken {
-		if !p.a.live.board.Verdict(c).Status.Holds() {
+		if !p.a.live.Board.Verdict(c).Status.Holds() {
 			return text + " What else is broken comes up on the way."
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // sure is how long a step must stand as it does before it is said that it is
@@ -75,7 +76,7 @@ func (p *player) onStep(s *stepPage) move {
 		return move{id: "typing", kind: at1, key: "esc"}
 	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
 		return move{id: p.runID("failed"), kind: halt, text: "That did not go through: " + run.err.Error()}
-	case a.live.seen(step.Name).IsZero():
+	case a.live.Seen(step.Name).IsZero():
 		return move{id: "look/" + step.Name, kind: wait, text: "Looking at both sides …", what: p.unseen}
 	}
 	if m, ok := p.onFault(s); ok {
@@ -148,22 +149,22 @@ func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *en
 
 // onChanges shows what applying the step would change, and applies it: once.
 func (p *player) onChanges(s *stepPage) (move, bool) {
-	step, pl := s.step(), s.place()
+	step, live := s.step(), p.a.live
 	diffed, applied := "diff/"+step.Name, "apply/"+step.Name
 	if len(step.Actions) == 0 || p.told[applied] {
 		return move{}, false
 	}
-	if pl.pending {
+	if _, pending := live.Known(step.Name); pending {
 		return move{id: "plan/" + step.Name, kind: hold, text: "Finding out what this step would change …", what: func() string { return "the plan of this step" }}, true
 	}
-	todo := pl.changes()
+	todo := live.Changes(step.Name)
 	switch {
 	case todo == 0:
 		return move{}, false
 	case !p.told[diffed] && todo > 0:
 		text := p.standing(s)
 		if p.first("diff") {
-			text += fmt.Sprintf(" Applying the step would change %s; d shows what.", plural(todo, "thing"))
+			text += fmt.Sprintf(" Applying the step would change %s; d shows what.", model.Plural(todo, "thing"))
 		}
 		return move{id: diffed, text: text, key: "d", hint: p.a.k.Diff.hint()}, true
 	}
@@ -177,7 +178,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 // verdict says how the step stands, and goes on.
 func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
-	n := a.live.board.Count(step.Name)
+	n := a.live.Board.Count(step.Name)
 	if n.Of(steps.Waiting)+n.Of(steps.Pending) > 0 {
 		return move{id: "waiting/" + step.Name, kind: wait, text: "What was started comes up. The rows follow it by themselves …", what: func() string { return p.waited(s) }}
 	}
@@ -199,7 +200,7 @@ func (p *player) verdict(s *stepPage) move {
 func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	for _, want := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.guide().Cells() {
-			if c.Step == s.step().Name && !p.told["left/"+s.guide().ID(c)] && p.a.live.board.Verdict(c).Status == want {
+			if c.Step == s.step().Name && !p.told["left/"+s.guide().ID(c)] && p.a.live.Board.Verdict(c).Status == want {
 				return c, true
 			}
 		}
@@ -213,8 +214,8 @@ func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if m, ok := p.toCell(s, c); ok {
 		return m, true
 	}
-	id, check := s.guide().ID(c), checkOf(s, c)
-	action, _ := s.guide().Offer(check, c.Side, p.a.live.board.Verdict(c))
+	id := s.guide().ID(c)
+	action, _ := p.a.live.Offer(c)
 	if action == nil || p.told["fix/"+id] {
 		return move{id: "left/" + id, kind: halt, text: p.cause(s, c) + " " + p.leftOver(s, c)}, true
 	}

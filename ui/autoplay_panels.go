@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/ui/model"
 )
 
 // pagesOfDiff is how many pages of a diff are shown before its last one.
@@ -50,7 +51,7 @@ func (p *player) troubled(top screen) bool {
 func (p *player) onDiff(s *stepPage, top screen) move {
 	name := s.step().Name
 	text := "This is what it comes to."
-	if plan := s.place().plan; plan != nil {
+	if plan, _ := p.a.live.Known(name); plan != nil {
 		text = p.deeds(plan)
 	}
 	for page := range pagesOfDiff {
@@ -169,7 +170,7 @@ func (p *player) onSummary(s *summary) move {
 	if m, busy := p.taking(s); busy {
 		return m
 	}
-	done, all := a.live.looked()
+	done, all := a.live.Looked()
 	if (s.made == nil && s.err == nil) || done < all {
 		return move{id: "summary/look", kind: wait, text: "The summary: looking at every step once more …", what: p.unseen}
 	}
@@ -186,7 +187,7 @@ func (p *player) onSummary(s *summary) move {
 	switch {
 	case p.w.Undo && !p.told["undo"]:
 		return move{id: "undo", text: "All of it can be taken back: what this link made, in the order in which that is possible.", key: "u", hint: a.k.Undo.as("undo all")}
-	case a.live.board.Count("").Green() || p.told["undo"]:
+	case a.live.Board.Count("").Green() || p.told["undo"]:
 		return move{id: "end", kind: end, text: "That was the walk. The screen is yours: every key works. q leaves."}
 	}
 	return move{id: "end", kind: end, text: "The walk ends here, and not all is green: the summary says what is left. The screen is yours; q leaves."}
@@ -200,10 +201,10 @@ func (p *player) taking(s *summary) (move, bool) {
 		return p.running(run), true
 	case s.from.asked != nothing:
 		return move{id: "plan/undo", kind: wait, text: "Finding out what would be taken back …", what: func() string { return "the plan of the undo" }}, true
-	case run == nil || !run.plan.Undo || p.told["undone"]:
+	case run == nil || !run.Plan.Undo || p.told["undone"]:
 		return move{}, false
 	case run.err != nil:
 		return move{id: "undone", kind: halt, text: "That did not go through: " + run.err.Error()}, true
 	}
-	return move{id: "undone", text: fmt.Sprintf("Taken back: %s. The checks say so: what was green fails again.", plural(run.changed, "change"))}, true
+	return move{id: "undone", text: fmt.Sprintf("Taken back: %s. The checks say so: what was green fails again.", model.Plural(run.Changed, "change"))}, true
 }

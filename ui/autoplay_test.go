@@ -244,12 +244,12 @@ func TestAWalkGivesTheAnswersItWasGiven(t *testing.T) {
 		p.until("Use jumbo frames: yes.")
 		p.until("ctrl+s saves the answers")
 		p.until("Step 1 is green")
-		if got := p.a.live.session.Link().Answers; fmt.Sprint(got["net.port"], got["net.fast"]) != "4500 true" {
+		if got := p.a.live.Session.Link().Answers; fmt.Sprint(got["net.port"], got["net.fast"]) != "4500 true" {
 			t.Fatalf("the answers are %v", got)
 		}
 		p.until("Owner of the keys: ben.")
 		p.until("Yes makes 1 thing")
-		if got := p.a.live.session.Link().Answers["keys.owner"]; got != "ben" {
+		if got := p.a.live.Session.Link().Answers["keys.owner"]; got != "ben" {
 			t.Fatalf("the owner is %v", got)
 		}
 	})

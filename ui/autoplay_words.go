@@ -7,10 +7,11 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // side is the guide's word for a side.
-func (p *player) side(side steps.Side) string { return sideWord(p.a.live.session.Guide(), side) }
+func (p *player) side(side steps.Side) string { return sideWord(p.a.live.Guide(), side) }
 
 // sideWord is a side in a sentence: "provider", and "remote cluster" where the
 // guide has no word of its own.
@@ -48,7 +49,7 @@ func (p *player) first(lesson string) bool {
 
 // standing is how many of a step's checks hold.
 func (p *player) standing(s *stepPage) string {
-	n := p.a.live.board.Count(s.step().Name)
+	n := p.a.live.Board.Count(s.step().Name)
 	all := 0
 	for _, m := range n {
 		all += m
@@ -58,9 +59,9 @@ func (p *player) standing(s *stepPage) string {
 		return "Nothing of this holds yet."
 	}
 	if held == all {
-		return fmt.Sprintf("All of %s hold already.", plural(all, "check"))
+		return fmt.Sprintf("All of %s hold already.", model.Plural(all, "check"))
 	}
-	return fmt.Sprintf("%d of %s hold by now.", held, plural(all, "check"))
+	return fmt.Sprintf("%d of %s hold by now.", held, model.Plural(all, "check"))
 }
 
 // does are the verbs of a plan as a sentence has them.
@@ -75,7 +76,7 @@ func (p *player) deeds(plan *engine.Plan) string {
 	for _, side := range steps.Sides {
 		var titles []string
 		for _, act := range plan.Actions {
-			if act.Side == side && (act.Pending != "" || len(changing(act.Change.Items)) > 0) {
+			if act.Side == side && (act.Pending != "" || len(model.ChangingItems(act.Change.Items)) > 0) {
 				titles = append(titles, lowerFirst(oneLine(act.Title)))
 			}
 		}
@@ -95,7 +96,7 @@ func (p *player) tally(plan *engine.Plan) string {
 		var parts []string
 		for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
 			if n[v] > 0 {
-				parts = append(parts, fmt.Sprintf("%s %s", does[v], plural(n[v], "thing")))
+				parts = append(parts, fmt.Sprintf("%s %s", does[v], model.Plural(n[v], "thing")))
 			}
 		}
 		if len(parts) > 0 {
@@ -111,9 +112,9 @@ func (p *player) tally(plan *engine.Plan) string {
 	case len(sides) == 0 && later == 0:
 		return "Yes changes nothing."
 	case len(sides) == 0:
-		return fmt.Sprintf("Yes does %s, as soon as what they need is there.", plural(later, "action"))
+		return fmt.Sprintf("Yes does %s, as soon as what they need is there.", model.Plural(later, "action"))
 	case later > 0:
-		return fmt.Sprintf("Yes %s; %s more once that is there.", strings.Join(sides, " and "), plural(later, "action"))
+		return fmt.Sprintf("Yes %s; %s more once that is there.", strings.Join(sides, " and "), model.Plural(later, "action"))
 	}
 	return "Yes " + strings.Join(sides, " and ") + "."
 }
@@ -121,7 +122,7 @@ func (p *player) tally(plan *engine.Plan) string {
 // running is a run that goes on.
 func (p *player) running(r *run) move {
 	m := move{id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) }}
-	if r.asks() && r.asked.person {
+	if r.asks() && r.Asked.Person {
 		m.id = p.runID("asks")
 		m.text = strings.TrimSpace("Here carrick waits for a person: what to do stands above. " + p.w.Helped)
 		m.what = func() string { return "a person to do what is asked above" }
@@ -131,18 +132,18 @@ func (p *player) running(r *run) move {
 
 // awaited is what a run waits for.
 func (p *player) awaited(r *run) string {
-	if c, waits := r.awaits(p.a); waits && r.says == "" {
-		check, step := p.a.live.session.Guide().Check(c.Check)
+	if c, waits := p.a.live.Awaits(r.Run); waits && r.Says == "" {
+		check, step := p.a.live.Guide().Check(c.Check)
 		return fmt.Sprintf("until it holds on the %s side: %s (step %s)", p.side(c.Side), check.Title, step.Title)
 	}
-	return r.doing()
+	return r.doing(p.a)
 }
 
 // waited is the first check of a step that waits.
 func (p *player) waited(s *stepPage) string {
 	for _, want := range []steps.Status{steps.Waiting, steps.Pending} {
 		for _, c := range s.guide().Cells() {
-			if v := p.a.live.board.Verdict(c); c.Step == s.step().Name && v.Status == want {
+			if v := p.a.live.Board.Verdict(c); c.Step == s.step().Name && v.Status == want {
 				return fmt.Sprintf("%s: %s: %s", p.side(c.Side), checkOf(s, c).Title, v.Found)
 			}
 		}
@@ -155,9 +156,9 @@ func (p *player) unseen() string {
 	if p.a.live == nil {
 		return "the session"
 	}
-	guide := p.a.live.session.Guide()
+	guide := p.a.live.Guide()
 	for _, c := range guide.Cells() {
-		if p.a.live.looks[c].began.IsZero() {
+		if p.a.live.Look(c).Began.IsZero() {
 			check, _ := guide.Check(c.Check)
 			return fmt.Sprintf("a first look at this on the %s: %s", p.side(c.Side), check.Title)
 		}
@@ -167,7 +168,7 @@ func (p *player) unseen() string {
 
 // cause is what a cell found, and why that matters.
 func (p *player) cause(s *stepPage, c steps.Cell) string {
-	v, check := p.a.live.board.Verdict(c), checkOf(s, c)
+	v, check := p.a.live.Board.Verdict(c), checkOf(s, c)
 	how := "fails"
 	if v.Status == steps.Unknown {
 		how = "can't be told"
@@ -181,7 +182,7 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 
 // leftOver says of a cell that no key mends what is left to a person.
 func (p *player) leftOver(s *stepPage, c steps.Cell) string {
-	switch fix := oneLine(p.a.live.board.Verdict(c).Fix); {
+	switch fix := oneLine(p.a.live.Board.Verdict(c).Fix); {
 	case p.told["fix/"+s.guide().ID(c)]:
 		return "f did not mend it. A person has to look here."
 	case fix != "":
@@ -193,24 +194,24 @@ func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 // verdictText is how a step stands, and where it goes from there.
 func (p *player) verdictText(s *stepPage) string {
 	a, step := p.a, s.step()
-	n := a.live.board.Count(step.Name)
+	n := a.live.Board.Count(step.Name)
 	var text string
-	switch a.live.state(step.Name) {
+	switch a.live.State(step.Name) {
 	case steps.Pass, steps.Warn:
 		text = fmt.Sprintf("Step %d is green: %s.", s.at+1, strings.ReplaceAll(n.String(), " · ", ", "))
 	case steps.Skip:
-		text = fmt.Sprintf("%s: skipped, each row with its reason.", plural(n.Of(steps.Skip), "check"))
-		if a.live.held(step.Name) {
+		text = fmt.Sprintf("%s: skipped, each row with its reason.", model.Plural(n.Of(steps.Skip), "check"))
+		if a.live.Held(step.Name) {
 			text = "Nothing can be told here before an earlier step holds. Each row says which."
 		}
 	default:
 		text = fmt.Sprintf("Left as it is: %s. The next step is never a locked door.", strings.ReplaceAll(n.String(), " · ", ", "))
 	}
-	if a.live.state(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
+	if a.live.State(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
 		text += " What is skipped says why."
 	}
 	for _, c := range s.guide().Cells() {
-		if v := a.live.board.Verdict(c); c.Step == step.Name && v.Status == steps.Warn {
+		if v := a.live.Board.Verdict(c); c.Step == step.Name && v.Status == steps.Warn {
 			text += fmt.Sprintf(" A warning, on the %s: %s", p.side(c.Side), sentence(v.Found))
 			break
 		}
@@ -222,7 +223,7 @@ func (p *player) summaryText(s *summary) string {
 	if p.told["undo"] {
 		return "The summary after it: what this link made is gone, and carrick looked again."
 	}
-	n := p.a.live.board.Count("")
+	n := p.a.live.Board.Count("")
 	text := "Not all is green: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
 	if n.Green() {
 		text = "All is green: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
@@ -236,7 +237,7 @@ func (p *player) summaryText(s *summary) string {
 			made += many
 		}
 	}
-	return text + fmt.Sprintf(" This link made or changed %s, and knows each by its mark.", plural(made, "thing"))
+	return text + fmt.Sprintf(" This link made or changed %s, and knows each by its mark.", model.Plural(made, "thing"))
 }
 
 // shown is the answer that the walk was given, in words.

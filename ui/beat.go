@@ -71,9 +71,9 @@ func waited(d, within time.Duration) string {
 // foundOf is what a cell says; of one that waits first for how long it has, and
 // for how long at most.
 func (a *app) foundOf(c steps.Cell) string {
-	r := a.live.board.Verdict(c)
+	r := a.live.Board.Verdict(c)
 	found := oneLine(r.Found)
-	check, _ := a.live.session.Guide().Check(c.Check)
+	check, _ := a.live.Guide().Check(c.Check)
 	if r.Status != steps.Waiting || r.Since.IsZero() || check == nil {
 		return found
 	}

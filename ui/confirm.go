@@ -10,6 +10,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // confirm lists exactly what a plan changes and asks. It stands on No. Taking
@@ -44,7 +45,7 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	}
 	if items := plan.Conflicts(); len(items) > 0 {
 		c.questions = append(c.questions, question{
-			"Take over fields of " + managers(items) + "?",
+			"Take over fields of " + oneLine(strings.Join(model.Managers(items), ", ")) + "?",
 			func(w int) []string {
 				return a.itemLines("One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool "+
 					"or by hand. Yes changes them, too, and makes them carrick's. "+steps.AppliedAgain+" No changes nothing at all.", items, w)
@@ -68,9 +69,9 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 // confirmSigners asks whose keys sign the files of facts, and goes on to the plan.
 func (p *stepPage) confirmSigners(m plannedMsg) screen {
 	c := &confirm{a: p.a, done: func(steps.ApplyOptions) tea.Cmd {
-		return p.plan(m.purpose, m.title, m.scope, m.signers...)
+		return p.plan(m.purpose, m.title, m.scope, m.Signers...)
 	}}
-	for _, s := range m.signers {
+	for _, s := range m.Signers {
 		c.questions = append(c.questions, question{s.Question(), func(w int) []string {
 			return wrap(oneLine(s.String())+". Yes keeps the key in the link file, and refuses a file with another one. No changes nothing.", w)
 		}, func(*steps.ApplyOptions) {}})
@@ -84,20 +85,6 @@ func (a *app) itemLines(why string, items []steps.Item, w int) []string {
 		out = append(out, a.item(it, false, w)...)
 	}
 	return out
-}
-
-func managers(items []steps.Item) string {
-	var names []string
-	seen := map[string]bool{}
-	for _, it := range items {
-		for _, c := range it.Conflicts {
-			if !seen[c.Manager] {
-				seen[c.Manager] = true
-				names = append(names, oneLine(c.Manager))
-			}
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func (c *confirm) typing() bool        { return false }

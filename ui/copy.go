@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"carrick/ui/model"
 )
 
 // copyLimit is the longest text that goes through a terminal: some drop the rest
@@ -73,7 +75,7 @@ func (a *app) wasCopied(m copyMsg) tea.Cmd {
 		a.notice = line
 		return nil
 	}
-	a.notice = m.said + ": " + plural(strings.Count(m.text, "\n")+1, "line")
+	a.notice = m.said + ": " + model.Plural(strings.Count(m.text, "\n")+1, "line")
 	if _, ok := a.top().(interface{ saveKind() string }); ok { // it is shown there
 		return nil
 	}

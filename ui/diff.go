@@ -8,6 +8,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // sheet puts a plan on lines: side by side, action by action, object by object.
@@ -53,7 +54,7 @@ func (s *sheet) side(side steps.Side) {
 		}
 		if !s.rest {
 			left += len(act.Change.Items)
-			act.Change.Items = changing(act.Change.Items)
+			act.Change.Items = model.ChangingItems(act.Change.Items)
 			left -= len(act.Change.Items)
 		}
 		if act.Pending != "" || len(act.Change.Items) > 0 {
@@ -63,7 +64,7 @@ func (s *sheet) side(side steps.Side) {
 	if len(acts) == 0 && (left == 0 || !s.diffs) {
 		return
 	}
-	head := a.t.title.Render(a.live.session.Guide().Sides[side].Name) + "  " + oneLine(a.live.session.End(side).Name)
+	head := a.t.title.Render(a.live.Guide().Sides[side].Name) + "  " + oneLine(a.live.Session.End(side).Name)
 	tally := s.plan.Tally(side)
 	delete(tally, steps.Leave)
 	s.add(spread(head, a.t.faint.Render(tallyText(tally)), s.w))
@@ -71,9 +72,9 @@ func (s *sheet) side(side steps.Side) {
 		s.action(act)
 	}
 	if left > 0 {
-		text := plural(left, "more thing") + " as it should be"
+		text := model.Plural(left, "more thing") + " as it should be"
 		if left > 1 {
-			text = plural(left, "more thing") + " as they should be"
+			text = model.Plural(left, "more thing") + " as they should be"
 		}
 		if s.diffs {
 			text += "; " + a.k.Rest.hint().key + " shows them"
@@ -114,37 +115,14 @@ func faint(t theme, lines []string) []string {
 	return out
 }
 
-// changing are the things of a plan that are changed.
-func changing(items []steps.Item) []steps.Item {
-	var out []steps.Item
-	for _, it := range items {
-		if it.Verb.Changes() {
-			out = append(out, it)
-		}
-	}
-	return out
-}
-
 // unmet says what must hold before the actions of a plan are done, does not
 // hold now, and is not made so by the plan itself.
 func (a *app) unmet(plan *engine.Plan, w int) []string {
-	if plan.Undo {
-		return nil
-	}
-	guide := a.live.session.Guide()
 	var out []string
-	said := map[steps.Cell]bool{}
-	for _, act := range plan.Actions {
-		for _, need := range guide.NeedsOf(act.Action, act.Side) {
-			check, step := guide.Check(need.Check)
-			root, _ := a.live.board.Cause(need)
-			if said[need] || a.live.board.Verdict(need).Allows() || plan.Mends(guide, need) || plan.Mends(guide, root) {
-				continue
-			}
-			said[need] = true
-			text := fmt.Sprintf("this needs first, on the %s side: %s (step %s)", guide.Sides[need.Side].Name, check.Title, step.Title)
-			out = append(out, hang(a.t.warn.Render("!")+" ", wrap(text, max(1, w-2)))...)
-		}
+	for _, need := range a.live.Unmet(plan) {
+		check, step := a.live.Guide().Check(need.Check)
+		text := fmt.Sprintf("this needs first, on the %s side: %s (step %s)", a.live.Role(need.Side), check.Title, step.Title)
+		out = append(out, hang(a.t.warn.Render("!")+" ", wrap(text, max(1, w-2)))...)
 	}
 	if out != nil {
 		out = append(out, "")

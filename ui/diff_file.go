@@ -11,7 +11,7 @@ import (
 
 // planText is a plan as plain text, whole: every object, with its diff as it is.
 func (a *app) planText(plan *engine.Plan) []string {
-	guide := a.live.session.Guide()
+	guide := a.live.Guide()
 	var out []string
 	for _, side := range steps.Sides {
 		for _, act := range plan.Actions {
@@ -51,7 +51,7 @@ func itemText(it steps.Item) []string {
 
 // planHead says of a plan in a file what it is, of which link, and of when.
 func (a *app) planHead(plan *engine.Plan) []string {
-	s := a.live.session
+	s := a.live.Session
 	guide, link := s.Guide(), s.Link()
 	what := "What carrick would change"
 	if plan.Undo {
@@ -70,7 +70,7 @@ func (a *app) planHead(plan *engine.Plan) []string {
 	}
 	for _, side := range steps.Sides {
 		line := fmt.Sprintf("# %-9s %s", guide.Sides[side].Name, oneLine(s.End(side).Name))
-		if v := a.live.pulses[side].Version; v != "" {
+		if v := a.live.Pulse(side).Version; v != "" {
 			line += ", Kubernetes " + oneLine(v)
 		}
 		out = append(out, line)

@@ -10,6 +10,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // diffPanel is a plan line by line, in a panel that goes from object to object.
@@ -33,7 +34,7 @@ func (a *app) diffOf(title string, plan *engine.Plan) *diffPanel {
 	d.pager.copy = func() string { return strings.Join(a.planText(plan), "\n") }
 	d.pager.file = func() string { return strings.Join(append(a.planHead(plan), a.planText(plan)...), "\n") }
 	d.pager.dress, d.pager.more = d.dress, d.pressed
-	d.pager.hints = d.keys()
+	d.pager.hints = d.keys
 	return d
 }
 
@@ -90,7 +91,6 @@ func (d *diffPanel) pressed(k tea.KeyMsg) tea.Cmd {
 		d.a.notice = "all that stays is shown here already"
 	case key.Matches(k, keys.Rest.Binding):
 		d.rest, d.at, d.from = !d.rest, 0, 0
-		d.hints = d.keys()
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (d *diffPanel) dress(shown []string, from int) string {
 // totals say in front of all how much a plan does on each side and in all, and
 // that what is secret is masked.
 func (a *app) totals(plan *engine.Plan, w int) []string {
-	guide := a.live.session.Guide()
+	guide := a.live.Guide()
 	rows := [][2]string{}
 	for _, side := range steps.Sides {
 		if t := amount(plan, side); t != "" {
@@ -155,9 +155,9 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 		out = append(out, hang(pad(r[0], column)+"  ", wrap(r[1], max(1, w-column-2)))...)
 	}
 	if n := masked(plan); n > 0 {
-		text := plural(n, "secret value") + " masked: it says (hidden) here, in copies and in files"
+		text := model.Plural(n, "secret value") + " masked: it says (hidden) here, in copies and in files"
 		if n > 1 {
-			text = plural(n, "secret value") + " masked: they say (hidden) here, in copies and in files"
+			text = model.Plural(n, "secret value") + " masked: they say (hidden) here, in copies and in files"
 		}
 		out = append(out, faint(a.t, wrap(text, w))...)
 	}

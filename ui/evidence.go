@@ -55,12 +55,12 @@ func (p *stepPage) moreBelow(lines []string, w int) []string {
 // matters, what to do, where to read on. Of a pass it is the first alone,
 // unless all is wanted.
 func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool) [][]string {
-	a, r := p.a, p.a.live.board.Verdict(cell)
+	a, r := p.a, p.a.live.Board.Verdict(cell)
 	found := a.foundOf(cell)
 	if r.Status == steps.Pending && found == "" {
 		found = "looking"
 	}
-	behind := p.behind(cell, r)
+	behind := a.live.Stops(cell)
 	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) + ": "
 	blocks := [][]string{hang2(head, "   ", found, w)}
 	if len(behind) > 0 {
@@ -73,68 +73,42 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	if check.Why != "" && (all || r.Status != steps.Pass) {
 		label("Why", wrap(oneLine(check.Why), room))
 	}
-	if cause, ok := a.live.board.Cause(cell); ok && r.Status == steps.Skip {
-		label("Cause", wrap(p.cause(cause), room))
+	if cause := a.live.Cause(cell); cause != "" {
+		label("Cause", wrap(oneLine(cause), room))
 	}
 	if all && len(behind) > 0 {
-		label("Stops", p.behindLines(behind, room))
+		var lines []string
+		for _, c := range behind {
+			lines = append(lines, wrap(oneLine(a.live.Title(c, cell)), room)...)
+		}
+		label("Stops", lines)
 	}
-	if fix := p.fixLines(check, cell.Side, r, room); len(fix) > 0 {
+	if fix := p.fixLines(cell, room); len(fix) > 0 {
 		label("Fix", fix)
 	}
 	if all || (r.Status != steps.Pass && r.Status != steps.Pending) {
-		label("More", wrap(a.t.faint.Render("carrick explain "+p.guide().Name+"/"+check.Name), room))
+		label("More", wrap(a.t.faint.Render(a.live.Explains(check)), room))
 	}
 	return blocks
 }
 
-// offer is the action that mends a check, and its step; nil where all that it makes
-// is there, and the check says what else to do.
-func (p *stepPage) offer(check *steps.Check, side steps.Side, r steps.Result) (*steps.Action, *steps.Step) {
-	action, step := p.guide().Offer(check, side, r)
-	if action != nil && step.Name == p.step().Name && p.place().changes() == 0 && r.Fix != "" && !strings.HasPrefix(r.Fix, "carrick apply") {
-		return nil, nil
-	}
-	return action, step
-}
-
 // fixLines is what to do: the key that does it, else the command.
-func (p *stepPage) fixLines(check *steps.Check, side steps.Side, r steps.Result, w int) []string {
-	action, step := p.offer(check, side, r)
-	if r.Fix == "" && (action == nil || r.Status != steps.Fail) {
-		return nil
-	}
-	a := p.a
+func (p *stepPage) fixLines(c steps.Cell, w int) []string {
+	a, fix := p.a, p.a.live.Fix(c)
 	var out []string
-	if action != nil && r.Status != steps.Pass && r.Status != steps.Skip {
-		text := oneLine(action.Title)
-		if step.Name != p.step().Name {
-			text += " (step " + step.Title + ")"
-		}
-		out = append(out, hang(a.t.key.Render("f")+"  ", wrap(text, max(1, w-3)))...)
+	if fix.Action != nil {
+		out = hang(a.t.key.Render("f")+"  ", wrap(oneLine(fix.Title), max(1, w-3)))
 	}
-	for i, l := range manyLines(r.Fix) {
-		if l == "" || (len(out) > 0 && strings.HasPrefix(l, "carrick apply")) {
-			continue // f does just that
-		}
+	for i, line := range fix.Run {
+		head := "   "
 		if i == 0 {
-			out = append(out, hang(a.t.key.Render("y")+"  ", wrap(l, max(1, w-3)))...)
-			continue
+			head = a.t.key.Render("y") + "  "
 		}
-		out = append(out, hang("   ", wrap(l, max(1, w-3)))...)
+		for _, l := range manyLines(line) {
+			out = append(out, hang(head, wrap(l, max(1, w-3)))...)
+		}
 	}
 	return out
-}
-
-// cause names the cell at the root of a skip.
-func (p *stepPage) cause(c steps.Cell) string {
-	check, step := p.guide().Check(c.Check)
-	r := p.a.live.board.Verdict(c)
-	at := ""
-	if step.Name != p.step().Name {
-		at = " (step " + step.Title + ")"
-	}
-	return fmt.Sprintf("%s: %s%s: %s", p.guide().Sides[c.Side].Name, check.Title, at, oneLine(r.Found))
 }
 
 // hang2 wraps a text after a head on its first line and indents the others by
@@ -169,22 +143,19 @@ func (p *stepPage) openDetail() tea.Cmd {
 		out = append(out, p.inFull(cell, w)...)
 		return append(out, p.particulars(check, cell, w)...)
 	})
-	r := p.a.live.board.Verdict(cell)
-	detail.copy = func() string {
-		if r.Fix != "" {
-			return r.Fix
+	detail.copy = func() string { return p.a.live.Copied(cell) }
+	detail.hints = func() []hint {
+		if mend, _ := p.a.live.Offer(cell); mend == nil {
+			return nil
 		}
-		return r.Found
+		return []hint{p.a.k.Fix.hint()}
 	}
-	if mend, _ := p.offer(check, cell.Side, r); mend != nil && !r.Status.Holds() {
-		detail.hints = []hint{p.a.k.Fix.hint()}
-		detail.more = func(k tea.KeyMsg) tea.Cmd {
-			if !key.Matches(k, p.a.k.Fix.Binding) {
-				return nil
-			}
-			p.a.lift()
-			return p.fix()
+	detail.more = func(k tea.KeyMsg) tea.Cmd {
+		if !key.Matches(k, p.a.k.Fix.Binding) {
+			return nil
 		}
+		p.a.lift()
+		return p.fix()
 	}
 	return p.a.lay(detail)
 }
@@ -192,7 +163,7 @@ func (p *stepPage) openDetail() tea.Cmd {
 // inFull are the lines of what was found, as they stand.
 func (p *stepPage) inFull(cell steps.Cell, w int) []string {
 	var out []string
-	for _, l := range p.a.live.board.Verdict(cell).Lines {
+	for _, l := range p.a.live.Board.Verdict(cell).Lines {
 		for _, l := range manyLines(l) {
 			out = append(out, within("   "+l, w)...)
 		}
@@ -205,24 +176,20 @@ func (p *stepPage) inFull(cell steps.Cell, w int) []string {
 
 // particulars are the small print of a cell.
 func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []string {
-	a, k := p.a, p.a.live.looks[cell]
+	a, k := p.a, p.a.live.Look(cell)
 	var out []string
 	row := func(name, text string) {
 		if text != "" {
 			out = append(out, hang("   "+a.t.faint.Render(pad(name, 5))+" ", wrap(text, max(1, w-10)))...)
 		}
 	}
-	from := check.From
-	if from == "" {
-		from = whence(p.guide().Sides[cell.Side])
-	}
 	row("Check", check.Name)
-	row("From", from+", "+oneLine(p.session().End(cell.Side).Name))
-	if !k.began.IsZero() {
-		seen := fmt.Sprintf("looked at %s, in %d ms", k.began.Format("15:04:05"), k.took.Milliseconds())
-		if why := k.trace.Unwatched(); why != nil {
+	row("From", oneLine(a.live.From(cell)))
+	if !k.Began.IsZero() {
+		seen := fmt.Sprintf("looked at %s, in %d ms", k.Began.Format("15:04:05"), k.Took.Milliseconds())
+		if why := k.Trace.Unwatched(); why != nil {
 			seen += "; polled: " + oneLine(why.Error())
-		} else if _, polled := k.trace.Seen(); polled {
+		} else if _, polled := k.Trace.Seen(); polled {
 			seen += "; polled, because it may not be watched"
 		}
 		row("Seen", seen)
@@ -231,23 +198,14 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 		row("Waits", "at most "+span(check.Within))
 	}
 	for i, need := range p.guide().Needs(cell) {
-		c, _ := p.guide().Check(need.Check)
 		label := "Needs"
 		if i > 0 {
 			label = ""
 		}
-		r := a.live.board.Verdict(need)
-		text := a.t.ink(r.Status).Render(glyph(r.Status)) + " " + p.guide().Sides[need.Side].Name + ": " + c.Title
+		r := a.live.Board.Verdict(need)
+		text := a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.live.Title(need, need)
 		out = append(out, hang("   "+a.t.faint.Render(pad(label, 5))+" ", wrap(text, max(1, w-10)))...)
 	}
 	row("See", strings.Join(check.See, "; "))
 	return out
-}
-
-// whence is where a check of a side looks that does not say so itself.
-func whence(role steps.Role) string {
-	if role.Kind == steps.Host {
-		return "the files and commands of the " + role.Name
-	}
-	return "the API server of the " + role.Name
 }

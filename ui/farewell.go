@@ -15,7 +15,7 @@ type command struct{ command, what string }
 // back, unless it has made nothing.
 func (a *app) commands(nothing bool) []command {
 	var out []command
-	s := a.live.session
+	s := a.live.Session
 	for _, c := range (farewell.Stand{Guide: s.Guide(), Link: s.Link(), Dir: a.dir, Nothing: nothing}).Commands() {
 		out = append(out, command{c.Run, c.What})
 	}
@@ -35,9 +35,9 @@ func (a *app) farewell(w io.Writer) error {
 		_, err := fmt.Fprintln(w, farewell.Nothing)
 		return err
 	}
-	link := a.live.session.Link()
-	stand := farewell.Stand{Guide: a.live.session.Guide(), Link: link, Board: a.live.board, Dir: a.dir}
-	lines := []string{stand.Title() + ": " + a.live.board.Count("").String()}
+	link := a.live.Session.Link()
+	stand := farewell.Stand{Guide: a.live.Guide(), Link: link, Board: a.live.Board, Dir: a.dir}
+	lines := []string{stand.Title() + ": " + a.live.Board.Count("").String()}
 	lines = append(lines, a.stepList(-1, 100)...)
 	list, more := stand.Wrongs()
 	for _, c := range list {

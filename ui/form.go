@@ -13,6 +13,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // form asks the questions of a step. What was typed stays in the drafts of the
@@ -182,9 +183,9 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 		if p.a.run.failed() {
 			p.a.run.dismiss() // it was of other answers
 		}
-		p.a.notice = plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
+		p.a.notice = model.Plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
 	}
-	return tea.Batch(p.learnAnswers(), p.forecast())
+	return tea.Batch(p.learnAnswers(), p.forecast(true))
 }
 
 var errNeeded = errors.New("an answer is needed")
@@ -270,5 +271,5 @@ func (f *form) view() []string {
 		first = []hint{a.k.Edit.hint(), {"tab", "next"}, a.k.Store.hint(), {"shift+tab", "back"}}
 	}
 	foot := a.footer(first, []hint{a.k.Esc.as("leave, nothing lost")})
-	return a.panelFrame("Answers of step "+f.step.Title, plural(len(f.asked), "question"), body, foot)
+	return a.panelFrame("Answers of step "+f.step.Title, model.Plural(len(f.asked), "question"), body, foot)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -12,22 +11,8 @@ import (
 	"github.com/charmbracelet/huh"
 
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
-
-// editor is the user's own, with its arguments; nil where none is named or it
-// is not there.
-func (env environment) editor() []string {
-	for _, name := range []string{"VISUAL", "EDITOR"} {
-		words := strings.Fields(env(name))
-		if len(words) == 0 {
-			continue
-		}
-		if _, err := exec.LookPath(words[0]); err == nil {
-			return words
-		}
-	}
-	return nil
-}
 
 // longText gives a draft to a text field. The field shows tabs as blanks; that
 // alone is no change.
@@ -82,13 +67,13 @@ func (f *form) edit(q *engine.Answered) tea.Cmd {
 		f.said = "no editor is known here: set VISUAL or EDITOR before you start carrick, or type in the field"
 		return nil
 	}
-	path, err := draftFile(*f.draft(*q))
+	path, err := model.DraftFile(*f.draft(*q))
 	if err != nil {
 		f.said = "the editor was not opened: " + err.Error()
 		return nil
 	}
 	key := q.Question.Key
-	cmd := exec.Command(words[0], append(words[1:len(words):len(words)], path)...)
+	cmd := model.EditCommand(words, path)
 	cmd.Stdin = f.p.a.o.In // the terminal itself, not what listens to it
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {
 		text, readErr := os.ReadFile(path)
@@ -98,19 +83,6 @@ func (f *form) edit(q *engine.Answered) tea.Cmd {
 		}
 		return editedMsg{key, string(text), errors.Join(err, readErr)}
 	})
-}
-
-// draftFile is a file of the user's alone with that text.
-func draftFile(text string) (string, error) {
-	file, err := os.CreateTemp("", "carrick-*.yaml")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.WriteString(text)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(file.Name()))
-	}
-	return file.Name(), nil
 }
 
 // edited takes the text back. An editor that failed changes nothing; a text

@@ -47,11 +47,11 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 	if len(shown) == 0 {
 		shown = steps.Sides
 	}
-	guide := a.live.session.Guide()
+	guide := a.live.Guide()
 	share := a.w/len(shown) - 1
 	line := ""
 	for i, side := range shown {
-		line = pad(line, i*(share+1)) + " " + a.sidePulse(guide.Sides[side].Name, a.live.pulses[side], share-1)
+		line = pad(line, i*(share+1)) + " " + a.sidePulse(guide.Sides[side].Name, a.live.Pulse(side), share-1)
 	}
 	return line
 }
@@ -88,7 +88,7 @@ func (a *app) sidePulse(role string, p engine.Pulse, w int) string {
 // where is the right end of the first line of a step, as long as there is room
 // for beside the guide's title.
 func (a *app) where(step int) string {
-	guide, link := a.live.session.Guide(), oneLine(a.live.session.Link().Name())
+	guide, link := a.live.Guide(), oneLine(a.live.Session.Link().Name())
 	at := "summary"
 	if step < len(guide.Steps) {
 		at = fmt.Sprintf("step %d of %d", step+1, len(guide.Steps))

@@ -6,6 +6,8 @@ import (
 
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // Text from outside takes no more room than it is given, and does nothing but
@@ -63,9 +65,9 @@ func FuzzAsked(f *testing.F) {
 	}
 	f.Add("https://a\\b;c?x=\x07\x1b]8;;https://evil\x1b\\ https://b")
 	f.Fuzz(func(t *testing.T, text string) {
-		var q asking
-		q.heard(steps.Event{Action: "sign-in", Asks: true, Text: text})
-		for _, l := range q.view(&app{}, 60) {
+		r := &run{Run: model.NewRun(&engine.Plan{})}
+		r.Heard(steps.Event{Action: "sign-in", Asks: true, Text: text})
+		for _, l := range r.askedView(&app{}, 60) {
 			for rest := l; strings.Contains(rest, "\x1b"); {
 				rest = rest[strings.Index(rest, "\x1b"):]
 				if !strings.HasPrefix(rest, "\x1b]8;") {
@@ -81,7 +83,7 @@ func FuzzAsked(f *testing.F) {
 				t.Errorf("%q is %d wide", l, n)
 			}
 		}
-		if bad := hostile.Unfit(q.address()); bad != "" {
+		if bad := hostile.Unfit(r.Asked.Address()); bad != "" {
 			t.Error(bad)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
+	"carrick/ui/model"
 )
 
 // guides is the page on which a guide is picked.
@@ -81,5 +82,5 @@ func sidesOf(g *steps.Guide) string {
 		}
 		return text
 	}
-	return plural(len(g.Steps), "step") + " · " + word(steps.Local) + " → " + word(steps.Remote)
+	return model.Plural(len(g.Steps), "step") + " · " + word(steps.Local) + " → " + word(steps.Remote)
 }

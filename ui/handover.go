@@ -39,7 +39,7 @@ type handAskMsg []string
 
 // handoverPanel hands over the side of the selected cell, if that is here.
 func (a *app) handoverPanel() screen {
-	s := a.live.session
+	s := a.live.Session
 	h := &handover{a: a, here: s.Here(), inputs: []textinput.Model{textinput.New(), textinput.New()}}
 	if len(h.here) == 0 {
 		a.notice = "neither side is here: there is nothing to hand over"
@@ -59,7 +59,7 @@ func (a *app) handoverPanel() screen {
 }
 
 func (h *handover) begin() tea.Cmd {
-	ctx, s, here := h.a.ctx, h.a.live.session, h.here
+	ctx, s, here := h.a.ctx, h.a.live.Session, h.here
 	ask := func() tea.Msg {
 		if len(here) != 1 {
 			return handAskMsg(nil)
@@ -134,7 +134,7 @@ func (h *handover) focus(at int) tea.Cmd {
 
 // otherSide hands over the other side; a file name that was typed stays.
 func (h *handover) otherSide() tea.Cmd {
-	s := h.a.live.session
+	s := h.a.live.Session
 	usual := h.inputs[0].Value() == s.HandoverFile(h.side)
 	h.side = h.side.Peer()
 	if usual {
@@ -158,7 +158,7 @@ func (h *handover) write() tea.Cmd {
 		o.To = who
 	}
 	h.busy, h.said = true, ""
-	parent, s := h.a.ctx, h.a.live.session
+	parent, s := h.a.ctx, h.a.live.Session
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(parent, handWithin)
 		defer cancel()
@@ -187,7 +187,7 @@ func (h *handover) view() []string {
 	if n := a.panelHeight(); len(body) > n {
 		body = body[:n]
 	}
-	return a.panelFrame("Hand over the "+a.live.session.Guide().Sides[h.side].Name, "", body, h.foot())
+	return a.panelFrame("Hand over the "+a.live.Guide().Sides[h.side].Name, "", body, h.foot())
 }
 
 func (h *handover) fields(w int) []string {

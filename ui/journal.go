@@ -30,9 +30,7 @@ func (j *journal) trouble(at time.Time, err error) {
 // trouble notes an error where the user and the program's log find it.
 func (a *app) trouble(err error) {
 	a.log.trouble(a.now(), err)
-	if a.o.Log != nil {
-		a.o.Log.Error("wizard", "err", err)
-	}
+	a.o.Trouble(err)
 }
 
 // logPanel shows the journal, its end first in view.

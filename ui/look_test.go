@@ -182,10 +182,10 @@ func TestAgainLooksAtOneCell(t *testing.T) {
 			t.Fatalf("R did not look at other steps: %v", got)
 		}
 		_, cell, _ := p.a.page.(*stepPage).cell()
-		before := p.a.live.looks[cell].began
+		before := p.a.live.Look(cell).Began
 		p.after(time.Second)
 		p.press("r")
-		if !p.a.live.looks[cell].began.After(before) {
+		if !p.a.live.Look(cell).Began.After(before) {
 			t.Fatal("r did not look at the selected cell")
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // openedMsg is for the app: a link was opened, or not.
@@ -23,12 +24,8 @@ type openedMsg struct {
 
 // open connects what a link says, and saves a new link once that worked.
 func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
-	connect := a.o.Open
 	return func() tea.Msg {
-		s, err := connect(l)
-		if err == nil && !resumed {
-			err = l.Save()
-		}
+		s, err := a.o.Connect(l, resumed)
 		return openedMsg{s, resumed, err}
 	}
 }
@@ -39,8 +36,8 @@ func (a *app) opened(m openedMsg) tea.Cmd {
 		a.trouble(m.err)
 		return a.page.update(m)
 	}
-	a.live = newLive(a.ctx, m.session)
-	start := a.live.start()
+	a.live = model.NewLive(a.ctx, m.session)
+	start := tea.Batch(a.follow(a.live.Start()...), a.follow(a.live.Pulses()...))
 	if m.resumed {
 		return tea.Batch(start, a.turn(&standing{a: a}))
 	}
@@ -52,10 +49,8 @@ func (a *app) firstPage() screen {
 	if a.o.Link != nil {
 		return &opening{a: a}
 	}
-	for _, g := range a.o.Guides {
-		if g.Name == a.o.Guide {
-			return newSidesPage(a, g)
-		}
+	if g := a.o.Named(); g != nil {
+		return newSidesPage(a, g)
 	}
 	return &guides{a: a}
 }
@@ -98,7 +93,7 @@ func (p *standing) typing() bool        { return false }
 func (p *standing) pace() time.Duration { return spinning }
 
 func (p *standing) boardMoved() tea.Cmd {
-	if done, all := p.a.live.looked(); done < all {
+	if done, all := p.a.live.Looked(); done < all {
 		return nil
 	}
 	return p.goOn()
@@ -107,8 +102,8 @@ func (p *standing) boardMoved() tea.Cmd {
 // goOn opens the first cause with the cursor on it; where there is none, the first
 // step that is open.
 func (p *standing) goOn() tea.Cmd {
-	page := newStepPage(p.a, p.a.live.firstOpen())
-	if c, ok := p.a.live.firstCause(); ok {
+	page := newStepPage(p.a, p.a.live.FirstOpen())
+	if c, ok := p.a.live.FirstCause(); ok {
 		page.selectCell(c)
 	}
 	return p.a.turn(page)
@@ -123,10 +118,10 @@ func (p *standing) update(msg tea.Msg) tea.Cmd {
 
 func (p *standing) view() []string {
 	a := p.a
-	done, all := a.live.looked()
-	link := a.live.session.Link()
+	done, all := a.live.Looked()
+	link := a.live.Session.Link()
 	lines := []string{
-		a.headline(a.live.session.Guide().Title, oneLine(link.Name())), a.sidesLine(), a.rule(), "",
+		a.headline(a.live.Guide().Title, oneLine(link.Name())), a.sidesLine(), a.rule(), "",
 		fmt.Sprintf(" %s looking where the clusters stand: %d of %d checks", a.t.accent.Render(a.spin()), done, all), "",
 	}
 	lines = append(lines, a.stepList(-1, a.w-2)...)
@@ -136,7 +131,7 @@ func (p *standing) view() []string {
 // stepList is a line a step: its state, its title, its counts. The step at
 // that index is where the user stands.
 func (a *app) stepList(at, w int) []string {
-	guide := a.live.session.Guide()
+	guide := a.live.Guide()
 	titles, numbers := 0, width(strconv.Itoa(len(guide.Steps)))
 	for i := range guide.Steps {
 		titles = max(titles, width(guide.Steps[i].Title))
@@ -144,14 +139,14 @@ func (a *app) stepList(at, w int) []string {
 	var out []string
 	for i := range guide.Steps {
 		s := &guide.Steps[i]
-		state := a.live.state(s.Name)
+		state := a.live.State(s.Name)
 		mark := " "
 		if i == at {
 			mark = "▸"
 		}
 		line := fmt.Sprintf(" %s %s %*d %s", mark, a.t.ink(state).Render(glyph(state)), numbers, i+1, pad(s.Title, titles))
 		if rest := w - width(line) - 3; rest > 12 {
-			line += "   " + a.t.faint.Render(clip(a.live.board.Count(s.Name).String(), rest))
+			line += "   " + a.t.faint.Render(clip(a.live.Board.Count(s.Name).String(), rest))
 		}
 		out = append(out, strings.TrimRight(line, " "))
 	}

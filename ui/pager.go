@@ -17,10 +17,10 @@ type pager struct {
 	a      *app
 	title  string
 	text   func(w int) []string
-	copy   func() string // what the copy key copies; nil: the text
-	file   func() string // what the save key saves; nil: what would be copied
-	kind   string        // the word for it in the name of that file; "": of the title
-	hints  []hint
+	copy   func() string            // what the copy key copies; nil: the text
+	file   func() string            // what the save key saves; nil: what would be copied
+	kind   string                   // the word for it in the name of that file; "": of the title
+	hints  func() []hint            // its own keys; nil: none
 	more   func(tea.KeyMsg) tea.Cmd // keys of its own; nil: none
 	dress  func(shown []string, from int) (where string)
 	search search
@@ -175,7 +175,10 @@ func (p *pager) foot(scrolls bool) string {
 	case p.search.on():
 		return p.a.footer([]hint{keys.Hit.as(p.search.tally(p.lines())), keys.HitBack.hint()}, []hint{keys.Esc.as("end the search")})
 	}
-	first := p.hints
+	var first []hint
+	if p.hints != nil {
+		first = p.hints()
+	}
 	if scrolls {
 		first = append([]hint{{"↑↓", "scroll"}}, append(slices.Clone(first), keys.Filter.as("search"))...)
 	}

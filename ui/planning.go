@@ -1,29 +1,25 @@
 package ui
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // purpose is what a plan was asked for.
 type purpose int
 
 const (
-	nothing purpose = iota // the footer's number alone
+	nothing purpose = iota
 	toShow
 	toApply
 	toFix // one action of a step
 	toUndo
 )
-
-// planWithin is how long a plan may take.
-const planWithin = 30 * time.Second
 
 // plannedMsg is for the page of the step: a plan.
 type plannedMsg struct {
@@ -32,10 +28,7 @@ type plannedMsg struct {
 	title   string // of what is planned
 	purpose purpose
 	scope   engine.Scope
-	plan    *engine.Plan
-	lacking engine.Lacking
-	signers []engine.Signer // to be confirmed first; then there is no plan
-	err     error
+	model.Planned
 }
 
 // ask has a plan made, and the rights that it takes looked at where it is to
@@ -59,27 +52,18 @@ func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed
 	p.asking++
 	p.asked = why
 	a.run.dismiss()
-	n, session, parent, step := p.asking, p.session(), a.ctx, p.step().Name
+	live, ctx := a.live, a.ctx
+	m := plannedMsg{step: p.step().Name, ask: p.asking, title: title, purpose: why, scope: scope}
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(parent, planWithin)
-		defer cancel()
-		m := plannedMsg{step: step, ask: n, title: title, purpose: why, scope: scope}
 		if len(confirmed) > 0 {
-			m.err = session.Confirm(confirmed...)
-		}
-		if m.err == nil && why != toShow {
-			m.signers, m.err = session.Unconfirmed(ctx)
+			m.Err = live.Session.Confirm(confirmed...)
 		}
 		switch {
-		case m.err != nil || len(m.signers) > 0:
-			return m
-		case why == toUndo:
-			m.plan, m.err = session.PlanUndo(ctx, scope)
+		case m.Err != nil:
+		case why == toShow:
+			m.Planned = live.Show(ctx, scope, false)
 		default:
-			m.plan, m.err = session.Plan(ctx, scope)
-		}
-		if m.err == nil && why != toShow {
-			m.lacking, m.err = session.Lacking(ctx, m.plan)
+			m.Planned = live.Plan(ctx, scope, why == toUndo)
 		}
 		return m
 	}
@@ -87,48 +71,40 @@ func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed
 
 // planned opens what the plan was asked for.
 func (p *stepPage) planned(m plannedMsg) tea.Cmd {
-	pl := p.placeOf(m.step)
-	if m.purpose == nothing {
-		pl.pending, pl.plan = false, m.plan
-		if m.err != nil {
-			pl.plan = nil
-		}
-		return nil
-	}
 	if m.ask != p.asking || p.asked == nothing {
 		return nil // it is not waited for any longer
 	}
 	p.asked = nothing
-	a := p.a
+	a, plan := p.a, m.Plan
+	if plan != nil && !plan.Undo && len(m.scope.Actions) == 0 {
+		a.live.Know(m.step, plan)
+	}
 	switch {
-	case m.err != nil:
-		a.trouble(m.err)
-		return a.lay(a.errorPanel("What would change could not be found out", m.err))
-	case len(m.signers) > 0:
+	case m.Err != nil:
+		a.trouble(m.Err)
+		return a.lay(a.errorPanel("What would change could not be found out", m.Err))
+	case len(m.Signers) > 0:
 		return a.lay(p.confirmSigners(m))
 	case m.purpose == toShow:
-		pl.plan = m.plan
-		return a.lay(a.diffOf("Changes of step "+p.step().Title, m.plan))
-	case m.plan.Empty() && leftTitle(m.plan) != "":
-		pl.plan = m.plan
-		return a.lay(a.diffOf(leftTitle(m.plan), m.plan))
-	case m.plan.Empty() && m.plan.Undo:
+		return a.lay(a.diffOf("Changes of step "+p.step().Title, plan))
+	case plan.Empty() && leftTitle(plan) != "":
+		return a.lay(a.diffOf(leftTitle(plan), plan))
+	case plan.Empty() && plan.Undo:
 		a.notice = "there is nothing to take back in this step"
 		if _, all := a.page.(*summary); all {
 			a.notice = "there is nothing to take back: this link has made nothing"
 		}
 		return nil
-	case m.plan.Empty() && m.purpose == toFix: // what is lacking is another action's of its step
+	case plan.Empty() && m.purpose == toFix: // what is lacking is another action's of its step
 		_, step := p.guide().Action(m.scope.Actions[0])
 		return p.plan(toApply, step.Title, engine.Scope{Steps: []string{step.Name}})
-	case m.plan.Empty():
-		pl.plan = m.plan
+	case plan.Empty():
 		a.notice = p.nothingToChange()
 		return nil
-	case len(m.lacking) > 0:
-		return a.lay(a.lackingPanel(m.lacking))
+	case len(m.Lacking) > 0:
+		return a.lay(a.lackingPanel(m.Lacking))
 	}
-	return a.lay(p.confirm(deedOf(m), m.plan))
+	return a.lay(p.confirm(deedOf(m), plan))
 }
 
 // leftTitle is the title over what an undo leaves; "": it leaves nothing of the link.
@@ -146,7 +122,7 @@ func leftTitle(p *engine.Plan) string {
 
 // nothingToChange is what an empty plan means for the rows of the step.
 func (p *stepPage) nothingToChange() string {
-	board, step := p.a.live.board, p.step().Name
+	board, step := p.a.live.Board, p.step().Name
 	n := board.Count(step)
 	blocked := slices.ContainsFunc(p.guide().Cells(), func(c steps.Cell) bool {
 		_, is := board.Cause(c)
@@ -161,26 +137,6 @@ func (p *stepPage) nothingToChange() string {
 		return "there is nothing to change here now: some rows of this step are not ok yet"
 	}
 	return "there is nothing to change: all is as it should be"
-}
-
-// changes is how many things applying the step would change, as last known;
-// -1: not known.
-func (pl *place) changes() int {
-	if pl.plan == nil {
-		return -1
-	}
-	n := 0
-	for v, many := range pl.plan.Tally("") {
-		if v.Changes() {
-			n += many
-		}
-	}
-	for _, act := range pl.plan.Actions {
-		if act.Pending != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // deed is what is done, in words: as a question, while it goes on and after.

@@ -176,9 +176,9 @@ func (p *play) golden(name string) {
 
 // verdict is how a side's only check of a step stands.
 func (p *play) verdict(check string, side steps.Side) steps.Status {
-	for _, c := range p.a.live.session.Guide().Cells() {
+	for _, c := range p.a.live.Guide().Cells() {
 		if c.Check == check && c.Side == side {
-			return p.a.live.board.Verdict(c).Status
+			return p.a.live.Board.Verdict(c).Status
 		}
 	}
 	p.t.Fatalf("no check %s", check)

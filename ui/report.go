@@ -2,13 +2,13 @@ package ui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"carrick/steps"
+	"carrick/ui/model"
 )
 
 // report is the whole board as Markdown that can go into a ticket: what it is
@@ -16,7 +16,7 @@ import (
 // from a cluster stands in code, where Markdown means nothing.
 func (a *app) report(now time.Time) []string {
 	l := a.live
-	guide, link := l.session.Guide(), l.session.Link()
+	guide, link := l.Guide(), l.Session.Link()
 	by := ""
 	if a.o.Version != "" {
 		by = " by carrick " + a.o.Version
@@ -29,12 +29,12 @@ func (a *app) report(now time.Time) []string {
 		out = append(out, "This is a "+oneLine(a.o.Banner)+".")
 	}
 	out = append(append(out, ""), a.reportSides()...)
-	out = append(out, "", "**"+l.board.Count("").String()+"**", "", "## What is wrong", "")
+	out = append(out, "", "**"+l.Board.Count("").String()+"**", "", "## What is wrong", "")
 	out = append(out, a.reportWrongs()...)
 	out = append(out, "", "## All checks")
 	for i := range guide.Steps {
 		s := &guide.Steps[i]
-		out = append(out, "", fmt.Sprintf("### %d %s: %s", i+1, s.Title, l.board.Count(s.Name)), "")
+		out = append(out, "", fmt.Sprintf("### %d %s: %s", i+1, s.Title, l.Board.Count(s.Name)), "")
 		for _, c := range guide.Cells() {
 			if c.Step == s.Name {
 				out = append(out, a.reportCell(c))
@@ -47,10 +47,10 @@ func (a *app) report(now time.Time) []string {
 // reportSides is a table of the two ends and how they answer.
 func (a *app) reportSides() []string {
 	l := a.live
-	guide := l.session.Guide()
+	guide := l.Guide()
 	out := []string{"| side | context | version | answers |", "|---|---|---|---|"}
 	for _, side := range steps.Sides {
-		p, end := l.pulses[side], l.session.End(side)
+		p, end := l.Pulse(side), l.Session.End(side)
 		version, answers := p.Version, "yes"
 		switch {
 		case guide.Sides[side].Kind == steps.Host:
@@ -78,18 +78,18 @@ func (a *app) reportSides() []string {
 // most others first, failures before what could not be looked at.
 func (a *app) reportWrongs() []string {
 	l := a.live
-	guide, causes := l.session.Guide(), l.board.Causes()
+	guide, causes := l.Guide(), l.Board.Causes()
 	var out []string
-	for _, c := range a.wrongCells(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
+	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
 		check, step := guide.Check(c.Check)
-		r := l.board.Verdict(c)
+		r := l.Board.Verdict(c)
 		out = append(out, fmt.Sprintf("- **%s**, %s, step %s: %s", r.Status, guide.Sides[c.Side].Name, step.Title, check.Title))
 		out = append(out, "  - found: "+code(a.foundOf(c)))
 		if check.Why != "" {
 			out = append(out, "  - why it matters: "+oneLine(check.Why))
 		}
 		if n := causes[c]; n > 0 {
-			out = append(out, "  - because of this "+plural(n, "other check")+" could not be told")
+			out = append(out, "  - because of this "+model.Plural(n, "other check")+" could not be told")
 		}
 		if fix := strings.TrimSpace(r.Fix); fix != "" {
 			out = append(out, "  - what to do:", "", "    ```sh")
@@ -106,29 +106,11 @@ func (a *app) reportWrongs() []string {
 	return out
 }
 
-// wrongCells are the cells of these statuses, in their order; of one status
-// those first that hold up the most others.
-func (a *app) wrongCells(statuses ...steps.Status) []steps.Cell {
-	l := a.live
-	causes := l.board.Causes()
-	var out []steps.Cell
-	for _, s := range statuses {
-		from := len(out)
-		for _, c := range l.session.Guide().Cells() {
-			if l.board.Verdict(c).Status == s {
-				out = append(out, c)
-			}
-		}
-		slices.SortStableFunc(out[from:], func(x, y steps.Cell) int { return causes[y] - causes[x] })
-	}
-	return out
-}
-
 // reportCell is one verdict in a line.
 func (a *app) reportCell(c steps.Cell) string {
-	guide := a.live.session.Guide()
+	guide := a.live.Guide()
 	check, _ := guide.Check(c.Check)
-	r := a.live.board.Verdict(c)
+	r := a.live.Board.Verdict(c)
 	status := r.Status.String()
 	if !r.Status.Holds() && r.Status != steps.Skip {
 		status = "**" + status + "**"

@@ -9,7 +9,7 @@ import (
 
 // lackingPanel shows the rights that are missing, and what would grant them.
 func (a *app) lackingPanel(lacking engine.Lacking) screen {
-	name := "carrick-" + a.live.session.Link().Name()
+	name := "carrick-" + a.live.Session.Link().Name()
 	grants := func() string {
 		var parts []string
 		for _, side := range steps.Sides {
@@ -26,7 +26,7 @@ func (a *app) lackingPanel(lacking engine.Lacking) screen {
 			if !missing {
 				continue
 			}
-			out = append(out, "", a.t.title.Render(a.live.session.Guide().Sides[side].Name)+"  "+oneLine(a.live.session.End(side).Name))
+			out = append(out, "", a.t.title.Render(a.live.Guide().Sides[side].Name)+"  "+oneLine(a.live.Session.End(side).Name))
 			for _, r := range lack.Words() {
 				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r), max(1, w-4)))...)
 			}

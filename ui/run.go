@@ -12,6 +12,8 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/term"
 	"github.com/muesli/termenv"
+
+	"carrick/ui/model"
 )
 
 // frames are at most so many a second. The renderer looks for a new one as often, also
@@ -80,7 +82,7 @@ func newApp(ctx context.Context, o Options, env environment) *app {
 	lipgloss.SetColorProfile(termenv.Ascii) // what a widget draws by itself has no colours of its own
 	a := &app{
 		o: o, skin: o.skin(env), k: newKeys(), term: env.abilities(),
-		ctx: ctx, editor: env.editor(), now: time.Now, send: func(tea.Msg) {},
+		ctx: ctx, editor: model.Editor(env), now: time.Now, send: func(tea.Msg) {},
 	}
 	a.t = newTheme(a.skin)
 	a.page = a.firstPage()
@@ -90,6 +92,6 @@ func newApp(ctx context.Context, o Options, env environment) *app {
 
 func (a *app) closeSession() {
 	if a.live != nil {
-		a.live.session.Close()
+		a.live.Session.Close()
 	}
 }

@@ -76,7 +76,7 @@ func TestARunThatStoppedSaysWhatToDo(t *testing.T) {
 				p.unbroken()
 				p.out.Reset()
 				p.press("y")
-				if want := osc52.New("carrick apply " + p.a.live.session.Link().Path + " --step keys").String(); p.out.String() != want {
+				if want := osc52.New("carrick apply " + p.a.live.Session.Link().Path + " --step keys").String(); p.out.String() != want {
 					t.Fatalf("copied %q", p.out.String())
 				}
 				p.press("esc")

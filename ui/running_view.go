@@ -9,6 +9,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // view is the progress in the place of the detail: what is asked of the person
@@ -20,10 +21,10 @@ func (r *run) view(a *app, w, h int) []string {
 	}
 	var ask, done []string
 	if r.asks() {
-		ask = r.asked.view(a, w)
+		ask = r.askedView(a, w)
 	} else {
 		lines := r.lines
-		if r.busy() && r.says != "" {
+		if r.busy() && r.Says != "" {
 			lines = lines[:len(lines)-1] // it is said below, with its seconds
 		}
 		for _, l := range lines {
@@ -51,12 +52,12 @@ func (r *run) verdict(a *app, w int) []string {
 	if !r.done {
 		return r.going(a, w)
 	}
-	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, plural(r.changed, "change"), r.took.Seconds())
+	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, model.Plural(r.Changed, "change"), r.took.Seconds())
 	switch {
-	case !r.plan.Undo:
-	case len(r.plan.Held()) > 0:
+	case !r.Plan.Undo:
+	case len(r.Plan.Held()) > 0:
 		text += ". What others need is left"
-	case r.plan.Leaves():
+	case r.Plan.Leaves():
 		text += ". Some of it is left; l shows what and why"
 	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
@@ -64,8 +65,8 @@ func (r *run) verdict(a *app, w int) []string {
 	if p, ok := a.page.(*stepPage); ok {
 		step = p.step().Name
 	}
-	if n := r.failing(a, step); n > 0 && !r.plan.Undo {
-		text := plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] + "; esc shows what it found"
+	if n := r.failing(a, step); n > 0 && !r.Plan.Undo {
+		text := model.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] + "; esc shows what it found"
 		out = append(out, hang(" "+a.t.bad.Render(glyph(steps.Fail))+" ", wrap(text, max(1, w-3)))...)
 	}
 	return out
@@ -75,10 +76,7 @@ func (r *run) verdict(a *app, w int) []string {
 // how long.
 func (r *run) going(a *app, w int) []string {
 	now := a.now()
-	text, count := r.deed.doing, ""
-	if len(r.parts) > 0 {
-		count = r.count()
-	}
+	text, count := r.deed.doing, r.Count()
 	head := a.t.accent.Render(a.spin())
 	if r.stopping {
 		head, text = a.t.warn.Render("!"), "stopping once what is in hand is done"
@@ -98,47 +96,35 @@ func (r *run) going(a *app, w int) []string {
 	return append(out, hang("   ", wrap(text, max(1, w-4)))...)
 }
 
-// count is how many parts are done, of how many: "3 of 8". What is known only
-// later may be more than one.
-func (r *run) count() string {
-	more := ""
-	for _, act := range r.plan.Actions {
-		if act.Pending != "" && !r.plan.Undo {
-			more = " or more"
-		}
-	}
-	return fmt.Sprintf("%d of %d%s", len(r.parts)-len(r.ahead()), len(r.parts), more)
-}
-
 // settles is how long apply gives a check that fails.
 const settles = time.Minute
 
 // inHand is what a run does at this moment, or waits for.
 func (r *run) inHand(a *app) string {
 	quiet := a.now().Sub(r.heardAt)
-	if c, waits := r.awaits(a); waits && r.says == "" {
+	if c, waits := a.live.Awaits(r.Run); waits && r.Says == "" {
 		return a.awaited(c, quiet)
 	}
-	return span(quiet) + ": " + r.doing()
+	return span(quiet) + ": " + r.doing(a)
 }
 
 // doing is what a run is at, in its own words.
-func (r *run) doing() string {
-	ahead := r.ahead()
+func (r *run) doing(a *app) string {
+	ahead := r.Ahead()
 	switch {
-	case r.says != "":
-		return r.says
+	case r.Says != "":
+		return r.Says
 	case len(ahead) > 0:
-		return ahead[0].overtly
+		return a.overtly(ahead[0])
 	}
 	return "looking whether all of it holds"
 }
 
 // awaited says what is waited for, for how long, and how it stands now.
 func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
-	guide := a.live.session.Guide()
+	guide := a.live.Guide()
 	check, step := guide.Check(c.Check)
-	v := a.live.board.Verdict(c)
+	v := a.live.Board.Verdict(c)
 	found := oneLine(v.Found)
 	if found == "" {
 		found = "not looked at yet"
@@ -153,46 +139,6 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
 }
 
-// awaits is the check that a run waits for: one that what is done shall make hold,
-// or one that the next action needs.
-func (r *run) awaits(a *app) (steps.Cell, bool) {
-	if r.plan.Undo {
-		return steps.Cell{}, false
-	}
-	guide := a.live.session.Guide()
-	ahead := r.ahead()
-	for _, c := range guide.Cells() {
-		if len(ahead) > 0 && !before(guide, c.Step, ahead[0].act.Step) {
-			continue
-		}
-		if s := a.live.board.Verdict(c).Status; r.plan.Mends(guide, c) && !s.Holds() && s != steps.Skip {
-			return c, true
-		}
-	}
-	if len(ahead) == 0 {
-		return steps.Cell{}, false
-	}
-	for _, need := range guide.NeedsOf(ahead[0].act.Action, ahead[0].act.Side) {
-		if !a.live.board.Verdict(need).Allows() {
-			return need, true
-		}
-	}
-	return steps.Cell{}, false
-}
-
-// before tells whether a step comes before another.
-func before(g *steps.Guide, one, other string) bool {
-	for i := range g.Steps {
-		switch g.Steps[i].Name {
-		case other:
-			return false
-		case one:
-			return true
-		}
-	}
-	return false
-}
-
 // failure is what a run that stopped leaves, in blocks: what failed, what was
 // done, what to do next.
 func (r *run) failure(a *app, w int) [][]string {
@@ -200,20 +146,20 @@ func (r *run) failure(a *app, w int) [][]string {
 	byUser := errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled)
 	sign, text := a.t.bad.Render("✗"), a.wentWrong(r.err)
 	switch {
-	case byUser && r.changed == 0:
+	case byUser && r.Events == 0:
 		sign, text = a.t.warn.Render("!"), "stopped by you; nothing was changed"
 	case byUser:
-		sign, text = a.t.warn.Render("!"), "stopped by you after "+plural(r.changed, "change")
+		sign, text = a.t.warn.Render("!"), "stopped by you after "+model.Plural(r.Events, "change")
 	}
 	blocks := [][]string{hang(" "+sign+" ", wrap(text, max(1, w-3)))}
 	label := func(name, text string) {
 		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", wrap(text, max(1, w-10))))
 	}
-	if r.changed > 0 {
-		label("Done", r.didSoFar()+"; it stays")
+	if r.Events > 0 {
+		label("Done", r.didSoFar(a)+"; it stays")
 	}
-	if ahead := r.ahead(); len(ahead) > 0 && r.changed > 0 {
-		label("Left", namesOf(ahead))
+	if ahead := r.Ahead(); len(ahead) > 0 && r.Events > 0 {
+		label("Left", a.some(ahead))
 	}
 	label("Next", r.next(a))
 	label("Or", a.t.key.Render(a.k.Copy.hint().key)+"  "+r.command(a))
@@ -221,30 +167,30 @@ func (r *run) failure(a *app, w int) [][]string {
 }
 
 // didSoFar says what a run has done: how much of all, and the last things of it.
-func (r *run) didSoFar() string {
-	var names []string
-	for _, p := range r.parts {
-		if p.done {
-			names = append(names, p.overtly)
-		}
+func (r *run) didSoFar(a *app) string {
+	done := r.Done()
+	if len(done) == 0 {
+		return model.Plural(r.Events, "change")
 	}
-	if len(names) == 0 {
-		return plural(r.changed, "change")
-	}
-	return r.count() + ": " + some(names)
+	return r.Count() + ": " + a.some(done)
 }
 
-func namesOf(parts []part) string {
+// overtly is a part of a plan for people: "provider: Secret a/b".
+func (a *app) overtly(p model.Part) string {
+	what := p.What
+	if what == "" {
+		what = p.Act.Title
+	}
+	return a.live.Role(p.Act.Side) + ": " + oneLine(what)
+}
+
+// some are the first parts of a list, and how many more there are.
+func (a *app) some(parts []model.Part) string {
+	const shown = 3
 	var names []string
 	for _, p := range parts {
-		names = append(names, p.overtly)
+		names = append(names, a.overtly(p))
 	}
-	return some(names)
-}
-
-// some are the first names of a list, and how many more there are.
-func some(names []string) string {
-	const shown = 3
 	if len(names) <= shown+1 {
 		return strings.Join(names, ", ")
 	}
@@ -254,7 +200,7 @@ func some(names []string) string {
 // wentWrong is an error of a run in words for people.
 func (a *app) wentWrong(err error) string {
 	if failed := (*engine.ActionError)(nil); errors.As(err, &failed) {
-		if action, _ := a.live.session.Guide().Action(failed.Action); action != nil {
+		if action, _ := a.live.Guide().Action(failed.Action); action != nil {
 			return oneLine(failed.Side + ": " + action.Title + ": " + failed.Plain())
 		}
 	}
@@ -269,18 +215,18 @@ func (r *run) next(a *app) string {
 	k := a.k
 	again := k.Apply
 	switch {
-	case r.plan.Undo:
+	case r.Plan.Undo:
 		again = k.Undo
 	case r.deed.fixes:
 		again = k.Fix
 	}
 	text := again.hint().key + " goes on from there"
-	if r.changed == 0 {
+	if r.Events == 0 {
 		text = again.hint().key + " tries it again"
 	}
-	if _, ok := a.page.(*stepPage); ok && !r.plan.Undo {
+	if _, ok := a.page.(*stepPage); ok && !r.Plan.Undo {
 		text += ", " + k.Diff.hint().key + " shows what is left to do"
-		if r.changed > 0 {
+		if r.Events > 0 {
 			text += ", " + k.Undo.hint().key + " takes back what was done"
 		}
 	}
@@ -289,16 +235,16 @@ func (r *run) next(a *app) string {
 
 // earlier names the step that has to be done first, where one is missing.
 func (r *run) earlier(a *app) string {
-	ahead, guide := r.ahead(), a.live.session.Guide()
-	if r.plan.Undo || len(ahead) == 0 {
+	ahead, guide := r.Ahead(), a.live.Guide()
+	if r.Plan.Undo || len(ahead) == 0 {
 		return ""
 	}
-	for _, need := range guide.NeedsOf(ahead[0].act.Action, ahead[0].act.Side) {
-		if root, masked := a.live.board.Cause(need); masked {
+	for _, need := range guide.NeedsOf(ahead[0].Act.Action, ahead[0].Act.Side) {
+		if root, masked := a.live.Board.Cause(need); masked {
 			need = root
 		}
 		for i := range guide.Steps {
-			if step := &guide.Steps[i]; step.Name == need.Step && step.Name != ahead[0].act.Step && !a.live.board.Verdict(need).Allows() && i < 9 {
+			if step := &guide.Steps[i]; step.Name == need.Step && step.Name != ahead[0].Act.Step && !a.live.Board.Verdict(need).Allows() && i < 9 {
 				return fmt.Sprintf("%d goes to step %s, which comes first; then ", i+1, step.Title)
 			}
 		}
@@ -309,10 +255,10 @@ func (r *run) earlier(a *app) string {
 // command is what does the same without the screen.
 func (r *run) command(a *app) string {
 	verb := "apply"
-	if r.plan.Undo {
+	if r.Plan.Undo {
 		verb = "undo"
 	}
-	text := "carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.session.Link().Path))
+	text := "carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.Session.Link().Path))
 	if step := r.step(); step != "" {
 		text += " --step " + step
 	}
@@ -322,7 +268,7 @@ func (r *run) command(a *app) string {
 // step is the one step that a run is about; "": there are several.
 func (r *run) step() string {
 	step := ""
-	for _, act := range r.plan.Actions {
+	for _, act := range r.Plan.Actions {
 		if step != "" && act.Step != step {
 			return ""
 		}

@@ -26,7 +26,7 @@ func (a *app) saveText(kind, text string) tea.Cmd {
 func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	name := "carrick-" + kind
 	if a.live != nil {
-		name = fmt.Sprintf("carrick-%s-%s", a.live.session.Link().Name(), kind)
+		name = fmt.Sprintf("carrick-%s-%s", a.live.Session.Link().Name(), kind)
 	}
 	name = fmt.Sprintf("%s-%s", name, a.now().Format("20060102-150405"))
 	text = a.plainText(text)

@@ -9,6 +9,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
+
+	"carrick/ui/model"
 )
 
 // search is what is looked for in a text that scrolls, whatever its case.
@@ -114,7 +116,7 @@ func (s *search) tally(text []string) string {
 	if len(found) == 0 {
 		return "next (no line has this text)"
 	}
-	return "next (of " + plural(len(found), "line") + ")"
+	return "next (of " + model.Plural(len(found), "line") + ")"
 }
 
 // line is the field that is typed into, and how often the text is there.
@@ -126,7 +128,7 @@ func (s *search) line(text []string, w int) string {
 	case n == 0:
 		said = "no line has this text"
 	default:
-		said = "in " + plural(n, "line") + "; enter keeps it"
+		said = "in " + model.Plural(n, "line") + "; enter keeps it"
 	}
 	s.input.Width = max(4, min(30, w-width(said)-8))
 	return " " + s.input.View() + "  " + said

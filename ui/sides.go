@@ -12,6 +12,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // sides is the page on which the two sides are picked, one after the other,
@@ -24,14 +25,14 @@ type sides struct {
 	err   error
 	met   map[string]*meeting // by context
 	row   cursor
-	spec  map[steps.Side]linkfile.EndSpec // what was chosen
-	stage int                             // 0, 1: a side; 2: the name
-	input textinput.Model                 // the name, a host's folder, a file of facts, or its passphrase
-	file  filing                          // how far a file of facts is, in place of a context
-	name  string                          // of the link that a file of facts is of
-	said  string                          // why it does not go on, or what to compare first
-	busy  bool                            // the link is being opened
-	draft string                          // the name that was typed before going back
+	spec  model.Ends      // what was chosen
+	stage int             // 0, 1: a side; 2: the name
+	input textinput.Model // the name, a host's folder, a file of facts, or its passphrase
+	file  filing          // how far a file of facts is, in place of a context
+	name  string          // of the link that a file of facts is of
+	said  string          // why it does not go on, or what to compare first
+	busy  bool            // the link is being opened
+	draft string          // the name that was typed before going back
 
 	signer string // fingerprint of the key that signed the file of facts
 }
@@ -60,7 +61,7 @@ type metMsg struct {
 const meetWithin = 10 * time.Second
 
 func newSidesPage(a *app, g *steps.Guide) *sides {
-	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: map[steps.Side]linkfile.EndSpec{}, input: textinput.New()}
+	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: model.Ends{}, input: textinput.New()}
 	p.input.Prompt = ""
 	a.t.dress(&p.input)
 	for side, name := range a.o.Sides {
@@ -112,7 +113,7 @@ func (p *sides) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case candidatesMsg:
 		p.list, p.err, p.read = msg.list, msg.err, true
-		p.atCurrent()
+		p.row.at = p.spec.Likely(p.list, p.side())
 		return p.meet()
 	case metMsg:
 		p.met[msg.context] = &meeting{true, msg.is, msg.err}
@@ -216,7 +217,7 @@ func (p *sides) choose() tea.Cmd {
 		return nil
 	}
 	c := p.list[p.row.at]
-	if other, taken := p.takenBy(c.Context); taken {
+	if other, taken := p.spec.Taken(c.Context, p.side()); taken {
 		p.said = fmt.Sprintf("%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name, p.guide.Sides[p.side()].Name)
 		return nil
 	}
@@ -228,48 +229,22 @@ func (p *sides) choose() tea.Cmd {
 	return p.advance()
 }
 
-func (p *sides) takenBy(name string) (steps.Side, bool) {
-	for side, s := range p.spec {
-		if side != p.side() && s.Context == name && name != "" {
-			return side, true
-		}
-	}
-	return "", false
-}
-
 // sameCluster takes the later choice back where both contexts are one cluster,
 // and says so. It may find out late, when both have answered.
 func (p *sides) sameCluster() bool {
-	one, two := p.spec[steps.Local].Context, p.spec[steps.Remote].Context
-	m, n := p.met[one], p.met[two]
-	if m == nil || n == nil || m.is.UID == "" || m.is.UID != n.is.UID {
+	same := p.spec.Same(func(context string) engine.Meeting {
+		if m := p.met[context]; m != nil {
+			return m.is
+		}
+		return engine.Meeting{}
+	})
+	if same == "" {
 		return false
 	}
-	p.said = fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", oneLine(one), oneLine(two))
+	p.said = oneLine(same)
 	delete(p.spec, steps.Remote)
 	p.stage = 1
 	return true
-}
-
-// atCurrent puts the cursor on the context that kubectl would take, or on the
-// first one that is free.
-func (p *sides) atCurrent() {
-	for i, c := range p.list {
-		if _, taken := p.takenBy(c.Context); c.Current && !taken {
-			p.row.at = i
-			return
-		}
-	}
-	p.atFree()
-}
-
-func (p *sides) atFree() {
-	for i, c := range p.list {
-		if _, taken := p.takenBy(c.Context); !taken {
-			p.row.at = i
-			return
-		}
-	}
 }
 
 // back goes one level back: from the name to the second side, from there to

@@ -140,7 +140,7 @@ func (p *sides) rows(h int) []string {
 func (p *sides) context(c engine.Candidate, here bool, name, server int) string {
 	a := p.a
 	mark, label := "   ", pad(clipName(oneLine(c.Context), name), name)
-	side, taken := p.takenBy(c.Context)
+	side, taken := p.spec.Taken(c.Context, p.side())
 	switch {
 	case here:
 		mark, label = " "+a.t.accent.Render("▸")+" ", a.t.selected.Render(label)

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -34,10 +33,10 @@ type place struct {
 	wanted  bool       // it opens as soon as the answers are known
 	answers []engine.Answered
 	drafts  map[string]*string // what was typed into the form, by question
-	plan    *engine.Plan       // what applying would change, as last known; nil: not known
-	basis   engine.Counts      // where the step stood when that was asked
-	pending bool               // it is being found out
 }
+
+// forecastMsg is for the app: what a step would change has been found out.
+type forecastMsg struct{}
 
 // answersMsg is for the page of the step: its answers as they stand.
 type answersMsg struct {
@@ -59,9 +58,9 @@ func (p *stepPage) newFilter() textinput.Model {
 	return f
 }
 
-func (p *stepPage) session() *engine.Session { return p.a.live.session }
+func (p *stepPage) session() *engine.Session { return p.a.live.Session }
 
-func (p *stepPage) guide() *steps.Guide { return p.session().Guide() }
+func (p *stepPage) guide() *steps.Guide { return p.a.live.Guide() }
 
 func (p *stepPage) step() *steps.Step { return &p.guide().Steps[p.at] }
 
@@ -77,7 +76,15 @@ func (p *stepPage) placeOf(step string) *place {
 func (p *stepPage) typing() bool { return p.filter.Focused() }
 
 func (p *stepPage) pace() time.Duration {
-	pace := p.a.live.pace(p.step().Name)
+	var pace time.Duration
+	for _, c := range p.a.live.Of(p.step().Name) {
+		if k := p.a.live.Look(c); k.Began.IsZero() || k.Asked {
+			pace = faster(pace, spinning)
+		}
+		if r := p.a.live.Board.Verdict(c); r.Status == steps.Waiting && !r.Since.IsZero() {
+			pace = faster(pace, counting)
+		}
+	}
 	if p.asked != nothing {
 		pace = faster(pace, spinning)
 	}
@@ -96,7 +103,7 @@ func (p *stepPage) begin() tea.Cmd {
 	p.filter.Reset()
 	p.filter.Blur()
 	p.asked, p.place().wanted = nothing, false
-	return tea.Batch(p.learnAnswers(), p.forecast(), p.boardMoved())
+	return tea.Batch(p.learnAnswers(), p.forecast(true), p.boardMoved())
 }
 
 // enter goes to another step; past the last one is the summary.
@@ -109,7 +116,7 @@ func (p *stepPage) enter(at int) tea.Cmd {
 		return p.a.turn(&summary{a: p.a, from: p})
 	}
 	p.at = at
-	if !p.a.live.board.Count(p.step().Name).Green() {
+	if !p.a.live.Board.Count(p.step().Name).Green() {
 		p.place().moved = false // what has gone wrong since it was left comes first
 	}
 	p.a.run.dismiss()
@@ -138,18 +145,14 @@ func (pl *place) missing() []engine.Answered {
 
 // forecast finds out in the background how much applying the step would
 // change, for the footer.
-func (p *stepPage) forecast() tea.Cmd {
-	pl, step := p.place(), p.step()
-	if pl.pending || p.a.run.busy() || len(step.Actions) == 0 {
+func (p *stepPage) forecast(anew bool) tea.Cmd {
+	ctx, live, step := p.a.ctx, p.a.live, p.step().Name
+	if p.a.run.busy() || !live.ForecastDue(step, anew) {
 		return nil
 	}
-	pl.pending, pl.basis = true, p.a.live.board.Count(step.Name)
-	ctx, session := p.a.ctx, p.session()
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, planWithin)
-		defer cancel()
-		plan, err := session.Plan(ctx, engine.Scope{Steps: []string{step.Name}})
-		return plannedMsg{step: step.Name, purpose: nothing, plan: plan, err: err}
+		live.Forecast(ctx, step)
+		return forecastMsg{}
 	}
 }
 
@@ -162,14 +165,14 @@ func (p *stepPage) boardMoved() tea.Cmd {
 		p.a.run.dismiss()
 		p.to(c)
 	}
-	if !pl.moved && !p.a.live.seen(step.Name).IsZero() {
+	if !pl.moved && !p.a.live.Seen(step.Name).IsZero() {
 		p.toTrouble()
 		pl.moved = true
 	}
-	if !pl.pending && pl.basis != p.a.live.board.Count(step.Name) && !p.a.live.seen(step.Name).IsZero() {
-		return p.forecast()
+	if p.a.live.Seen(step.Name).IsZero() {
+		return nil
 	}
-	return nil
+	return p.forecast(false)
 }
 
 // toTrouble selects the first cell that fails, else the first that is not
@@ -209,7 +212,7 @@ func (p *stepPage) to(c steps.Cell) {
 }
 
 func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
-	return p.a.live.board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
+	return p.a.live.Board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
 }
 
 // rows are the checks that are shown: those that the filter lets through and,

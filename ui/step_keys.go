@@ -105,25 +105,21 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	keys := p.a.k
 	check, cell, ok := p.cell()
 	switch {
-	case key.Matches(k, keys.Copy.Binding) && p.a.run.asks() && p.a.run.asked.address() != "":
-		return p.a.copy(p.a.run.asked.address())
+	case key.Matches(k, keys.Copy.Binding) && p.a.run.asks() && p.a.run.Asked.Address() != "":
+		return p.a.copy(p.a.run.Asked.Address())
 	case key.Matches(k, keys.Copy.Binding) && p.a.run.failed():
 		return p.a.copy(p.a.run.command(p.a))
 	case key.Matches(k, keys.All.Binding):
-		return p.a.live.again()
+		return p.a.again()
 	case key.Matches(k, keys.Save.Binding):
 		return p.a.save()
 	case !ok:
 	case key.Matches(k, keys.Again.Binding):
-		return p.a.live.again(cell)
+		return p.a.again(cell)
 	case key.Matches(k, keys.Copy.Binding):
-		r := p.a.live.board.Verdict(cell)
-		if r.Fix != "" {
-			return p.a.copy(r.Fix)
-		}
-		return p.a.copy(r.Found)
+		return p.a.copy(p.a.live.Copied(cell))
 	case key.Matches(k, keys.Page.Binding):
-		return p.a.lay(p.a.pagePanel("Where to read on", append(append([]string{}, check.See...), p.guide().Page)))
+		return p.a.lay(p.a.pagePanel("Where to read on", p.a.live.Pages(check)))
 	}
 	return nil
 }
@@ -168,17 +164,22 @@ func (p *stepPage) fix() tea.Cmd {
 	if !ok {
 		return nil
 	}
-	v := p.a.live.board.Verdict(cell)
-	action, _ := p.guide().Offer(check, cell.Side, v)
+	v := p.a.live.Board.Verdict(cell)
+	mend, _ := p.guide().Offer(check, cell.Side, v)
+	action, _ := p.a.live.Offer(cell)
 	switch {
-	case action == nil:
-		p.a.notice = "carrick has no action for this check; the fix says what to do"
-		return nil
+	case action != nil:
+		return p.ask(toFix, oneLine(action.Title), engine.Scope{Actions: []string{action.Name}})
 	case v.Status == steps.Pass:
 		p.a.notice = "this check holds: there is nothing to fix"
-		return nil
+	case mend == nil:
+		p.a.notice = "carrick has no action for this check; the fix says what to do"
+	case v.Status == steps.Fail || v.Status == steps.Warn:
+		p.a.notice = p.nothingToChange()
+	default:
+		p.a.notice = "there is nothing to fix yet: enter says why"
 	}
-	return p.ask(toFix, oneLine(action.Title), engine.Scope{Actions: []string{action.Name}})
+	return nil
 }
 
 // answered keeps the answers of a step, and opens the form where somebody waits

@@ -212,7 +212,7 @@ func TestFormKeepsWhatWasTyped(t *testing.T) {
 		p.shows("1 answer saved")
 		p.press("down")
 		p.shows("port 5182")
-		saved, err := os.ReadFile(p.a.live.session.Link().Path)
+		saved, err := os.ReadFile(p.a.live.Session.Link().Path)
 		if err != nil || !strings.Contains(string(saved), "net.port: 5182") {
 			t.Fatalf("the link file: %v\n%s", err, saved)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 func (p *stepPage) view() []string {
@@ -146,9 +147,9 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 
 // verdictCell is a sign and a word; the one that is selected is reversed.
 func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
-	a, r, k := p.a, p.a.live.board.Verdict(c), p.a.live.looks[c]
+	a, r, k := p.a, p.a.live.Board.Verdict(c), p.a.live.Look(c)
 	sign := glyph(r.Status)
-	if k.asked || (k.probing && k.began.IsZero()) {
+	if k.Asked || k.Began.IsZero() {
 		sign = a.spin()
 	}
 	word := clip(p.word(r), w-3)
@@ -167,14 +168,14 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 // right how fresh this step is.
 func (p *stepPage) totals() string {
 	a := p.a
-	right := a.t.faint.Render(a.live.follows(p.step().Name)) + " "
+	right := a.t.faint.Render(a.live.Follows(p.step().Name)) + " "
 	if p.asked != nothing {
 		right = a.t.accent.Render(a.spin()) + " finding out what would change "
 	}
 	if a.notice != "" {
 		return spread(" "+a.notice, right, a.w)
 	}
-	tally := p.tally(a.live.board.Count(""))
+	tally := p.tally(a.live.Board.Count(""))
 	if strip := p.strip(); !a.wide() && width(strip+tally+right)+6 <= a.w {
 		tally = strip + "  " + tally
 	}
@@ -187,7 +188,7 @@ func (p *stepPage) strip() string {
 	a := p.a
 	var parts []string
 	for i := range p.guide().Steps {
-		state := a.live.state(p.guide().Steps[i].Name)
+		state := a.live.State(p.guide().Steps[i].Name)
 		number := fmt.Sprint(i + 1)
 		if i == p.at {
 			number = a.t.selected.Render(number)
@@ -219,22 +220,21 @@ func (p *stepPage) foot() string {
 	if p.typing() {
 		return a.footer([]hint{{"enter", "keep"}, {"↑↓", "move"}, keys.Esc.as("show all")}, nil)
 	}
-	if a.run.asks() && a.run.asked.address() != "" {
+	if a.run.asks() && a.run.Asked.Address() != "" {
 		return a.footer([]hint{keys.Copy.as("copy the address"), keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
 	}
 	if a.run.busy() {
 		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
 	}
 	first := []hint{keys.Next.as(p.nextText())}
-	todo := p.place().changes()
-	if len(p.step().Actions) > 0 && todo != 0 {
-		first = append(first, keys.Apply.as(p.applyText(todo)), keys.Diff.hint())
+	if a.live.Appliable(p.step().Name) {
+		first = append(first, keys.Apply.as(p.applyText(a.live.Changes(p.step().Name))), keys.Diff.hint())
 	}
-	if n := p.elsewhere(); n > 0 {
+	if n := p.a.live.Elsewhere(p.step().Name); n > 0 {
 		first = append(first, keys.Trouble.as(fmt.Sprintf("%d more wrong", n)))
 	}
 	if n := len(p.place().missing()); n > 0 {
-		first = append([]hint{keys.Answers.as(plural(n, "answer") + " missing")}, first...)
+		first = append([]hint{keys.Answers.as(model.Plural(n, "answer") + " missing")}, first...)
 	} else if len(p.step().Ask) > 0 {
 		first = append(first, keys.Answers.hint())
 	}
@@ -259,7 +259,7 @@ func (p *stepPage) nextText() string {
 	if p.at+1 == len(p.guide().Steps) {
 		word = "summary"
 	}
-	if n := p.a.live.board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 || p.elsewhere() == 0) {
+	if n := p.a.live.Board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 || p.a.live.Elsewhere(p.step().Name) == 0) {
 		word += fmt.Sprintf(" (%d %s here)", n, glyph(steps.Fail))
 	}
 	return word
@@ -267,7 +267,7 @@ func (p *stepPage) nextText() string {
 
 func (p *stepPage) applyText(n int) string {
 	if n > 0 {
-		return "apply " + plural(n, "change")
+		return "apply " + model.Plural(n, "change")
 	}
 	return "apply"
 }

@@ -30,7 +30,7 @@ func (p *stepPage) stepColumn(w, h int) []string {
 	var out []string
 	at := 0
 	for i := range all {
-		state := a.live.state(all[i].Name)
+		state := a.live.State(all[i].Name)
 		sign := a.t.ink(state).Render(glyph(state))
 		title := clip(fmt.Sprintf("%*d %s", p.digits(), i+1, all[i].Title), w-4)
 		if i == p.at {
@@ -51,7 +51,7 @@ func (p *stepPage) stepColumn(w, h int) []string {
 // stepNote says what is wrong with a step, or how fresh its verdicts are.
 func (p *stepPage) stepNote(i int, state steps.Status) string {
 	name := p.guide().Steps[i].Name
-	n := p.a.live.board.Count(name)
+	n := p.a.live.Board.Count(name)
 	switch {
 	case n.Of(steps.Fail) > 0:
 		return fmt.Sprintf("%d failed", n.Of(steps.Fail))
@@ -62,5 +62,5 @@ func (p *stepPage) stepNote(i int, state steps.Status) string {
 	case state == steps.Waiting:
 		return fmt.Sprintf("%d waiting", n.Of(steps.Waiting))
 	}
-	return p.a.live.follows(name)
+	return p.a.live.Follows(name)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
+
+	"carrick/ui/model"
 )
 
 // typedNumber is the number of a step as it is typed, digit by digit.
@@ -39,7 +41,7 @@ func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	case n == 0:
 		return nil
 	case n > last:
-		p.a.notice = "there are " + plural(last-1, "step")
+		p.a.notice = "there are " + model.Plural(last-1, "step")
 		return nil
 	}
 	return p.enter(n - 1)

@@ -1,10 +1,7 @@
 package ui
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -12,6 +9,7 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // summary is the last page: where each step stands, what was made and what is
@@ -37,7 +35,7 @@ func (s *summary) pace() time.Duration {
 	if s.from.asked != nothing {
 		return spinning
 	}
-	if done, all := s.a.live.looked(); done < all {
+	if done, all := s.a.live.Looked(); done < all {
 		return spinning
 	}
 	return 0
@@ -54,12 +52,10 @@ func (s *summary) begin() tea.Cmd {
 
 // take finds out what this link made.
 func (s *summary) take() tea.Cmd {
-	ctx, session := s.a.ctx, s.a.live.session
+	ctx, live := s.a.ctx, s.a.live
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, planWithin)
-		defer cancel()
-		plan, err := session.PlanUndo(ctx, engine.Scope{})
-		return takenMsg{plan, err}
+		p := live.Show(ctx, engine.Scope{}, true)
+		return takenMsg{p.Plan, p.Err}
 	}
 }
 
@@ -98,20 +94,20 @@ func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.Save.Binding):
 		return a.save()
 	case key.Matches(k, keys.All.Binding):
-		return a.live.again()
+		return a.again()
 	case key.Matches(k, keys.Undo.Binding):
 		return s.from.ask(toUndo, "all that this link made", engine.Scope{})
 	case key.Matches(k, keys.Open.Binding) && a.run.visible():
 		return a.lay(a.logPanel())
 	case key.Matches(k, keys.Open.Binding):
-		return s.from.enter(a.live.firstOpen())
+		return s.from.enter(a.live.FirstOpen())
 	}
 	return s.scroll.update(k)
 }
 
 func (s *summary) view() []string {
 	a := s.a
-	out := []string{a.headline(a.live.session.Guide().Title, a.where(len(a.live.session.Guide().Steps)))}
+	out := []string{a.headline(a.live.Guide().Title, a.where(len(a.live.Guide().Steps)))}
 	if a.h >= middleFrom {
 		out = append(out, a.sidesLine())
 	}
@@ -144,11 +140,11 @@ func (s *summary) foot(all int) string {
 		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
 	first := []hint{a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
-	if !a.live.board.Count("").Green() {
+	if !a.live.Board.Count("").Green() {
 		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
 	}
 	if below := all - s.scroll.shown - s.scroll.high; below > 0 {
-		first = append([]hint{{"↓", plural(below, "more line")}}, first...)
+		first = append([]hint{{"↓", model.Plural(below, "more line")}}, first...)
 	} else if s.scroll.shown > 0 {
 		first = append([]hint{{"↑", "up"}}, first...)
 	}
@@ -160,11 +156,11 @@ func (s *summary) foot(all int) string {
 
 func (s *summary) lines(w int) []string {
 	a := s.a
-	n := a.live.board.Count("")
+	n := a.live.Board.Count("")
 	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
 	switch {
 	case n.Green() && n[steps.Warn] > 0:
-		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("nothing fails, and "+plural(n[steps.Warn], "warning")+" to look at")
+		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("nothing fails, and "+model.Plural(n[steps.Warn], "warning")+" to look at")
 	case !n.Green():
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be")
 	}
@@ -183,10 +179,9 @@ func (s *summary) lines(w int) []string {
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
-	for _, c := range a.wrongCells(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
-		r := a.live.board.Verdict(c)
-		check, _ := a.live.session.Guide().Check(c.Check)
-		text := fmt.Sprintf("%s: %s: %s", a.live.session.Guide().Sides[c.Side].Name, check.Title, a.foundOf(c))
+	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
+		r := a.live.Board.Verdict(c)
+		text := a.live.Title(c, c) + ": " + a.foundOf(c)
 		out = append(out, hang("  "+a.t.ink(r.Status).Render(glyph(r.Status))+" ", wrap(text, max(1, w-4)))...)
 	}
 	if out == nil {
@@ -216,7 +211,7 @@ func (s *summary) madeLines(w int) []string {
 			if it.Held || it.Left {
 				text += ": an undo leaves it: " + oneLine(it.Note)
 			}
-			side := "  " + pad(a.live.session.Guide().Sides[act.Side].Name, 10) + " "
+			side := "  " + pad(a.live.Guide().Sides[act.Side].Name, 10) + " "
 			out = append(out, hang(side, wrap(text, max(1, w-width(side))))...)
 		}
 	}
@@ -230,28 +225,15 @@ func (s *summary) madeLines(w int) []string {
 // end of a credential's life.
 func (s *summary) upcoming(w int) []string {
 	a := s.a
-	type due struct {
-		at   time.Time
-		text string
-	}
-	var list []due
-	for _, c := range a.live.session.Guide().Cells() {
-		r := a.live.board.Verdict(c)
-		if r.Again.IsZero() || r.Again.Sub(a.now()) < 24*time.Hour {
-			continue
-		}
-		check, _ := a.live.session.Guide().Check(c.Check)
-		list = append(list, due{r.Again, a.live.session.Guide().Sides[c.Side].Name + ": " + check.Title})
-	}
+	list := a.live.Dues(a.now())
 	if len(list) == 0 {
 		return nil
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
 	out := []string{a.t.title.Render("Comes up")}
 	out = append(out, hang("  ", faint(a.t, wrap("from that day on this is no longer so by itself:", max(1, w-2))))...)
 	for _, d := range list {
-		day := "  " + pad(d.at.Format("2 Jan 2006"), 11) + "  "
-		out = append(out, hang(day, wrap(d.text, max(1, w-width(day))))...)
+		day := "  " + pad(d.At.Format("2 Jan 2006"), 11) + "  "
+		out = append(out, hang(day, wrap(a.live.Title(d.Cell, d.Cell), max(1, w-width(day))))...)
 	}
 	return out
 }

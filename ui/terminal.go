@@ -9,6 +9,8 @@ import (
 
 	"github.com/aymanbagabas/go-osc52/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"carrick/ui/model"
 )
 
 // abilities are what is known of the terminal beyond its size. The zero value
@@ -118,7 +120,7 @@ func (t abilities) linked(line string, more bool) string {
 		return line
 	}
 	out, done := "", 0
-	for _, span := range address.FindAllStringIndex(plain, -1) {
+	for _, span := range model.Address.FindAllStringIndex(plain, -1) {
 		url := plain[span[0]:span[1]]
 		if more && strings.TrimSpace(plain[span[1]:]) == "" {
 			continue

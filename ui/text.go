@@ -198,14 +198,6 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
 }
 
-// plural is a number and its word: "1 change", "3 changes".
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
-
 // positions says which part of a list is shown.
 func positions(from, shown, all int) string {
 	return fmt.Sprintf("%d to %d of %d", from+1, from+shown, all)

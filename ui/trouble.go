@@ -46,7 +46,7 @@ func (t *trouble) pace() time.Duration { return 0 }
 // list is what is wrong, as far as the filter lets it through. The selected cell
 // stays selected for as long as it is in it.
 func (t *trouble) list() []engine.Trouble {
-	all := t.a.live.board.Troubles()
+	all := t.a.live.Board.Troubles()
 	if want := strings.ToLower(strings.TrimSpace(t.filter.Value())); want != "" {
 		all = slices.DeleteFunc(all, func(one engine.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) })
 	}
@@ -98,14 +98,14 @@ func (t *trouble) update(msg tea.Msg) tea.Cmd {
 	case key.Matches(k, keys.Filter.Binding):
 		return t.filter.Focus()
 	case key.Matches(k, keys.All.Binding):
-		return t.a.live.again()
+		return t.a.again()
 	case len(list) == 0:
 	case key.Matches(k, keys.Open.Binding):
 		return t.page.goTo(t.on)
 	case key.Matches(k, keys.Again.Binding):
-		return t.a.live.again(t.on)
+		return t.a.again(t.on)
 	case key.Matches(k, keys.Copy.Binding):
-		return t.a.copy(fixOrFound(list[t.row.at].Result))
+		return t.a.copy(t.a.live.Copied(t.on))
 	case key.Matches(k, keys.Fix.Binding):
 		cmd := t.page.goTo(t.on)
 		return tea.Batch(cmd, t.page.fix())
@@ -160,7 +160,7 @@ func (t *trouble) view() []string {
 		text := "nothing is wrong"
 		if t.filter.Value() != "" {
 			text = "nothing of what is wrong has this text; esc shows all"
-		} else if done, all := a.live.looked(); done < all {
+		} else if done, all := a.live.Looked(); done < all {
 			text = fmt.Sprintf("nothing is wrong as far as was looked: %d of %d checks", done, all)
 		}
 		return a.panelFrame(title, right, []string{"", "   " + a.t.faint.Render(text)}, t.foot(list))
@@ -226,16 +226,8 @@ func (t *trouble) foot(list []engine.Trouble) string {
 		return a.footer([]hint{keys.All.hint()}, []hint{keys.Esc.hint()})
 	}
 	first := []hint{keys.Open.as("go there")}
-	check, _ := t.page.guide().Check(t.on.Check)
-	if mend, _ := t.page.guide().Offer(check, t.on.Side, a.live.board.Verdict(t.on)); mend != nil {
+	if mend, _ := a.live.Offer(t.on); mend != nil {
 		first = append(first, keys.Fix.hint())
 	}
 	return a.footer(append(first, hint{"↑↓", "move"}, keys.Filter.hint(), keys.Again.hint(), keys.Copy.hint()), []hint{keys.Esc.hint()})
 }
-
-// causes says how many others say nothing because of a cell.
-// goTo goes to the step of a cell and selects it.
-// selectCell puts the cursor on a cell of the step on screen.
-// elsewhere is how many cells fail or are unknown by themselves in other steps.
-// behind are the cells that say nothing because of this one.
-// behindLines name them, a line each or more.

@@ -15,6 +15,7 @@ import (
 	"carrick/steps/action"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // tunnel is a small guide over two machines that are empty folders: what it
@@ -199,7 +200,7 @@ func (m *tunnel) options(t *testing.T) Options {
 	link.Path = filepath.Join(dir, "milan-rome.yaml")
 	link.Local.Host, link.Remote.Host = &linkfile.HostSpec{Root: "/"}, &linkfile.HostSpec{Root: dir}
 	link.Answers["keys.owner"] = "ana"
-	return Options{
+	return Options{Options: model.Options{
 		Guides: []*steps.Guide{guide}, Link: link,
 		Open: func(l *linkfile.Link) (*engine.Session, error) {
 			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
@@ -216,8 +217,8 @@ func (m *tunnel) options(t *testing.T) Options {
 			}
 			return engine.Meeting{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
 		},
-		LinkPath: func(name string) string { return filepath.Join(dir, name+".yaml") },
-	}
+		Folder: dir,
+	}}
 }
 
 // numbered makes n checks.

@@ -177,7 +177,7 @@ func (a *app) demoScreen(box *sandbox, guide, env string) ui.Options {
 	o.Passing = true
 	o.Guide = guide
 	o.Name = demoLink
-	o.LinkPath = inFolder(box.Dir)
+	o.Folder = box.Dir
 	o.Banner = "demo: two control planes on this machine"
 	o.Sides, o.Hosts = map[steps.Side]string{}, map[steps.Side]linkfile.HostSpec{}
 	var context, folder string

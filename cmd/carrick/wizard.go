@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -14,6 +13,7 @@ import (
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
 	"carrick/ui"
+	"carrick/ui/model"
 )
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
@@ -92,7 +92,7 @@ func (a *app) hint(arg string, err error) error {
 func (a *app) screen() ui.Options {
 	log := a.logger()
 	a.onScreen, a.attended = true, true
-	return ui.Options{
+	return ui.Options{Options: model.Options{
 		Guides: a.guides,
 		Sides:  map[steps.Side]string{steps.Local: a.local.context, steps.Remote: a.remote.context},
 		Candidates: func() ([]engine.Candidate, error) {
@@ -101,13 +101,11 @@ func (a *app) screen() ui.Options {
 		Meet: func(ctx context.Context, name string) (engine.Meeting, error) {
 			return engine.Meet(ctx, cluster.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
 		},
-		Open:     a.openOnScreen,
-		Unlock:   a.keys.unlock,
-		LinkPath: func(name string) string { return name + ".yaml" },
-		Version:  release,
-		Color:    a.color, Theme: a.theme, ASCII: a.ascii,
-		In: a.in, Out: a.tty, Err: a.err, Log: log,
-	}
+		Open:   a.openOnScreen,
+		Unlock: a.keys.unlock,
+		ASCII:  a.ascii,
+		In:     a.in, Out: a.tty, Log: log,
+	}, Version: release, Color: a.color, Theme: a.theme, Err: a.err}
 }
 
 // openOnScreen opens a session that may change things.
@@ -127,7 +125,3 @@ func (a *app) openOnScreen(l *linkfile.Link) (*engine.Session, error) {
 	return s, nil
 }
 
-// inFolder puts new links into a folder that goes away with the demo.
-func inFolder(dir string) func(string) string {
-	return func(name string) string { return filepath.Join(dir, fmt.Sprintf("%s.yaml", name)) }
-}

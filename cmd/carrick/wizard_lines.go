@@ -29,12 +29,7 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	// Ctrl+c cancels what runs, and not the whole program at once.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	err := lines.Run(ctx, lines.Options{
-		Guides: o.Guides, Link: o.Link, Guide: o.Guide, Name: o.Name, Sides: o.Sides, Hosts: o.Hosts,
-		Candidates: o.Candidates, Meet: o.Meet, Open: o.Open, Unlock: o.Unlock, LinkPath: o.LinkPath,
-		Banner: o.Banner, Notes: o.Notes, Passing: o.Passing, ASCII: o.ASCII,
-		In: o.In, Out: o.Out, Log: o.Log, Interrupts: interrupts,
-	})
+	err := lines.Run(ctx, lines.Options{Options: o.Options, Interrupts: interrupts})
 	switch nobody := (*lines.NobodyError)(nil); {
 	case errors.Is(err, lines.ErrInterrupted):
 		return ui.ErrInterrupted

@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // asked are the questions of the step that apply, with their answers.
@@ -19,7 +20,7 @@ func (w *walk) asked() (out []engine.Answered, err error) {
 	}
 	var list []engine.Answered
 	err = w.wait(func() string { return "the answers of this step" }, nil, func(ctx context.Context) error {
-		list = w.session.Answers(ctx, w.current())
+		list = w.live.Session.Answers(ctx, w.current())
 		return nil
 	})
 	for _, a := range list {
@@ -150,12 +151,12 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	case a.Value == nil || q.Show(a.Value) == "":
 		w.out.say("It is empty now.")
 	case q.Kind == steps.YAML:
-		w.out.sentence("It has %s now, %s", plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a))
+		w.out.sentence("It has %s now, %s", model.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a))
 	default:
 		w.out.sentence("Now: %s, %s", shown(q, a.Value), from(a))
 	}
 	if a.Proposed != "" {
-		w.out.sentence("%s", oneLine(a.Proposed))
+		w.out.sentence("%s", model.OneLine(a.Proposed))
 	}
 	for i, c := range q.Of {
 		w.out.sentence("%d: %s", i+1, c.Title)
@@ -167,12 +168,12 @@ func from(a engine.Answered) string {
 	if a.From == "given" || a.From == "" {
 		return "given by you"
 	}
-	return "from " + oneLine(a.From)
+	return "from " + model.OneLine(a.From)
 }
 
 // shown is an answer in words.
 func shown(q *steps.Question, v any) string {
-	text := oneLine(q.Show(v))
+	text := model.OneLine(q.Show(v))
 	switch {
 	case q.Kind == steps.YesNo && text == "true":
 		return "yes"
@@ -181,7 +182,7 @@ func shown(q *steps.Question, v any) string {
 	}
 	for i, c := range q.Of {
 		if c.Value == text {
-			return fmt.Sprintf("%d, %s", i+1, oneLine(c.Title))
+			return fmt.Sprintf("%d, %s", i+1, model.OneLine(c.Title))
 		}
 	}
 	return text
@@ -196,7 +197,7 @@ func (w *walk) answerPrompt(a engine.Answered) string {
 	}
 	switch {
 	case q.Secret:
-		return oneLine(q.Title) + rest + ":"
+		return model.OneLine(q.Title) + rest + ":"
 	case q.Kind == steps.YAML:
 		return "Text, s says it" + rest + ":"
 	case q.Kind == steps.YesNo:
@@ -236,7 +237,7 @@ func (w *walk) insteadOf(a engine.Answered) string {
 
 // save sets an answer and writes the link file.
 func (w *walk) save(q *steps.Question, value any) error {
-	if err := w.session.Answer(q.Key, value); err != nil {
+	if err := w.live.Session.Answer(q.Key, value); err != nil {
 		w.trouble("This was not saved: ", err)
 		return nil
 	}
@@ -244,7 +245,7 @@ func (w *walk) save(q *steps.Question, value any) error {
 		w.out.say("It is kept until you leave.")
 		return nil
 	}
-	if err := w.session.Save(); err != nil {
+	if err := w.live.Session.Save(); err != nil {
 		w.trouble("This was not saved: ", err)
 		return nil
 	}
@@ -263,7 +264,7 @@ func numbered(q *steps.Question, text string) string {
 		return q.Of[n-1].Value
 	}
 	for _, c := range q.Of {
-		if strings.EqualFold(oneLine(c.Title), text) || strings.EqualFold(c.Value, text) {
+		if strings.EqualFold(model.OneLine(c.Title), text) || strings.EqualFold(c.Value, text) {
 			return c.Value
 		}
 	}

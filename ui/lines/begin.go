@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"carrick/steps"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // open opens the link that was given, or a new one that is put together first,
@@ -40,14 +40,12 @@ func (w *walk) open() error {
 // pickGuide asks for the guide, where it was not named.
 func (w *walk) pickGuide() (*steps.Guide, error) {
 	list := w.o.Guides
-	for _, g := range list {
-		if g.Name == w.o.Guide {
-			return g, nil
-		}
+	if g := w.o.Named(); g != nil {
+		return g, nil
 	}
 	w.out.say("What shall two clusters be joined for?")
 	for i, g := range list {
-		w.out.sentence("%d: %s, %s, %s and %s", i+1, g.Title, plural(len(g.Steps), "step"), g.Sides[steps.Local].Name, g.Sides[steps.Remote].Name)
+		w.out.sentence("%d: %s, %s, %s and %s", i+1, g.Title, model.Plural(len(g.Steps), "step"), g.Sides[steps.Local].Name, g.Sides[steps.Remote].Name)
 	}
 	for {
 		text, err := w.ask(question{
@@ -82,7 +80,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 // newLink asks for the sides and the name, and opens the link. errBack is back
 // to the guide.
 func (w *walk) newLink(g *steps.Guide) error {
-	p := &sides{w: w, guide: g, spec: map[steps.Side]linkfile.EndSpec{}, met: map[string]*meeting{}}
+	p := &sides{w: w, guide: g, spec: model.Ends{}, met: map[string]*meeting{}}
 	if err := p.read(); err != nil {
 		return err
 	}
@@ -108,13 +106,13 @@ func (w *walk) newLink(g *steps.Guide) error {
 // name asks for the name of the link, and opens it.
 func (p *sides) name() error {
 	w := p.w
-	given := w.o.Name
+	given, suggested := w.o.Name, p.spec.Suggest(p.guide, p.link, "")
 	for {
 		text := given
 		if given == "" {
 			var err error
 			text, err = w.ask(question{
-				prompt: fmt.Sprintf("Name of this link [%s]:", p.suggestion()),
+				prompt: fmt.Sprintf("Name of this link [%s]:", suggested),
 				help: func() {
 					w.out.sentence("The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and hyphens, at most %d", linkfile.MaxName)
 				},
@@ -124,7 +122,7 @@ func (p *sides) name() error {
 				return err
 			}
 			if text = strings.TrimSpace(text); text == "" {
-				text = p.suggestion()
+				text = suggested
 			}
 		}
 		given = ""
@@ -142,25 +140,12 @@ func (p *sides) name() error {
 // openNamed opens a new link of that name, or the one that has it if it joins
 // the same two sides.
 func (p *sides) openNamed(name string) (bool, error) {
-	w, path := p.w, p.w.o.LinkPath(name)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		l := linkfile.New(p.guide.Name, name)
-		l.Path = path
-		for side, spec := range p.spec {
-			*l.Side(side) = spec
-		}
-		return p.opened(w.connect(l, false))
+	l, existing, err := p.w.o.NewLink(p.guide, name, p.spec)
+	if err != nil {
+		p.w.out.sentence("%s", err)
+		return false, nil
 	}
-	l, err := linkfile.Load(path, w.o.Guides)
-	switch {
-	case err != nil:
-		w.out.sentence("%s", err)
-	case l.Guide == p.guide.Name && p.same(l):
-		return p.opened(w.connect(l, true))
-	default:
-		w.out.sentence("%s is there already and joins something else; choose another name", path)
-	}
-	return false, nil
+	return p.opened(p.w.connect(l, existing))
 }
 
 // opened takes an error of opening for one of what was chosen: it is said, and
@@ -183,14 +168,9 @@ func (e *openError) Unwrap() error { return e.err }
 // at, and gone on with where the clusters stand.
 func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	err := w.wait(func() string { return "the link to open" }, nil, func(context.Context) error {
-		s, err := w.o.Open(l)
-		if err == nil && !resumed {
-			if err = l.Save(); err != nil {
-				s.Close()
-			}
-		}
+		s, err := w.o.Connect(l, resumed)
 		if err == nil {
-			w.session = s
+			w.live = model.NewLive(w.ctx, s)
 		}
 		return err
 	})
@@ -200,44 +180,32 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	if err != nil {
 		return err
 	}
-	w.board = newBoard(w.ctx, w.session)
+	w.follow(w.live.Start()...)
 	title := w.guide().Title
 	if !resumed {
-		w.out.sentence("This begins %s, link %s, saved in %s. It has %s", title, l.Name(), w.path(), plural(len(w.guide().Steps), "step"))
+		w.out.sentence("This begins %s, link %s, saved in %s. It has %s", title, l.Name(), w.path(), model.Plural(len(w.guide().Steps), "step"))
 		w.sides()
 		return nil
 	}
 	w.out.sentence("This is %s, link %s", title, l.Name())
 	w.sides()
 	w.out.say("Looking where the clusters stand.")
-	w.board.sweep()
-	if err := w.untilLooked(w.board.all()); err != nil {
+	if err := w.untilLooked(w.guide().Cells(), time.Time{}); err != nil {
 		return err
 	}
-	w.out.sentence("All in all: %s", tally(w.board.count("")))
-	w.at = w.firstOpen()
+	w.out.sentence("All in all: %s", tally(w.live.Board.Count("")))
+	w.at = w.live.FirstOpen()
 	return nil
 }
 
 // sides says what stands on each side.
 func (w *walk) sides() {
 	for _, side := range steps.Sides {
-		end := w.session.End(side)
+		end := w.live.Session.End(side)
 		if end.Cluster == nil && end.Host == nil {
 			w.out.sentence("%s: nothing", w.role(side))
 			continue
 		}
 		w.out.say("%s: %s", w.role(side), end.Name)
 	}
-}
-
-// firstOpen is the index of the first step that is not green; the last step
-// where all are.
-func (w *walk) firstOpen() int {
-	for i := range w.guide().Steps {
-		if !w.board.count(w.guide().Steps[i].Name).Green() {
-			return i
-		}
-	}
-	return len(w.guide().Steps) - 1
 }

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
-
-// planWithin is how long a plan may take.
-const planWithin = 30 * time.Second
 
 // deed is something to be planned, asked for and done.
 type deed struct {
@@ -26,34 +23,30 @@ type deed struct {
 }
 
 // plan plans a deed, and looks whether you may do it.
-func (w *walk) plan(d deed, rights bool) (p *engine.Plan, lacking engine.Lacking, err error) {
-	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, planWithin)
-		defer cancel()
-		if d.undo {
-			p, err = w.session.PlanUndo(ctx, d.scope)
-		} else {
-			p, err = w.session.Plan(ctx, d.scope)
-		}
-		if err == nil && rights {
-			lacking, err = w.session.Lacking(ctx, p)
-		}
-		return err
+func (w *walk) plan(d deed) (p model.Planned, err error) {
+	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) error {
+		p = w.live.Plan(ctx, d.scope, d.undo)
+		return p.Err
 	})
-	return p, lacking, err
+	return p, err
 }
 
 // change plans a deed, says exactly what it changes, asks, and does it. What
 // can't be done is said; an error is how the user left.
 func (w *walk) change(d deed) error {
-	if err := w.confirmSigners(d); errors.Is(err, errBack) {
+	got, err := w.plan(d)
+	for err == nil && len(got.Signers) > 0 {
+		if err = w.confirmSigners(d, got.Signers); err == nil {
+			got, err = w.plan(d)
+		}
+	}
+	p := got.Plan
+	switch {
+	case errors.Is(err, errBack):
 		w.out.say("Nothing was changed.")
 		return nil
-	} else if err != nil {
+	case errors.Is(err, errQuit) || errors.As(err, new(*NobodyError)):
 		return err
-	}
-	p, lacking, err := w.plan(d, true)
-	switch {
 	case errors.Is(err, errCancelled):
 		return nil
 	case err != nil && w.mine(err):
@@ -72,8 +65,8 @@ func (w *walk) change(d deed) error {
 	case p.Empty():
 		w.out.say("There is nothing to change.")
 		return nil
-	case len(lacking) > 0:
-		w.lacks(p, lacking)
+	case len(got.Lacking) > 0:
+		w.lacks(p, got.Lacking)
 		return nil
 	}
 	allowed, err := w.confirm(d, p)
@@ -88,18 +81,13 @@ func (w *walk) change(d deed) error {
 }
 
 // confirmSigners asks whose keys sign the files of facts. No is errBack.
-func (w *walk) confirmSigners(d deed) error {
-	list, err := w.session.Unconfirmed(w.ctx)
-	if err != nil {
-		w.trouble("A file of facts can't be used: ", err)
-		return errBack
-	}
+func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	for _, s := range list {
-		w.out.sentence("%s", oneLine(s.String()))
+		w.out.sentence("%s", model.OneLine(s.String()))
 		if err := w.yes(s.Question(), w.command(d)+" --signer "+s.Fingerprint, nil); err != nil {
 			return err
 		}
-		if err := w.session.Confirm(s); err != nil {
+		if err := w.live.Session.Confirm(s); err != nil {
 			w.trouble("The key was not saved: ", err)
 			return errBack
 		}
@@ -131,7 +119,7 @@ func (w *walk) cannot(err error) {
 
 // do does a plan that was confirmed, and says what came of it.
 func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
-	k := &work{w: w, plan: p, asked: map[string]bool{}}
+	k := &work{w: w, Run: model.NewRun(p)}
 	w.note(d.doing + " " + d.what)
 	said := make(chan func())
 	say := func(e steps.Event) {
@@ -144,26 +132,27 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	var failed error
 	err := w.wait(k.awaits, said, func(ctx context.Context) error {
 		if d.undo {
-			failed = w.session.Undo(ctx, p, say)
+			failed = w.live.Session.Undo(ctx, p, say)
 		} else {
-			failed = w.session.Apply(ctx, p, allowed, say)
+			failed = w.live.Session.Apply(ctx, p, allowed, say)
 		}
 		return failed
 	})
-	if k.changed > 0 {
+	if k.Events > 0 {
 		w.changed = time.Now()
 	}
+	w.live.ForgetPlans()
 	switch {
-	case errors.Is(err, errCancelled) && failed != nil && k.changed == 0:
+	case errors.Is(err, errCancelled) && failed != nil && k.Events == 0:
 		w.out.say("Stopped by you: nothing was changed.")
 	case errors.Is(err, errCancelled) && failed != nil:
-		w.out.sentence("Stopped by you after %s. What was done stays, and doing it again goes on from there", plural(k.changed, "change"))
+		w.out.sentence("Stopped by you after %s. What was done stays, and doing it again goes on from there", model.Plural(k.Events, "change"))
 	case err != nil && w.mine(err) && !errors.Is(err, errCancelled):
 		return err
 	case failed != nil:
 		w.trouble("This went wrong: ", failed)
 	default:
-		w.out.sentence("Done: %s in %s", plural(k.changed, "change"), span(max(time.Second, time.Since(began))))
+		w.out.sentence("Done: %s in %s", model.Plural(k.Changed, "change"), span(max(time.Second, time.Since(began))))
 	}
 	return nil
 }
@@ -185,7 +174,7 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 		for _, it := range items {
 			w.item(it, false)
 		}
-		if err := w.yes("Take over fields of "+listed(managers(items))+"?", command+" --take-over", p); err != nil {
+		if err := w.yes("Take over fields of "+listed(model.Managers(items))+"?", command+" --take-over", p); err != nil {
 			return allowed, err
 		}
 		allowed.TakeOver = true
@@ -230,17 +219,4 @@ func (w *walk) yes(what, instead string, p *engine.Plan) error {
 			w.out.sentence("%s is neither y nor n", quoted(text))
 		}
 	}
-}
-
-// managers are who owns the fields of some things, each once.
-func managers(items []steps.Item) []string {
-	var names []string
-	for _, it := range items {
-		for _, c := range it.Conflicts {
-			if !slices.Contains(names, oneLine(c.Manager)) {
-				names = append(names, oneLine(c.Manager))
-			}
-		}
-	}
-	return names
 }

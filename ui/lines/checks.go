@@ -1,10 +1,12 @@
 package lines
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"carrick/steps"
+	"carrick/ui/model"
 )
 
 // row is a check of the step at hand, with its cells.
@@ -77,7 +79,7 @@ func (w *walk) tell(rows []row, full bool) {
 			}
 		}
 	}
-	w.out.sentence("In this step: %s", tally(w.board.count(w.current().Name)))
+	w.out.sentence("In this step: %s", tally(w.live.Board.Count(w.current().Name)))
 }
 
 // tellRow says the cells of a check that have one of those statuses.
@@ -85,8 +87,8 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	var said []steps.Cell
 	var whole []string // what is said of each
 	for _, c := range r.cells {
-		v := w.board.verdict(c)
-		if !has(which, v.Status) {
+		v := w.live.Board.Verdict(c)
+		if !slices.Contains(which, v.Status) {
 			continue
 		}
 		w.told[c] = v
@@ -97,7 +99,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 		said = append(said, c)
 		text := word(v.Status) + ": " + r.check.Title
 		if v.Found != "" && (full || v.Status != steps.Pass) {
-			text += ": " + oneLine(v.Found)
+			text += ": " + model.OneLine(v.Found)
 		}
 		whole = append(whole, text)
 	}
@@ -129,35 +131,22 @@ func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	return out
 }
 
-func has(list []steps.Status, s steps.Status) bool {
-	for _, one := range list {
-		if one == s {
-			return true
-		}
-	}
-	return false
-}
-
 // tellFix says what to do where a check does not hold, and why it matters.
 func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 	var acts, commands []string
 	fails := false
 	for _, c := range cells {
-		v := w.board.verdict(c)
+		v := w.live.Board.Verdict(c)
 		if v.Status != steps.Fail && v.Status != steps.Warn && v.Status != steps.Unknown {
 			continue
 		}
 		fails = fails || v.Status == steps.Fail
-		act, step := w.guide().Offer(r.check, c.Side, v)
-		if act != nil {
-			text := oneLine(act.Title)
-			if step.Name != c.Step {
-				text += ", of step " + step.Title
-			}
-			acts = addNew(acts, text)
+		fix := w.live.Fix(c)
+		if fix.Action != nil {
+			acts = addNew(acts, model.OneLine(fix.Title))
 		}
-		if text := strings.TrimSpace(v.Fix); text != "" && (act == nil || !strings.HasPrefix(text, "carrick apply")) { // f does just that
-			commands = addNew(commands, text)
+		if len(fix.Run) > 0 {
+			commands = addNew(commands, strings.Join(fix.Run, "\n"))
 		}
 	}
 	if why && fails && r.check.Why != "" {
@@ -177,17 +166,8 @@ func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 }
 
 func addNew(list []string, s string) []string {
-	if contains(list, s) {
+	if slices.Contains(list, s) {
 		return list
 	}
 	return append(list, s)
-}
-
-func contains(list []string, s string) bool {
-	for _, one := range list {
-		if one == s {
-			return true
-		}
-	}
-	return false
 }

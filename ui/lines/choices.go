@@ -43,8 +43,11 @@ func (w *walk) choices() []choice {
 func (w *walk) brief() string {
 	var out []string
 	s := w.current()
+	if w.live.Appliable(s.Name) {
+		out = append(out, "a apply", "d diff")
+	}
 	if len(s.Actions) > 0 {
-		out = append(out, "a apply", "d diff", "u undo")
+		out = append(out, "u undo")
 	}
 	if len(s.Ask) > 0 {
 		out = append(out, "e answers")

@@ -20,7 +20,7 @@ func (w *walk) tellChanged() {
 		}
 	}
 	if len(rows) == 0 {
-		w.out.sentence("No check of this step has changed: %s", tally(w.board.count(w.current().Name)))
+		w.out.sentence("No check of this step has changed: %s", tally(w.live.Board.Count(w.current().Name)))
 		return
 	}
 	w.tell(rows, false)
@@ -29,7 +29,7 @@ func (w *walk) tellChanged() {
 // differs tells whether a cell is another than was said. What a pass or a skip
 // has found may change without anybody having to hear of it.
 func (w *walk) differs(c steps.Cell) bool {
-	now, was := w.board.verdict(c), w.told[c]
+	now, was := w.live.Board.Verdict(c), w.told[c]
 	if now.Status != was.Status {
 		return true
 	}
@@ -42,7 +42,7 @@ func (w *walk) explained(r row) {
 	w.out.sentence("Check %d, %s: %s", r.n, c.Name, c.Title)
 	w.out.sentence("Why: %s", c.Why)
 	for _, cell := range r.cells {
-		v := w.board.verdict(cell)
+		v := w.live.Board.Verdict(cell)
 		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Found)
 	}
 	if c.From != "" {
@@ -54,7 +54,7 @@ func (w *walk) explained(r row) {
 	for _, cell := range r.cells {
 		for _, need := range w.guide().Needs(cell) {
 			check, _ := w.guide().Check(need.Check)
-			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.board.verdict(need).Status))
+			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.live.Board.Verdict(need).Status))
 		}
 	}
 	if c.Within > 0 {

@@ -10,6 +10,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // handWithin is how long the facts of a side may take.
@@ -23,7 +24,7 @@ func (w *walk) handOver(string) error {
 		return orNothing(err)
 	}
 	instead := "carrick handover " + w.path() + " --side " + w.flag(side)
-	usual := w.session.HandoverFile(side)
+	usual := w.live.Session.HandoverFile(side)
 	file, err := w.ask(question{prompt: fmt.Sprintf("File for the facts of the %s [%s]:", w.role(side), usual), help: func() {
 		w.out.say("The other admin gets these facts in a file, and none of your credentials.")
 	}, instead: instead})
@@ -52,8 +53,8 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	err := w.wait(func() string { return "the facts of the " + w.role(o.Side) }, nil, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, handWithin)
 		defer cancel()
-		if done, err = w.session.WriteHandover(ctx, o); err == nil && len(w.session.Here()) == 1 {
-			next = w.session.NextTurn(ctx, o.Side)
+		if done, err = w.live.Session.WriteHandover(ctx, o); err == nil && len(w.live.Session.Here()) == 1 {
+			next = w.live.Session.NextTurn(ctx, o.Side)
 		}
 		return err
 	})
@@ -68,7 +69,7 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	}
 	w.out.sentence("Wrote %s", done.Path)
 	for _, line := range done.Says {
-		w.out.say("%s", oneLine(line))
+		w.out.say("%s", model.OneLine(line))
 	}
 	for _, line := range next {
 		w.out.sentence("Next, %s", line)
@@ -79,7 +80,7 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 // sideToHand is the side that is here; where both are, the one that is named; "":
 // none.
 func (w *walk) sideToHand() (steps.Side, error) {
-	here := w.session.Here()
+	here := w.live.Session.Here()
 	switch len(here) {
 	case 0:
 		w.out.say("Neither side is here: there is nothing to hand over.")

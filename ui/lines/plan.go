@@ -2,11 +2,12 @@ package lines
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // sayPlan says a plan side by side and action by action, with diffs or without,
@@ -15,13 +16,14 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	w.unmet(p)
 	all := 0
 	for _, side := range steps.Sides {
-		n := changesOf(p, side)
-		if n == 0 && p.Tally(side)[steps.Leave] == 0 {
+		n := model.ChangesOf(p, side)
+		pending := slices.ContainsFunc(p.Actions, func(a engine.Planned) bool { return a.Side == side && a.Pending != "" })
+		if n == 0 && p.Tally(side)[steps.Leave] == 0 && !pending {
 			continue
 		}
 		all += n
 		if n > 0 || p.Undo {
-			w.out.sentence("On the %s, %s: %s", w.role(side), w.session.End(side).Name, plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]))
+			w.out.sentence("On the %s, %s: %s", w.role(side), w.live.Session.End(side).Name, model.Plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]))
 		}
 		left := 0
 		for _, act := range p.Actions {
@@ -30,30 +32,13 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 			}
 		}
 		if left > 0 && n > 0 {
-			w.out.sentence("%s on the %s as it should be", plural(left, "more thing"), w.role(side))
+			w.out.sentence("%s on the %s as it should be", model.Plural(left, "more thing"), w.role(side))
 		}
 	}
 	if all == 0 && diffs {
 		w.out.say("There is nothing to change.")
 	}
 	return all
-}
-
-// changesOf is how many things a plan changes on a side; what is not known yet
-// counts as one.
-func changesOf(p *engine.Plan, side steps.Side) int {
-	n := 0
-	for v, many := range p.Tally(side) {
-		if v.Changes() {
-			n += many
-		}
-	}
-	for _, a := range p.Actions {
-		if a.Pending != "" && (side == "" || a.Side == side) {
-			n++
-		}
-	}
-	return n
 }
 
 // planned says one action of a plan, and counts what it leaves without a word.
@@ -69,7 +54,7 @@ func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 		}
 		if !said {
 			said = true
-			w.out.say("%s:", oneLine(act.Title))
+			w.out.say("%s:", model.OneLine(act.Title))
 		}
 		note := it.Note
 		if note == last {
@@ -99,35 +84,24 @@ func (w *walk) item(it steps.Item, diff bool) {
 // unmet says what must hold before the actions of a plan are done, does not
 // hold now, and is not made so by the plan itself.
 func (w *walk) unmet(p *engine.Plan) {
-	if p.Undo {
-		return
-	}
-	said := map[steps.Cell]bool{}
-	for _, act := range p.Actions {
-		for _, need := range w.guide().NeedsOf(act.Action, act.Side) {
-			root, _ := w.board.cause(need)
-			if said[need] || w.board.verdict(need).Allows() || p.Mends(w.guide(), need) || p.Mends(w.guide(), root) {
-				continue
-			}
-			said[need] = true
-			check, step := w.guide().Check(need.Check)
-			w.out.sentence("This needs first, on the %s, in step %s: %s", w.role(need.Side), step.Title, check.Title)
-		}
+	for _, need := range w.live.Unmet(p) {
+		check, step := w.guide().Check(need.Check)
+		w.out.sentence("This needs first, on the %s, in step %s: %s", w.role(need.Side), step.Title, check.Title)
 	}
 }
 
 // lacks says which rights are missing, and what would grant them.
 func (w *walk) lacks(p *engine.Plan, lacking engine.Lacking) {
 	w.out.say("You may not do all of this yet. Nothing was changed.")
-	name := "carrick-" + w.session.Link().Name()
+	name := "carrick-" + w.live.Session.Link().Name()
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
 		if !missing {
 			continue
 		}
-		w.out.sentence("On the %s, %s, you lack:", w.role(side), w.session.End(side).Name)
-		for _, r := range together(lack.Missing) {
-			w.out.sentence("%s", r.String())
+		w.out.sentence("On the %s, %s, you lack:", w.role(side), w.live.Session.End(side).Name)
+		for _, r := range lack.Words() {
+			w.out.sentence("%s", r)
 		}
 		if lack.Partly {
 			w.out.say("What more it takes can be told once these are there.")
@@ -135,29 +109,6 @@ func (w *walk) lacks(p *engine.Plan, lacking engine.Lacking) {
 		w.out.say("An admin of that cluster can apply this and bind it to you:")
 		w.out.raw(steps.Grant(name, lack.Needed, p.NewNamespaces(side)...))
 	}
-}
-
-// together are rights with all verbs on a kind in one: "get, create, patch
-// roles".
-func together(list []cluster.Decision) []cluster.Right {
-	var out []cluster.Right
-	at := map[cluster.Right]int{}
-	for _, d := range list {
-		r := d.Right
-		verb := r.Verb
-		r.Verb, r.Name = "", ""
-		i, ok := at[r]
-		if !ok {
-			i = len(out)
-			at[r] = i
-			out = append(out, r)
-		}
-		if out[i].Verb != "" {
-			verb = out[i].Verb + ", " + verb
-		}
-		out[i].Verb = verb
-	}
-	return out
 }
 
 // place says where something happens: "step 4 of 8, provider: ".

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // errAgain says that something was said, and the question is to be asked again.
@@ -110,7 +110,7 @@ func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 // edited opens the text in the user's editor, which has the terminal until it
 // ends.
 func (w *walk) edited(a engine.Answered) (string, error) {
-	words := editor(w.o.Getenv)
+	words := model.Editor(w.o.Getenv)
 	out, isFile := w.o.Out.(*os.File)
 	switch {
 	case w.in.tty == nil || !isFile:
@@ -118,12 +118,12 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 	case len(words) == 0:
 		return "", errors.New("no editor is known here: set VISUAL or EDITOR before you start carrick, or type the lines")
 	}
-	path, err := draftFile(a.Question.Show(a.Value))
+	path, err := model.DraftFile(a.Question.Show(a.Value))
 	if err != nil {
 		return "", fmt.Errorf("the editor was not opened: %w", err)
 	}
 	defer func() { _ = os.Remove(path) }()
-	cmd := exec.Command(words[0], append(words[1:len(words):len(words)], path)...)
+	cmd := model.EditCommand(words, path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = w.in.tty, out, out
 	err = cmd.Run()
 	for len(w.o.Interrupts) > 0 {
@@ -137,32 +137,4 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 		return "", fmt.Errorf("the text is as it was: %w", err)
 	}
 	return string(text), nil
-}
-
-// editor is the user's own, with its arguments; nil where none is named or it
-// is not there.
-func editor(env func(string) string) []string {
-	for _, name := range []string{"VISUAL", "EDITOR"} {
-		words := strings.Fields(env(name))
-		if len(words) == 0 {
-			continue
-		}
-		if _, err := exec.LookPath(words[0]); err == nil {
-			return words
-		}
-	}
-	return nil
-}
-
-// draftFile is a file of the user's alone with that text.
-func draftFile(text string) (string, error) {
-	file, err := os.CreateTemp("", "carrick-*.yaml")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.WriteString(text)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(file.Name()))
-	}
-	return file.Name(), nil
 }

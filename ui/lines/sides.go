@@ -10,6 +10,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // sides puts the two sides of a new link together.
@@ -17,7 +18,7 @@ type sides struct {
 	w     *walk
 	guide *steps.Guide
 	list  []engine.Candidate
-	spec  map[steps.Side]linkfile.EndSpec
+	spec  model.Ends
 	link  string // name of the link that a file of facts is of
 
 	mu   sync.Mutex
@@ -127,7 +128,7 @@ func (p *sides) pick(side steps.Side) error {
 	}
 	w.out.sentence("Which context is the %s?", role.Name)
 	p.contexts(side)
-	def := p.likely(side)
+	def := p.spec.Likely(p.list, side)
 	for {
 		text, err := w.ask(question{
 			prompt: fmt.Sprintf("The %s, 1 to %d [%d]:", role.Name, len(p.list), def+1),
@@ -202,21 +203,6 @@ func (p *sides) contexts(side steps.Side) {
 	}
 }
 
-// likely is the context that kubectl would take, else the first that is free.
-func (p *sides) likely(side steps.Side) int {
-	free := -1
-	for i, c := range p.list {
-		taken := p.spec[side.Peer()].Context == c.Context
-		if c.Current && !taken {
-			return i
-		}
-		if free < 0 && !taken {
-			free = i
-		}
-	}
-	return max(0, free)
-}
-
 // differ refuses one cluster twice. It waits for both to say who they are.
 func (p *sides) differ() error {
 	one, two := p.spec[steps.Local].Context, p.spec[steps.Remote].Context
@@ -226,16 +212,19 @@ func (p *sides) differ() error {
 	if err := p.known(meetWithin, one, two); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	m, n := p.met[one], p.met[two]
-	same := m != nil && n != nil && m.is.UID != "" && m.is.UID == n.is.UID
-	p.mu.Unlock()
-	if !same {
+	why := p.spec.Same(func(context string) engine.Meeting {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if m := p.met[context]; m != nil {
+			return m.is
+		}
+		return engine.Meeting{}
+	})
+	if why == "" {
 		return nil
 	}
-	why := fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", one, two)
 	if p.w.o.Sides[steps.Remote] != "" {
-		return errors.New(oneLine(why))
+		return errors.New(model.OneLine(why))
 	}
 	p.w.out.say("%s", why)
 	return errSame

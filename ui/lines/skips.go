@@ -1,7 +1,10 @@
 package lines
 
 import (
+	"slices"
+
 	"carrick/steps"
+	"carrick/ui/model"
 )
 
 // skips counts why checks were skipped, in the order in which that came up.
@@ -19,7 +22,7 @@ func (s *skips) add(why, side string) {
 	for i := range s.list {
 		k := &s.list[i]
 		if k.why == why && (side == "") == (k.until == nil) {
-			if k.n++; side != "" && !contains(k.until, side) {
+			if k.n++; side != "" && !slices.Contains(k.until, side) {
 				k.until = append(k.until, side)
 			}
 			return
@@ -35,12 +38,12 @@ func (s *skips) add(why, side string) {
 // whySkipped is why a cell was skipped: what must hold first, and on which
 // side, else its own reason.
 func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
-	root, masked := w.board.cause(c)
+	root, masked := w.live.Board.Cause(c)
 	if !masked {
-		return oneLine(v.Found), ""
+		return model.OneLine(v.Found), ""
 	}
 	check, step := w.guide().Check(root.Check)
-	why = oneLine(check.Title)
+	why = model.OneLine(check.Title)
 	if step.Name != c.Step {
 		why += ", of step " + step.Title
 	}
@@ -50,9 +53,9 @@ func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 func (w *walk) tellSkips(s *skips) {
 	for _, k := range s.list {
 		if k.until == nil {
-			w.out.sentence("%s skipped: %s", plural(k.n, "check"), k.why)
+			w.out.sentence("%s skipped: %s", model.Plural(k.n, "check"), k.why)
 			continue
 		}
-		w.out.sentence("%s skipped until this holds on the %s: %s", plural(k.n, "check"), listed(k.until), k.why)
+		w.out.sentence("%s skipped until this holds on the %s: %s", model.Plural(k.n, "check"), listed(k.until), k.why)
 	}
 }

@@ -1,11 +1,15 @@
 package lines
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // step says a step and does what is chosen, until another one is chosen.
@@ -15,7 +19,6 @@ func (w *walk) step() error {
 	w.out.say("")
 	w.out.sentence("Step %d of %d: %s", w.at+1, len(w.guide().Steps), s.Title)
 	w.out.sentence("%s", s.Why)
-	w.board.follow(s.Name)
 	asked, err := w.neededAnswers()
 	switch {
 	case errors.Is(err, errBack):
@@ -23,7 +26,7 @@ func (w *walk) step() error {
 	case err != nil:
 		return err
 	}
-	if err := w.untilLooked(w.board.closure(s.Name)); err != nil {
+	if err := w.untilLooked(w.leans(s.Name), time.Time{}); err != nil {
 		return err
 	}
 	if n := len(asked); n > 0 {
@@ -49,7 +52,7 @@ func (w *walk) outlook() error {
 		w.out.say("This step only looks.")
 		return nil
 	}
-	p, _, err := w.plan(deed{scope: engine.Scope{Steps: []string{s.Name}}, what: "this step"}, false)
+	p, err := w.forecast()
 	switch {
 	case errors.Is(err, errCancelled):
 	case err != nil && w.mine(err):
@@ -59,9 +62,20 @@ func (w *walk) outlook() error {
 	case p.Empty():
 		w.out.say("There is nothing to change here.")
 	default:
-		w.out.sentence("a applies %s", plural(changesOf(p, ""), "change"))
+		w.out.sentence("a applies %s", model.Plural(model.ChangesOf(p, ""), "change"))
 	}
 	return nil
+}
+
+// forecast is what applying this step would change.
+func (w *walk) forecast() (*engine.Plan, error) {
+	var p model.Planned
+	err := w.wait(func() string { return "the plan of this step" }, nil, func(ctx context.Context) error {
+		w.live.ForecastDue(w.current().Name, true)
+		p = w.live.Forecast(ctx, w.current().Name)
+		return p.Err
+	})
+	return p.Plan, err
 }
 
 // deed is this step, as something to do.
@@ -108,7 +122,6 @@ func (w *walk) changeAndTell(d deed) error {
 	if w.changed.Equal(before) {
 		return nil
 	}
-	w.board.sweep() // what is not followed
 	if w.at == len(w.guide().Steps) {
 		return nil // the summary looks at all
 	}
@@ -120,12 +133,11 @@ func (w *walk) changeAndTell(d deed) error {
 }
 
 func (w *walk) diff(string) error {
-	d := w.deed("", "")
 	if len(w.current().Actions) == 0 {
 		w.out.say("This step changes nothing: it only looks.")
 		return nil
 	}
-	p, _, err := w.plan(d, false)
+	p, err := w.forecast()
 	switch {
 	case errors.Is(err, errCancelled):
 	case err != nil && w.mine(err):
@@ -142,29 +154,27 @@ const noAction = "carrick has no action for this check; its fix says what to do.
 
 // fix does only what makes one check hold.
 func (w *walk) fix(args string) error {
-	r, ok := w.rowOf(args, func(r row) bool { return r.check.Mend != "" && w.broken(r) })
+	r, ok := w.rowOf(args, func(r row) bool {
+		return slices.ContainsFunc(r.cells, func(c steps.Cell) bool { act, _ := w.live.Offer(c); return act != nil })
+	})
+	var names, titles []string
+	var step *steps.Step
+	for _, c := range r.cells {
+		if act, of := w.live.Offer(c); act != nil {
+			names, titles, step = append(names, act.Name), append(titles, model.OneLine(act.Title)), of
+		}
+	}
 	switch {
 	case !ok:
 		return nil
-	case r.check.Mend == "":
-		w.out.say(noAction)
-		return nil
-	case !w.broken(r):
+	case len(names) > 0:
+	case r.check.Mend != "" && !w.broken(r):
 		w.out.say("This check holds: there is nothing to fix.")
 		return nil
-	}
-	var names, titles []string
-	for _, c := range r.cells {
-		v := w.board.verdict(c)
-		if act, _ := w.guide().Offer(r.check, c.Side, v); act != nil && v.Status != steps.Pass {
-			names, titles = append(names, act.Name), append(titles, oneLine(act.Title))
-		}
-	}
-	if len(names) == 0 { // the answers ask for another way
+	default: // none, or the answers ask for another way, or all that it creates is there
 		w.out.say(noAction)
 		return nil
 	}
-	_, step := w.guide().Mending(r.check, r.cells[0].Side)
 	return w.changeAndTell(deed{
 		scope: engine.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing", option: " --step " + step.Name,
 	})
@@ -173,7 +183,7 @@ func (w *walk) fix(args string) error {
 // broken tells whether a check does not hold on a side.
 func (w *walk) broken(r row) bool {
 	for _, c := range r.cells {
-		if s := w.board.verdict(c).Status; s != steps.Pass && s != steps.Skip {
+		if s := w.live.Board.Verdict(c).Status; s != steps.Pass && s != steps.Skip {
 			return true
 		}
 	}

@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
 	"time"
 
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/farewell"
+	"carrick/ui/model"
 )
 
 // summary says what stands, what is left, and how to go on.
 func (w *walk) summary() error {
 	w.out.say("")
-	w.out.sentence("Summary of %s", w.session.Link().Name())
-	w.board.follow("")
-	w.board.renew(w.board.all())
-	if err := w.untilLooked(w.board.all()); err != nil {
+	w.out.sentence("Summary of %s", w.live.Session.Link().Name())
+	since := time.Now()
+	w.follow(w.live.Again()...)
+	if err := w.untilLooked(w.guide().Cells(), since); err != nil {
 		return err
 	}
 	w.sayStand()
@@ -37,7 +37,7 @@ func (w *walk) summary() error {
 }
 
 func (w *walk) toFirst(string) error {
-	w.at = w.firstOpen()
+	w.at = w.live.FirstOpen()
 	return errMoved
 }
 
@@ -52,15 +52,12 @@ func (w *walk) undoHere(string) error {
 	return errMoved // the summary is said anew
 }
 
-func (w *walk) summaryAgain(string) error {
-	w.session.Forget()
-	return errMoved
-}
+func (w *walk) summaryAgain(string) error { return errMoved }
 
 // sayStand says where the steps stand, what is wrong, what comes up, and the
 // commands from here.
 func (w *walk) sayStand() {
-	n := w.board.count("")
+	n := w.live.Board.Count("")
 	if n.Green() {
 		w.out.sentence("All is green: %s", tally(n))
 	} else {
@@ -77,11 +74,9 @@ func (w *walk) sayStand() {
 func (w *walk) sayStanding() {
 	for i := range w.guide().Steps {
 		s := &w.guide().Steps[i]
-		w.out.sentence("Step %d, %s: %s", i+1, s.Title, tally(w.board.count(s.Name)))
+		w.out.sentence("Step %d, %s: %s", i+1, s.Title, tally(w.live.Board.Count(s.Name)))
 	}
-	var list []farewell.Wrong
-	more := 0
-	w.board.read(func(b *engine.Board) { list, more = w.stand(b).Wrongs() })
+	list, more := w.stand().Wrongs()
 	for _, l := range list {
 		w.out.sentence("%s: %s", word(l.Status), l.Text)
 	}
@@ -94,21 +89,15 @@ func (w *walk) sayStanding() {
 // end of a credential's life.
 func (w *walk) upcoming() {
 	sides := map[string][]string{} // who is due, by day and check
-	at := map[string]time.Time{}
 	var list []string
-	for _, c := range w.guide().Cells() {
-		r := w.board.verdict(c)
-		if r.Again.IsZero() || time.Until(r.Again) < 24*time.Hour {
-			continue
+	for _, d := range w.live.Dues(time.Now()) {
+		check, _ := w.guide().Check(d.Cell.Check)
+		text := fmt.Sprintf("Due on %s, %%s: %s", d.At.Format("2 January 2006"), model.OneLine(check.Title))
+		if sides[text] == nil {
+			list = append(list, text)
 		}
-		check, _ := w.guide().Check(c.Check)
-		text := fmt.Sprintf("Due on %s, %%s: %s", r.Again.Format("2 January 2006"), oneLine(check.Title))
-		if at[text].IsZero() {
-			list, at[text] = append(list, text), r.Again
-		}
-		sides[text] = append(sides[text], w.role(c.Side))
+		sides[text] = append(sides[text], w.role(d.Cell.Side))
 	}
-	sort.SliceStable(list, func(i, j int) bool { return at[list[i]].Before(at[list[j]]) })
 	for _, text := range list {
 		w.out.sentence("%s", strings.Replace(text, "%s", listed(sides[text]), 1))
 	}
@@ -116,22 +105,19 @@ func (w *walk) upcoming() {
 
 // sayCommands says how to go on without the wizard.
 func (w *walk) sayCommands() {
-	var list []farewell.Command
-	w.board.read(func(b *engine.Board) { list = w.stand(b).Commands() })
-	for _, c := range list {
+	for _, c := range w.stand().Commands() {
 		w.out.say("%s: %s", c.Run, c.What)
 	}
 }
 
 // sayMade says what undo would take back.
 func (w *walk) sayMade(string) error {
-	var p *engine.Plan
-	err := w.wait(func() string { return "what this link made" }, nil, func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, planWithin)
-		defer cancel()
-		p, err = w.session.PlanUndo(ctx, engine.Scope{})
-		return err
+	var got model.Planned
+	err := w.wait(func() string { return "what this link made" }, nil, func(ctx context.Context) error {
+		got = w.live.Show(ctx, engine.Scope{}, true)
+		return got.Err
 	})
+	p := got.Plan
 	switch {
 	case errors.Is(err, errCancelled):
 		return nil
@@ -142,7 +128,7 @@ func (w *walk) sayMade(string) error {
 		return nil
 	}
 	for _, side := range steps.Sides {
-		n := changesOf(p, side)
+		n := model.ChangesOf(p, side)
 		w.out.sentence("On the %s this link made %s", w.role(side), things(n))
 		for i := len(p.Actions) - 1; i >= 0; i-- {
 			for _, it := range p.Actions[i].Change.Items {
@@ -163,20 +149,20 @@ func things(n int) string {
 	if n == 0 {
 		return "nothing"
 	}
-	return plural(n, "thing")
+	return model.Plural(n, "thing")
 }
 
 // farewell says, after all, where everything stands and how to go on.
 func (w *walk) farewell(left error) {
-	if w.board == nil {
+	if w.live == nil {
 		if errors.Is(left, ErrInterrupted) {
 			w.out.say("%s", farewell.Nothing)
 		}
 		return
 	}
 	w.out.say("")
-	w.out.sentence("%s, link %s: %s", w.guide().Title, w.session.Link().Name(), tally(w.board.count("")))
-	if n := w.board.behind(w.board.all(), w.changed); n > 0 && !w.changed.IsZero() {
+	w.out.sentence("%s, link %s: %s", w.guide().Title, w.live.Session.Link().Name(), tally(w.live.Board.Count("")))
+	if n := w.live.Behind(w.guide().Cells(), w.changed); n > 0 && !w.changed.IsZero() {
 		w.out.sentence("%s", farewell.Behind(n))
 	}
 	if !w.summed { // it would be said twice

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"carrick/ui/model"
 )
 
 // talk is the wizard in lines with somebody at the other end, in a bubble of
@@ -160,7 +162,7 @@ func fit(t *testing.T, said string) {
 			t.Errorf("a sign: %q", l)
 		case strings.Contains(strings.TrimLeft(l, " +-"), "  "):
 			t.Errorf("columns: %q", l)
-		case !ends && !nameValue.MatchString(l) && !yamlLine.MatchString(l) && !address.MatchString(l):
+		case !ends && !nameValue.MatchString(l) && !yamlLine.MatchString(l) && !model.Address.MatchString(l):
 			t.Errorf("no sentence: %q", l)
 		}
 	}

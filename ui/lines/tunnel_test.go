@@ -15,6 +15,7 @@ import (
 	"carrick/steps/action"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
+	"carrick/ui/model"
 )
 
 // tunnel is a small guide over two machines that are empty folders: what it
@@ -189,7 +190,7 @@ func (m *tunnel) options(t *testing.T) Options {
 	for k, v := range m.given {
 		link.Answers[k] = v
 	}
-	return Options{
+	return Options{Options: model.Options{
 		Guides: []*steps.Guide{guide}, Link: link,
 		Open: func(l *linkfile.Link) (*engine.Session, error) {
 			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Ends: ends, Attended: true}), nil
@@ -206,9 +207,8 @@ func (m *tunnel) options(t *testing.T) Options {
 			}
 			return engine.Meeting{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
 		},
-		LinkPath: func(name string) string { return filepath.Join(dir, name+".yaml") },
-		Getenv:   func(string) string { return "" },
-	}
+		Folder: dir,
+	}, Getenv: func(string) string { return "" }}
 }
 
 // clusters are the options of a new link between two clusters.

@@ -9,6 +9,7 @@ import (
 	"carrick/cluster"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // voice writes lines. All that it writes is cleaned of what could drive a
@@ -28,12 +29,12 @@ func (v *voice) say(format string, args ...any) {
 	if len(args) > 0 {
 		text = fmt.Sprintf(format, args...)
 	}
-	v.write(oneLine(text) + "\n")
+	v.write(model.OneLine(text) + "\n")
 }
 
 // sentence writes one line that ends like a sentence.
 func (v *voice) sentence(format string, args ...any) {
-	v.say("%s", ended(oneLine(fmt.Sprintf(format, args...))))
+	v.say("%s", ended(model.OneLine(fmt.Sprintf(format, args...))))
 }
 
 // raw writes text of many lines as it is: YAML, a diff, a command.
@@ -44,7 +45,7 @@ func (v *voice) raw(text string) {
 }
 
 // prompt writes what is asked; the answer stands on the same line.
-func (v *voice) prompt(text string) { v.write(oneLine(text) + " ") }
+func (v *voice) prompt(text string) { v.write(model.OneLine(text) + " ") }
 
 func (v *voice) write(text string) {
 	if v.plain != nil {
@@ -54,9 +55,6 @@ func (v *voice) write(text string) {
 		v.err = fmt.Errorf("write: %w", err)
 	}
 }
-
-// oneLine makes text from outside fit for one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(cluster.Clean(s)), " ") }
 
 // manyLines makes text from outside fit for a terminal and keeps its lines.
 func manyLines(s string) []string {
@@ -70,14 +68,6 @@ func ended(s string) string {
 		return s
 	}
 	return s + "."
-}
-
-// plural is a number and its word: "1 change", "3 changes".
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // these is what a question is about: "this change", "these 3 changes".
@@ -144,13 +134,13 @@ func word(s steps.Status) string {
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return plural(int(d.Round(time.Second)/time.Second), "second")
+		return model.Plural(int(d.Round(time.Second)/time.Second), "second")
 	case d < time.Hour:
-		return plural(int(d.Round(time.Minute)/time.Minute), "minute")
+		return model.Plural(int(d.Round(time.Minute)/time.Minute), "minute")
 	case d < 48*time.Hour:
-		return plural(int(d/time.Hour), "hour")
+		return model.Plural(int(d/time.Hour), "hour")
 	}
-	return plural(int(d/(24*time.Hour)), "day")
+	return model.Plural(int(d/(24*time.Hour)), "day")
 }
 
-func quoted(s string) string { return `"` + oneLine(s) + `"` }
+func quoted(s string) string { return `"` + model.OneLine(s) + `"` }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"carrick/steps"
-	"carrick/steps/engine"
 	"carrick/ui/farewell"
+	"carrick/ui/model"
 )
 
 // walk is one run through a guide.
@@ -20,8 +20,8 @@ type walk struct {
 	out *voice
 	dir string // the working directory; "": not known
 
-	session *engine.Session // nil until a link is open
-	board   *board
+	live    *model.Live                 // nil until a link is open
+	moved   chan struct{}               // brings a value after results
 	at      int                         // index of the step; the number of steps is the summary
 	told    map[steps.Cell]steps.Result // verdicts as they were said last
 	visited map[string]bool             // steps whose missing answers were asked for
@@ -48,7 +48,7 @@ func newWalk(ctx context.Context, o Options) *walk {
 	}
 	w := &walk{
 		o: o, ctx: ctx, in: newInput(o.In), out: &voice{w: o.Out},
-		told: map[steps.Cell]steps.Result{}, visited: map[string]bool{},
+		moved: make(chan struct{}, 1), told: map[steps.Cell]steps.Result{}, visited: map[string]bool{},
 	}
 	if o.ASCII {
 		w.out.plain = strings.NewReplacer(asciiOf...)
@@ -75,6 +75,21 @@ func (w *walk) through() error {
 	}
 }
 
+// follow runs chains of the board until they end.
+func (w *walk) follow(turns ...model.Turn) {
+	for _, t := range turns {
+		go func() {
+			for ok := true; ok; {
+				t, ok = w.live.Next(t)
+				select {
+				case w.moved <- struct{}{}:
+				default:
+				}
+			}
+		}()
+	}
+}
+
 // visit is one step, or the summary. It sets where to go on.
 func (w *walk) visit() error {
 	if w.at == len(w.guide().Steps) {
@@ -83,13 +98,13 @@ func (w *walk) visit() error {
 	return w.step()
 }
 
-func (w *walk) guide() *steps.Guide { return w.session.Guide() }
+func (w *walk) guide() *steps.Guide { return w.live.Guide() }
 
 // current is the step at hand.
 func (w *walk) current() *steps.Step { return &w.guide().Steps[w.at] }
 
 // role is the guide's word for a side.
-func (w *walk) role(s steps.Side) string { return w.guide().Sides[s].Name }
+func (w *walk) role(s steps.Side) string { return w.live.Role(s) }
 
 // flag is the side as one word, for --side.
 func (w *walk) flag(s steps.Side) string { return w.guide().Sides[s].Flag() }
@@ -136,7 +151,7 @@ func (w *walk) ask(q question) (string, error) {
 }
 
 // note keeps what happened, for the log.
-func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), oneLine(text)}) }
+func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), model.OneLine(text)}) }
 
 // trouble says an error, and notes it where the user and the program's log
 // find it.
@@ -147,21 +162,19 @@ func (w *walk) trouble(before string, err error) {
 		w.out.raw(strings.Join(lines[1:], "\n"))
 	}
 	w.note(before + err.Error())
-	if w.o.Log != nil {
-		w.o.Log.Error("wizard", "err", err)
-	}
+	w.o.Trouble(err)
 }
 
 func (w *walk) close() {
-	if w.session != nil {
-		w.session.Close()
+	if w.live != nil {
+		w.live.Session.Close()
 	}
 }
 
 // stand is where the session is left.
-func (w *walk) stand(b *engine.Board) farewell.Stand {
-	return farewell.Stand{Guide: w.guide(), Link: w.session.Link(), Board: b, Dir: w.dir}
+func (w *walk) stand() farewell.Stand {
+	return farewell.Stand{Guide: w.guide(), Link: w.live.Session.Link(), Board: w.live.Board, Dir: w.dir}
 }
 
 // path is the link's file as it is typed.
-func (w *walk) path() string { return farewell.ShortPath(w.dir, w.session.Link().Path) }
+func (w *walk) path() string { return farewell.ShortPath(w.dir, w.live.Session.Link().Path) }

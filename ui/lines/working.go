@@ -3,12 +3,11 @@ package lines
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 
 	"carrick/steps"
-	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // stillEvery is how often it is said what is waited for.
@@ -45,7 +44,7 @@ func (w *walk) wait(what func() string, said <-chan func(), do func(context.Cont
 			}
 			return err
 		case <-still.C:
-			text := strings.TrimPrefix(strings.TrimRight(oneLine(what()), "."), "waiting ")
+			text := strings.TrimPrefix(strings.TrimRight(model.OneLine(what()), "."), "waiting ")
 			w.out.sentence("Still waiting %s, %s", forWhat(text), span(time.Since(began)))
 		case <-w.o.Interrupts:
 			if stopping {
@@ -83,12 +82,11 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 		beat := time.NewTicker(beatEvery)
 		defer beat.Stop()
 		for {
-			next := w.board.next()
 			if reached() {
 				return nil
 			}
 			select {
-			case <-next:
+			case <-w.moved:
 			case <-beat.C:
 			case <-ctx.Done():
 				return nil
@@ -102,49 +100,50 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 	return err
 }
 
+// leans are the cells of a step and all that their verdicts lean on.
+func (w *walk) leans(step string) []steps.Cell { return w.guide().WithNeeds(w.live.Of(step)) }
+
 // lookWithin is far above what one look may take.
 const lookWithin = time.Minute
 
-// untilLooked waits until all of those cells have been looked at.
-func (w *walk) untilLooked(cells map[steps.Cell]bool) error {
-	left := func() int { return w.board.behind(cells, time.Time{}) }
-	return w.until(lookWithin, func() string { return plural(left(), "check") }, func() bool { return left() == 0 })
+// untilLooked waits until all of those cells have been looked at since a moment;
+// zero: at all.
+func (w *walk) untilLooked(cells []steps.Cell, since time.Time) error {
+	left := func() int { return w.live.Behind(cells, since) }
+	return w.until(lookWithin, func() string { return model.Plural(left(), "check") }, func() bool { return left() == 0 })
 }
 
 // settled waits until the checks of the step have been looked at once more and
 // none of them waits for something. After a run, what fails gets a moment to
 // come to hold.
 func (w *walk) settled(ran bool) error {
-	name := w.current().Name
-	cells := w.board.closure(name)
-	w.board.again(cells)
+	name, since := w.current().Name, time.Now()
+	cells := w.leans(name)
+	if ran { // anything may have changed
+		w.follow(w.live.Again()...)
+	} else {
+		w.follow(w.live.Again(cells...)...)
+	}
 	return w.until(settleWithin, func() string {
 		for _, r := range w.rows() {
 			for _, c := range r.cells {
-				if v := w.board.verdict(c); v.Status == steps.Waiting {
-					return w.role(c.Side) + ": " + r.check.Title + ": " + v.Found
+				if v := w.live.Board.Verdict(c); v.Status == steps.Waiting {
+					return w.live.Title(c, c) + ": " + v.Found
 				}
 			}
 		}
-		return plural(w.board.behind(cells, time.Time{}), "check")
+		return model.Plural(w.live.Behind(cells, since), "check")
 	}, func() bool {
-		n := w.board.count(name)
-		return w.board.behind(cells, time.Time{}) == 0 && n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.board.quiet() >= calm)
+		n := w.live.Board.Count(name)
+		return w.live.Behind(cells, since) == 0 && n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.live.Quiet() >= calm)
 	})
 }
 
-// address is a web address inside a text; a full stop after it is none of it.
-var address = regexp.MustCompile(`https?://[^\s<>"']*[^\s<>"'.,;:!?)\]]`)
-
 // work is one use of Apply or Undo.
 type work struct {
-	w       *walk
-	plan    *engine.Plan
-	changed int
-	asks    string          // the action that waits for a person
-	asked   map[string]bool // actions that have asked in so many words
-	now     string          // what it is at, in its own words; "": not known
-	said    time.Time       // when such words were said last
+	*model.Run
+	w    *walk
+	said time.Time // when words of an action were said last
 }
 
 // wordsEvery is how often an action is heard in words of its own; what it
@@ -160,33 +159,25 @@ var done = map[steps.Verb]string{
 // what a person has to do. What only repeats itself, or stands on the board
 // afterwards, is for the log.
 func (k *work) heard(e steps.Event) {
-	w, text := k.w, oneLine(e.Text)
+	w, text := k.w, model.OneLine(e.Text)
 	where := w.place(e.Step, e.Side)
-	if k.asks != "" && (e.Verb != "" || e.Action != k.asks) {
-		k.asks = ""
-	}
-	if e.Asks {
-		k.asked[e.Action] = true
-	}
+	was := k.Says
+	asks := k.Heard(e)
 	switch {
 	case e.Verb != "":
-		k.changed++
-		k.now = ""
-		if past := done[e.Verb]; past != "" && text == string(e.Verb)+" "+oneLine(e.What) {
-			text = past + " " + oneLine(e.What)
-		} else if e.Verb == steps.Run && text == string(e.Verb)+" "+oneLine(e.What) {
-			text = "done: " + oneLine(e.What)
+		if past := done[e.Verb]; past != "" && text == string(e.Verb)+" "+model.OneLine(e.What) {
+			text = past + " " + model.OneLine(e.What)
+		} else if e.Verb == steps.Run && text == string(e.Verb)+" "+model.OneLine(e.What) {
+			text = "done: " + model.OneLine(e.What)
 		}
 		w.out.sentence("%s%s", where, text)
 	case e.Action == "": // the checks say it
-	case e.Asks || (!k.asked[e.Action] && address.MatchString(text)):
-		if k.asks == "" {
+	case asks:
+		if len(k.Asked.Lines) == 1 {
 			w.out.say("This is for you to do:")
 		}
-		k.asks = e.Action
 		w.apart(text)
-	case k.asks == "" && text != k.now:
-		k.now = text
+	case len(k.Asked.Lines) == 0 && text != was:
 		if time.Since(k.said) >= wordsEvery {
 			k.said = time.Now()
 			w.out.sentence("%s%s", where, text)
@@ -203,7 +194,7 @@ func (w *walk) apart(text string) {
 			w.out.say("%s%s", s, end)
 		}
 	}
-	for _, span := range address.FindAllStringIndex(text, -1) {
+	for _, span := range model.Address.FindAllStringIndex(text, -1) {
 		part(text[at:span[0]], ":")
 		w.out.say("%s", text[span[0]:span[1]])
 		at = span[1]
@@ -215,30 +206,15 @@ func (w *walk) apart(text string) {
 // the actions shall make hold.
 func (k *work) awaits() string {
 	w := k.w
-	if k.asks != "" {
+	switch c, waits := w.live.Awaits(k.Run); {
+	case len(k.Asked.Lines) > 0:
 		return "you"
-	}
-	if k.now != "" {
-		return k.now
-	}
-	if k.plan.Undo {
+	case k.Says != "":
+		return k.Says
+	case k.Plan.Undo:
 		return "the clusters to take it back"
-	}
-	say := func(c steps.Cell) string {
-		check, _ := w.guide().Check(c.Check)
-		return w.role(c.Side) + ": " + check.Title + ": " + w.board.verdict(c).Found
-	}
-	for _, act := range k.plan.Actions {
-		for _, need := range w.guide().NeedsOf(act.Action, act.Side) {
-			if !w.board.verdict(need).Allows() && !k.plan.Mends(w.guide(), need) {
-				return say(need)
-			}
-		}
-	}
-	for _, c := range w.guide().Cells() {
-		if s := w.board.verdict(c).Status; k.plan.Mends(w.guide(), c) && !s.Holds() && s != steps.Skip {
-			return say(c)
-		}
+	case waits:
+		return w.live.Title(c, c) + ": " + w.live.Board.Verdict(c).Found
 	}
 	return "the changes"
 }

@@ -1,0 +1,41 @@
+package model
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Editor is the user's own editor with its arguments; nil where none is named or
+// it does not exist.
+func Editor(getenv func(string) string) []string {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		words := strings.Fields(getenv(name))
+		if len(words) == 0 {
+			continue
+		}
+		if _, err := exec.LookPath(words[0]); err == nil {
+			return words
+		}
+	}
+	return nil
+}
+
+// EditCommand is the command that opens a file in that editor.
+func EditCommand(editor []string, path string) *exec.Cmd {
+	return exec.Command(editor[0], append(editor[1:len(editor):len(editor)], path)...)
+}
+
+// DraftFile is a file that only the user can read, with that text.
+func DraftFile(text string) (string, error) {
+	file, err := os.CreateTemp("", "carrick-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}

@@ -1,0 +1,112 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+)
+
+// Ends are the two sides of a new link as far as they are chosen.
+type Ends map[steps.Side]linkfile.EndSpec
+
+// Suggest is a name for the link: that of the facts file, else the given one,
+// else one made of both sides' names.
+func (e Ends) Suggest(g *steps.Guide, handed, given string) string {
+	switch {
+	case handed != "":
+		return handed
+	case given != "":
+		return given
+	}
+	name := func(side steps.Side) string {
+		if e[side].Host != nil || e[side].Facts != "" {
+			return g.Sides[side].Name
+		}
+		return e[side].Context
+	}
+	return engine.SuggestLinkName(g.Name, name(steps.Local), name(steps.Remote))
+}
+
+// Taken reports whether a context is a side already, other than one, and which.
+func (e Ends) Taken(context string, by steps.Side) (steps.Side, bool) {
+	other := by.Peer()
+	return other, context != "" && e[other].Context == context
+}
+
+// Likely is the index of the context that kubectl would use, else of the first
+// one that is not the other side; 0 where there is none.
+func (e Ends) Likely(list []engine.Candidate, side steps.Side) int {
+	free := -1
+	for i, c := range list {
+		_, taken := e.Taken(c.Context, side)
+		if c.Current && !taken {
+			return i
+		}
+		if free < 0 && !taken {
+			free = i
+		}
+	}
+	return max(0, free)
+}
+
+// Same says that both sides are one cluster, by who their contexts are; "":
+// they are two, or that is not known.
+func (e Ends) Same(met func(context string) engine.Meeting) string {
+	one, two := e[steps.Local].Context, e[steps.Remote].Context
+	if one == "" || two == "" {
+		return ""
+	}
+	if uid := met(one).UID; uid == "" || uid != met(two).UID {
+		return ""
+	}
+	return fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", one, two)
+}
+
+// Link is a link of that name between these sides: the existing one if it joins
+// them, else a new one.
+func (o *Options) NewLink(g *steps.Guide, name string, ends Ends) (l *linkfile.Link, existing bool, err error) {
+	path := o.LinkPath(name)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		l := linkfile.New(g.Name, name)
+		l.Path = path
+		for side, spec := range ends {
+			*l.Side(side) = spec
+		}
+		return l, false, nil
+	}
+	l, err = linkfile.Load(path, o.Guides)
+	if err == nil && (l.Guide != g.Name || !ends.of(l)) {
+		err = fmt.Errorf("%s is there already and joins something else; choose another name", path)
+	}
+	return l, true, err
+}
+
+// of reports whether a link joins these sides.
+func (e Ends) of(l *linkfile.Link) bool {
+	for _, side := range steps.Sides {
+		have, want := l.Side(side), e[side]
+		if have.Context != want.Context || have.Facts != want.Facts || (have.Host == nil) != (want.Host == nil) {
+			return false
+		}
+		if have.Host != nil && have.Host.Root != want.Host.Root {
+			return false
+		}
+	}
+	return true
+}
+
+// Connect opens a link, and saves a new one once that worked.
+func (o *Options) Connect(l *linkfile.Link, existing bool) (*engine.Session, error) {
+	s, err := o.Open(l)
+	if err == nil && !existing {
+		if err = l.Save(); err != nil {
+			s.Close()
+		}
+	}
+	return s, err
+}

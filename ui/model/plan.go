@@ -1,0 +1,215 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"carrick/steps"
+	"carrick/steps/engine"
+)
+
+// PlanWithin is how long a plan may take.
+const PlanWithin = 30 * time.Second
+
+// forecast is what applying a step would change, as last known.
+type forecast struct {
+	plan    *engine.Plan  // nil: not known
+	basis   engine.Counts // where the step stood when that was asked
+	pending bool          // it is being found out
+}
+
+// Planned is a plan that was asked for, or what comes before it.
+type Planned struct {
+	Plan    *engine.Plan
+	Lacking engine.Lacking
+	Signers []engine.Signer // to be confirmed first; then there is no plan
+	Err     error
+}
+
+// Plan plans what is to be done, or undone: whether all signers of facts files
+// are confirmed, what it changes, and which permissions are missing.
+func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Planned) {
+	ctx, cancel := context.WithTimeout(ctx, PlanWithin)
+	defer cancel()
+	if p.Signers, p.Err = l.Session.Unconfirmed(ctx); p.Err != nil || len(p.Signers) > 0 {
+		return p
+	}
+	if p = l.plan(ctx, scope, undo); p.Err == nil {
+		p.Lacking, p.Err = l.Session.Lacking(ctx, p.Plan)
+	}
+	return p
+}
+
+// Show plans what is only to be shown.
+func (l *Live) Show(ctx context.Context, scope engine.Scope, undo bool) Planned {
+	ctx, cancel := context.WithTimeout(ctx, PlanWithin)
+	defer cancel()
+	return l.plan(ctx, scope, undo)
+}
+
+func (l *Live) plan(ctx context.Context, scope engine.Scope, undo bool) (p Planned) {
+	if undo {
+		p.Plan, p.Err = l.Session.PlanUndo(ctx, scope)
+	} else {
+		p.Plan, p.Err = l.Session.Plan(ctx, scope)
+	}
+	if p.Err != nil {
+		p.Plan = nil
+	}
+	return p
+}
+
+// ForecastDue begins the forecast of a step, and reports whether it did: it is
+// not being made, and nothing is known or the step stands as it did not then.
+// Forecast makes it.
+func (l *Live) ForecastDue(step string, anew bool) bool {
+	basis := l.Board.Count(step)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.forecast(step)
+	if s := l.Guide().Step(step); f.pending || len(s.Actions) == 0 || (!anew && f.basis == basis) {
+		return false
+	}
+	f.pending, f.basis = true, basis
+	return true
+}
+
+// Forecast finds out what applying a step would change. The error is for who
+// waits for it.
+func (l *Live) Forecast(ctx context.Context, step string) Planned {
+	p := l.Show(ctx, engine.Scope{Steps: []string{step}}, false)
+	l.Know(step, p.Plan)
+	return p
+}
+
+// Know notes what applying a step would change; nil: it is not known.
+func (l *Live) Know(step string, plan *engine.Plan) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.forecast(step)
+	f.plan, f.pending = plan, false
+}
+
+// ForgetPlans drops what was known of the changes to come.
+func (l *Live) ForgetPlans() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.plans {
+		f.plan, f.basis = nil, engine.Counts{}
+	}
+}
+
+// Known is what applying a step would change, as last known; nil: it is not
+// known. pending: it is being found out.
+func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.forecast(step)
+	return f.plan, f.pending
+}
+
+// forecast is called with l.mu held.
+func (l *Live) forecast(step string) *forecast {
+	if l.plans[step] == nil {
+		l.plans[step] = &forecast{}
+	}
+	return l.plans[step]
+}
+
+// Changes is how many things applying a step would change, as last known; -1:
+// it is not known.
+func (l *Live) Changes(step string) int {
+	plan, _ := l.Known(step)
+	if plan == nil {
+		return -1
+	}
+	return ChangesOf(plan, "")
+}
+
+// Appliable reports whether a step has something to apply, as far as is known.
+func (l *Live) Appliable(step string) bool {
+	return len(l.Guide().Step(step).Actions) > 0 && l.Changes(step) != 0
+}
+
+// Part is one thing of a plan that is to be done.
+type Part struct {
+	Act  *engine.Planned
+	What string // "": what the action does is known only once its turn comes
+}
+
+// Parts are the things that a plan changes, in its order. A release comes after
+// the objects of its action: it is done when all of them are. An action of
+// which nothing is known yet is one part.
+func Parts(plan *engine.Plan) []Part {
+	var out []Part
+	for i := range plan.Actions {
+		act := &plan.Actions[i]
+		items := ChangingItems(act.Change.Items)
+		if act.Pending != "" && !plan.Undo && len(items) == 0 {
+			out = append(out, Part{Act: act})
+		}
+		slices.SortStableFunc(items, func(x, y steps.Item) int { return rank(x) - rank(y) })
+		for _, it := range items {
+			out = append(out, Part{act, it.What})
+		}
+	}
+	return out
+}
+
+// ChangesOf is how many things a plan changes on a side; "" is both.
+func ChangesOf(plan *engine.Plan, side steps.Side) int {
+	n := 0
+	for _, p := range Parts(plan) {
+		if side == "" || p.Act.Side == side {
+			n++
+		}
+	}
+	return n
+}
+
+// ChangingItems are the things that are changed.
+func ChangingItems(items []steps.Item) []steps.Item {
+	return slices.DeleteFunc(slices.Clone(items), func(it steps.Item) bool { return !it.Verb.Changes() })
+}
+
+// Unmet is what must hold before the actions of a plan are done, does not hold
+// now, and is not made so by the plan itself.
+func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
+	var out []steps.Cell
+	if plan.Undo {
+		return nil
+	}
+	for _, act := range plan.Actions {
+		for _, need := range l.Guide().NeedsOf(act.Action, act.Side) {
+			root, _ := l.Board.Cause(need)
+			if slices.Contains(out, need) || l.Board.Verdict(need).Allows() || plan.Mends(l.Guide(), need) || plan.Mends(l.Guide(), root) {
+				continue
+			}
+			out = append(out, need)
+		}
+	}
+	return out
+}
+
+// Managers are who owns fields of some things, each once.
+func Managers(items []steps.Item) []string {
+	var out []string
+	for _, it := range items {
+		for _, c := range it.Conflicts {
+			if !slices.Contains(out, c.Manager) {
+				out = append(out, c.Manager)
+			}
+		}
+	}
+	return out
+}
+
+// rank puts a release of Helm after other things.
+func rank(it steps.Item) int {
+	if strings.HasPrefix(it.What, "Release ") {
+		return 1
+	}
+	return 0
+}
