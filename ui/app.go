@@ -106,7 +106,8 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 	case openedMsg:
 		return a.opened(msg)
 	case copyMsg:
-		return a.wasCopied(msg)
+		a.wasCopied(msg)
+		return nil
 	case groundMsg:
 		a.grounded(msg)
 		return nil

@@ -27,8 +27,8 @@ type copyMsg struct {
 }
 
 // copy puts a text on the clipboard of the user's own terminal. Terminals may
-// refuse without a word, so the text is shown as well: on the line of notices
-// where it fits there, else in a panel without a frame, to be marked by hand.
+// refuse without a word, so the text is shown as well, as far as it fits on the
+// line of notices.
 func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
 
 // copyOr is copy; a text that is too long for that is named as what the save
@@ -64,30 +64,18 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 }
 
 // wasCopied says what became of a text that was to be copied, and shows it.
-func (a *app) wasCopied(m copyMsg) tea.Cmd {
+func (a *app) wasCopied(m copyMsg) {
 	if m.err != nil {
 		a.notice = oneLine(m.err.Error())
 		a.trouble(m.err)
-		return nil
+		return
 	}
-	line := m.said + ": " + m.text
-	if !strings.Contains(m.text, "\n") && (width(line)+2 <= a.w || a.run.asks()) { // what is asked stands there whole
-		a.notice = line
-		return nil
+	first, _, more := strings.Cut(m.text, "\n")
+	if more {
+		m.said += " " + model.Plural(strings.Count(m.text, "\n")+1, "line")
+		first += " …"
 	}
-	a.notice = m.said + ": " + model.Plural(strings.Count(m.text, "\n")+1, "line")
-	if _, ok := a.top().(interface{ saveKind() string }); ok { // it is shown there
-		return nil
-	}
-	shown := a.pager("Copied", func(w int) []string {
-		var out []string
-		for _, l := range strings.Split(m.text, "\n") {
-			out = append(out, wrap(l, w)...)
-		}
-		return out
-	})
-	shown.copy = func() string { return m.text }
-	return a.lay(shown)
+	a.notice = m.said + ": " + first
 }
 
 // pagePanel shows where to read on. The addresses are links where the terminal

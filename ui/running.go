@@ -27,6 +27,7 @@ type run struct {
 	heardAt  time.Time // when something was heard last
 	took     time.Duration
 	wrong    map[steps.Cell]bool // what was not right when it ended
+	mendable bool                // it failed, and what it was to make hold did not hold
 }
 
 // progressMsg is for the run: something was done.
@@ -103,6 +104,7 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown) {
 		r.wrong[c] = true
 	}
+	r.mendable = m.err != nil && !a.live.Mended(r.Plan, m.err)
 	if m.err != nil {
 		a.trouble(m.err)
 	} else {
@@ -124,6 +126,9 @@ func (p *stepPage) afterRun() tea.Cmd {
 	p.a.live.ForgetPlans()
 	return tea.Batch(p.forecast(true), p.learnAnswers())
 }
+
+// mended reports whether what a run that failed was to make hold does by now.
+func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Mended(r.Plan, r.err) }
 
 // overtaken is a cell of a step that has gone wrong since a run ended well, whose
 // result would hide that.

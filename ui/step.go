@@ -160,6 +160,9 @@ func (p *stepPage) forecast(anew bool) tea.Cmd {
 // user has not chosen, and renews the forecast.
 func (p *stepPage) boardMoved() tea.Cmd {
 	pl, step := p.place(), p.step()
+	if p.a.run.mended(p.a) {
+		p.a.run.dismiss()
+	}
 	if c, wrong := p.a.run.overtaken(p.a, step.Name); wrong {
 		p.a.notice = p.a.run.deed.done + "; since then this has gone wrong"
 		p.a.run.dismiss()

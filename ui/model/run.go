@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -177,11 +178,16 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Mended reports whether all that a plan was to make hold does.
-func (l *Live) Mended(plan *engine.Plan) bool {
-	n := 0
-	for _, c := range l.Guide().Cells() {
-		if plan.Undo || !plan.Mends(l.Guide(), c) {
+// Mended reports whether the checks hold that a run was to make hold: those of
+// the action that failed, where the run's error names it, else all of its plan.
+func (l *Live) Mended(plan *engine.Plan, err error) bool {
+	guide, failed, n := l.Guide(), &engine.ActionError{}, 0
+	errors.As(err, &failed)
+	for _, c := range guide.Cells() {
+		check, _ := guide.Check(c.Check)
+		act, _ := guide.Mending(check, c.Side)
+		other := act != nil && failed.Action != "" && (act.Name != failed.Action || l.Role(c.Side) != failed.Side)
+		if plan.Undo || other || !plan.Mends(guide, c) {
 			continue
 		}
 		if n++; !l.Board.Verdict(c).Status.Holds() {
