@@ -253,8 +253,9 @@ func tallyText(n map[steps.Verb]int) string {
 func amount(plan *engine.Plan, side steps.Side) string {
 	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
-		if act.Pending != "" && (side == "" || act.Side == side) && (plan.Undo || len(model.ChangingItems(act.Change.Items)) == 0) {
-			pending++ // else its things are counted, as the most that it does
+		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // as the most that it does
+		if act.Pending != "" && !known && (side == "" || act.Side == side) {
+			pending++
 		}
 	}
 	if pending == 0 {

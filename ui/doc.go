@@ -3,10 +3,11 @@
 //
 // It is the only package that knows Charm's libraries. It knows no guide, no
 // client-go and no cluster; all that it shows and does goes through package
-// steps. Update and View never block: whatever may take time is a command, and
-// the life of a cell on screen is a chain of them (live.go). There is no
-// goroutine, channel or mutex here.
+// steps. What is shown is package model's, which the lines share. Update and
+// View never block: whatever may take time is a command, and so is each turn of
+// the chain that keeps a cell current. There is no goroutine, channel or mutex
+// here.
 //
 // Read in this order: app.go (how messages find their receiver), keys.go (the
-// one table of keys), live.go (cells), step.go (the screen of a step).
+// one table of keys), step.go (the screen of a step).
 package ui

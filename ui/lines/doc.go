@@ -1,5 +1,5 @@
 // Package lines is the wizard without a screen: the same questions and the same
-// engine, in sentences, one a line, for those who listen, for pipes, and for
+// model, in sentences, one a line, for those who listen, for pipes, and for
 // terminals that can do no more. It moves no cursor, draws nothing and writes
 // no escape sequence.
 //

@@ -177,17 +177,18 @@ func ChangingItems(items []steps.Item) []steps.Item {
 // Unmet is what must hold before the actions of a plan are done, does not hold
 // now, and is not made so by the plan itself.
 func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
-	var out []steps.Cell
 	if plan.Undo {
 		return nil
 	}
+	var out []steps.Cell
+	guide := l.Guide()
 	for _, act := range plan.Actions {
-		for _, need := range l.Guide().NeedsOf(act.Action, act.Side) {
+		for _, need := range guide.NeedsOf(act.Action, act.Side) {
 			root, _ := l.Board.Cause(need)
-			if slices.Contains(out, need) || l.Board.Verdict(need).Allows() || plan.Mends(l.Guide(), need) || plan.Mends(l.Guide(), root) {
-				continue
+			met := l.Board.Verdict(need).Allows() || plan.Mends(guide, need) || plan.Mends(guide, root)
+			if !met && !slices.Contains(out, need) {
+				out = append(out, need)
 			}
-			out = append(out, need)
 		}
 	}
 	return out
