@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"carrick/cluster"
@@ -101,6 +102,7 @@ type Result struct {
 	told      Status    // of a skip: what the admin of that side saw, by a file of facts
 	Handed    bool      // of a skip: the other side's admin has to hand over what it takes to look
 	Unasked   bool      // the answers don't ask for the action that mends this check
+	Answer    string    // of a check that does not apply: the answer that decides it, "network.join: no"; "": none
 	mend      string    // the action that mends it, where that is known only now
 }
 
@@ -199,9 +201,41 @@ func text(format string, args []any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// Applies reports whether the answers ask for a check of a step.
-func Applies(step *Step, check *Check, env Env) bool {
-	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env))
+// Says is what was found in words for people: of a check that does not apply, with which answer.
+func (r Result) Says() string {
+	if r.Found == NotAsked && r.Answer != "" {
+		return "does not apply with " + r.Answer
+	}
+	return r.Found
+}
+
+// Applies reports whether the answers ask for a check of a step. If not, answer is the one that decides that: the one
+// which the condition read last. "": it read none.
+func Applies(guide *Guide, step *Step, check *Check, env Env) (applies bool, answer string) {
+	if lookup := env.Answers.Lookup; lookup != nil {
+		env.Answers.Lookup = func(key string) any {
+			v := lookup(key)
+			if q, _ := guide.Question(key); q != nil {
+				answer = key + ": " + q.inWords(v)
+			}
+			return v
+		}
+	}
+	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env)), answer
+}
+
+// inWords is an answer for a sentence.
+func (q *Question) inWords(v any) string {
+	switch text := strings.Join(strings.Fields(q.Show(v)), " "); {
+	case text == "":
+		return "empty"
+	case q.Kind == YesNo && text == "true":
+		return "yes"
+	case q.Kind == YesNo && text == "false":
+		return "no"
+	default:
+		return text
+	}
 }
 
 // NotAsked is found of what the answers make needless.

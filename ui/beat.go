@@ -72,7 +72,7 @@ func waited(d, within time.Duration) string {
 // for how long at most.
 func (a *app) foundOf(c steps.Cell) string {
 	r := a.live.Board.Verdict(c)
-	found := oneLine(r.Found)
+	found := oneLine(r.Says())
 	check, _ := a.live.Guide().Check(c.Check)
 	if r.Status != steps.Waiting || r.Since.IsZero() || check == nil {
 		return found

@@ -30,7 +30,7 @@ func (a *app) glyph(s steps.Status) string {
 }
 
 func (a *app) line(g *steps.Guide, c steps.Cell, v steps.Result) string {
-	return fmt.Sprintf("%s %-7s %-8s %-28s %s", a.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, oneLine(v.Found))
+	return fmt.Sprintf("%s %-7s %-8s %-28s %s", a.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, oneLine(v.Says()))
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -124,4 +124,3 @@ func (a *app) openOnScreen(l *linkfile.Link) (*engine.Session, error) {
 	}
 	return s, nil
 }
-

@@ -229,7 +229,7 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say step
 // check needless.
 func (s *Session) lookFirst(ctx context.Context, j job, c steps.Cell, say steps.Progress, good func(steps.Result) bool) (r steps.Result, asked bool, err error) {
 	check, step := s.guide.Check(c.Check)
-	if !steps.Applies(step, check, s.env(ctx, c.Side, &usage{})) {
+	if applies, _ := steps.Applies(s.guide, step, check, s.env(ctx, c.Side, &usage{})); !applies {
 		return steps.Result{}, false, nil
 	}
 	who := s.guide.Sides[c.Side].Name

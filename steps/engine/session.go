@@ -223,9 +223,10 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 			r = steps.Result{Status: steps.Unknown, Found: fmt.Sprintf("carrick itself stumbled in this check: %v", p)}
 		}
 	}()
+	if applies, answer := steps.Applies(s.guide, step, check, env); !applies {
+		return steps.Result{Status: steps.Skip, Found: steps.NotAsked, Answer: cluster.Clean(answer)}
+	}
 	switch {
-	case !steps.Applies(step, check, env):
-		return steps.Result{Status: steps.Skip, Found: steps.NotAsked}
 	case check.NotChecked != "":
 		return steps.Skipped("not checked by carrick: %s", check.NotChecked)
 	case s.ends[env.Side].Handed != nil:

@@ -99,7 +99,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 		said = append(said, c)
 		text := word(v.Status) + ": " + r.check.Title
 		if v.Found != "" && (full || v.Status != steps.Pass) {
-			text += ": " + model.OneLine(v.Found)
+			text += ": " + model.OneLine(v.Says())
 		}
 		whole = append(whole, text)
 	}

@@ -43,7 +43,7 @@ func (w *walk) explained(r row) {
 	w.out.sentence("Why: %s", c.Why)
 	for _, cell := range r.cells {
 		v := w.live.Board.Verdict(cell)
-		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Found)
+		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Says())
 	}
 	if c.From != "" {
 		w.out.sentence("It is looked at from %s", c.From)

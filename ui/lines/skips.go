@@ -40,7 +40,7 @@ func (s *skips) add(why, side string) {
 func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 	root, masked := w.live.Board.Cause(c)
 	if !masked {
-		return model.OneLine(v.Found), ""
+		return model.OneLine(v.Says()), ""
 	}
 	check, step := w.guide().Check(root.Check)
 	why = model.OneLine(check.Title)
