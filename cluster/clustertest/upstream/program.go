@@ -35,6 +35,10 @@ type Runner struct {
 	More map[string][]string
 	// Env are variables of containers whose values come from elsewhere, by name.
 	Env map[string]string
+	// Container is the container whose program runs; "" is the first.
+	Container string
+	// In is the network namespace that the program runs in; nil is this machine's.
+	In *Network
 }
 
 // Program is one that runs. It is ended with the test, or by End.
@@ -106,7 +110,7 @@ func (r Runner) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Start runs the program of a Deployment's first container until the test ends. A program that ends by itself is
+// Start runs the program of a container of a Deployment until the test ends. A program that ends by itself is
 // started again, as a kubelet would. prepare may fill the program's own TMPDIR before it starts. It may be called by
 // another goroutine than the test's.
 func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir string)) (*Program, error) {
@@ -119,7 +123,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 		return nil, fmt.Errorf("Deployment %s/%s: %w", namespace, name, err)
 	}
 	pod := d.Spec.Template.Spec
-	c := pod.Containers[0]
+	c := pod.Containers[max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == r.Container }))]
 	program := c.Name // an image's entry point: it is not in the Deployment
 	if len(c.Command) > 0 {
 		program = filepath.Base(c.Command[0])
@@ -156,7 +160,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 		defer close(p.done)
 		runtime.LockOSThread() // what dies with the test does so with the thread that started it
 		for ctx.Err() == nil {
-			cmd := exec.CommandContext(ctx, filepath.Join(r.Bin, program), args...)
+			cmd := r.In.command(ctx, filepath.Join(r.Bin, program), args)
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
 			diesWithTest(cmd)
 			if err := cmd.Start(); err != nil {

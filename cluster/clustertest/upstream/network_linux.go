@@ -1,0 +1,133 @@
+package upstream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Networks are network namespaces that a bridge joins with each other and with this machine.
+type Networks struct {
+	bridge string
+	prefix string // of their addresses, without the last number
+	count  atomic.Int32
+}
+
+// Network is a network namespace, as each pod has one.
+type Network struct {
+	Address string // for the other namespaces and this machine
+	name    string
+}
+
+// NewNetworks creates the bridge, and deletes it with the test. It skips the test where that is not permitted.
+func NewNetworks(t testing.TB) *Networks {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces require root")
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("WireGuard in userspace requires a TUN device: %v", err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "ip", "netns", "list").CombinedOutput(); err != nil {
+		t.Skipf("network namespaces require ip netns: %v\n%s", err, out)
+	}
+	id := make([]byte, 2)
+	_, _ = rand.Read(id)
+	// 198.18.0.0/15 is for tests between networks (RFC 2544): no machine has such an address.
+	n := &Networks{bridge: fmt.Sprintf("carrick-%x", id), prefix: fmt.Sprintf("198.%d.%d.", 18+id[0]&1, id[1])}
+	if out, err := exec.CommandContext(t.Context(), "ip", "link", "add", n.bridge, "type", "bridge").CombinedOutput(); err != nil {
+		t.Skipf("a bridge between network namespaces is not permitted here: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		if err := ip("link", "delete", n.bridge); err != nil {
+			t.Error(err)
+		}
+	})
+	err1 := ip("address", "add", n.prefix+"1/24", "dev", n.bridge)
+	err2 := ip("link", "set", n.bridge, "up")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Add creates a namespace, and deletes it with the test. It may be called by another goroutine than the test's.
+func (n *Networks) Add(t testing.TB) (*Network, error) {
+	number := n.count.Add(1) + 1
+	net := &Network{Address: fmt.Sprint(n.prefix, number), name: fmt.Sprintf("%s-%d", n.bridge, number)}
+	if err := ip("netns", "add", net.name); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := ip("netns", "delete", net.name); err != nil {
+			t.Error(err)
+		}
+	})
+	outside := fmt.Sprintf("%s-%d", n.bridge[len("carrick-"):], number)
+	for _, line := range []string{
+		"link add " + outside + " type veth peer name eth0 netns " + net.name,
+		"link set " + outside + " master " + n.bridge + " up",
+		"-n " + net.name + " address add " + net.Address + "/24 dev eth0",
+		"-n " + net.name + " link set eth0 up",
+		"-n " + net.name + " link set lo up",
+	} {
+		if err := ip(strings.Fields(line)...); err != nil {
+			return nil, err
+		}
+	}
+	return net, nil
+}
+
+// Forward leads an address of the namespace's loopback to the same address of this machine, until the test ends.
+func (n *Network) Forward(t testing.TB, address string) error {
+	l, err := n.listen(address)
+	if err == nil {
+		Forward(t, l, address)
+	}
+	return err
+}
+
+func (n *Network) listen(address string) (l net.Listener, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine, and no other one gets its namespace
+		var namespace *os.File
+		if namespace, err = os.Open("/var/run/netns/" + n.name); err != nil {
+			return
+		}
+		defer namespace.Close()
+		if err = unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err == nil {
+			l, err = net.Listen("tcp", address)
+		}
+	}()
+	<-done
+	return l, err
+}
+
+// command is one in the namespace. It has a /run of its own: WireGuard has sockets there that are named after interfaces.
+func (n *Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
+	if n == nil {
+		return exec.CommandContext(ctx, program, args...)
+	}
+	inside := []string{"netns", "exec", n.name, "sh", "-c", `mount -t tmpfs tmpfs /run && exec "$0" "$@"`, program}
+	return exec.CommandContext(ctx, "ip", append(inside, args...)...)
+}
+
+func ip(args ...string) error {
+	out, err := exec.Command("ip", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ip %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+)
+
+// Networks are network namespaces, which only Linux has.
+type Networks struct{}
+
+// Network is a network namespace.
+type Network struct{ Address string }
+
+// NewNetworks skips the test.
+func NewNetworks(t testing.TB) *Networks {
+	t.Helper()
+	t.Skip("network namespaces require Linux")
+	return nil
+}
+
+// Add returns an error.
+func (*Networks) Add(testing.TB) (*Network, error) { return nil, errors.ErrUnsupported }
+
+// Forward returns an error.
+func (*Network) Forward(testing.TB, string) error { return errors.ErrUnsupported }
+
+func (*Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
+	return exec.CommandContext(ctx, program, args...)
+}
