@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"carrick/cmd/carrick/guides"
 )
 
 // arrow says what packages under a path must not import. Tests are free.
@@ -42,6 +44,17 @@ var arrows = []arrow{
 	{under: "ui/farewell", never: []string{"carrick/ui", "github.com/charmbracelet", "github.com/muesli"}, why: "it is used with a screen and without"},
 	{under: "assets", never: []string{"carrick/"}, why: "assets imports nothing of ours"},
 	{under: "cmd", never: []string{"k8s.io/client-go", "github.com/charmbracelet", "helm.sh"}, why: "cmd prints; clusters and screens are others' work"},
+	{under: "cmd/carrick", alone: true, never: []string{"carrick/ui", "carrick/cluster", "carrick/steps"}, why: "main only starts the commands"},
+	{under: "cmd/carrick/guides", never: []string{"carrick/cmd", "carrick/ui"}, why: "the list of guides knows no command"},
+	{under: "cmd/carrick/plain", never: []string{"carrick/"}, why: "it only breaks and aligns text"},
+	{under: "cmd/carrick/exit", never: []string{"carrick/cmd"}, why: "every package of the command line may use it"},
+	{under: "cmd/carrick/format", never: []string{"carrick/cmd/carrick/commands", "carrick/cmd/carrick/help", "carrick/cmd/carrick/guides"}, why: "what is printed knows no command"},
+	{under: "cmd/carrick/reference", never: []string{"carrick/cmd/carrick/commands", "carrick/steps/engine", "carrick/ui"}, why: "guides are described without a cluster"},
+	{under: "cmd/carrick/export", never: []string{"carrick/cmd/carrick/commands", "carrick/ui"}, why: "an export knows no command"},
+	{under: "cmd/carrick/demo", never: []string{"carrick/cmd/carrick/commands", "carrick/steps/engine"}, why: "it drives the sandbox and opens no session"},
+	{under: "cmd/carrick/help", never: []string{"carrick/cmd/carrick/commands", "carrick/steps/engine"}, why: "help is given without a session"},
+	{under: "cmd/carrick/completion", never: []string{"carrick/cmd/carrick/commands", "carrick/steps/engine"}, why: "completion opens no session"},
+	{under: "cmd/carrick/commands", never: []string{"carrick/steps/guides", "carrick/cmd/carrick/guides", "carrick/assets"}, why: "commands are given their guides"},
 	{under: ".", except: "ui", never: []string{"github.com/charmbracelet", "github.com/muesli"}, why: "ui is the only importer of Charm's modules"},
 	{under: ".", except: "cluster", never: []string{"k8s.io/client-go"}, why: "client-go is in cluster and nowhere else"},
 	{under: ".", except: "cluster/chart", never: []string{"helm.sh", "oras.land", "github.com/fluxcd"}, why: "Helm's SDK is in cluster/chart and nowhere else"},
@@ -103,7 +116,7 @@ func within(file, dir string) bool { return dir == "." || strings.HasPrefix(file
 // TestGuidesDoNotImportEachOther keeps a guide a folder of its own.
 func TestGuidesDoNotImportEachOther(t *testing.T) {
 	names := map[string]bool{}
-	for _, g := range guides() {
+	for _, g := range guides.All() {
 		names[g.Name] = true
 	}
 	if len(names) == 0 {

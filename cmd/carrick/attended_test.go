@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"carrick/cmd/carrick/exit"
 )
 
 // onTrial starts carrick with the guide trial on a terminal.
@@ -124,8 +126,8 @@ func TestASecretIsTyped(t *testing.T) {
 	p.wait(`Token \(not shown\):`)
 	p.untilSilent()
 	p.types("\x03")
-	if code := p.leaves(); code != exitInterrupted {
-		t.Errorf("exit code %d, not %d", code, exitInterrupted)
+	if code := p.leaves(); code != exit.Interrupted {
+		t.Errorf("exit code %d, not %d", code, exit.Interrupted)
 	}
 	if *p.state() != *p.modes {
 		t.Error("the terminal is not as it was")
@@ -150,7 +152,7 @@ func TestASecretForTheWizard(t *testing.T) {
 		{"--secret", "nope=@token"},
 	} {
 		p := onTrial(t, args...)
-		if code := p.leaves(); code != exitUsage || p.wrote("\x1b[?1049h") {
+		if code := p.leaves(); code != exit.Usage || p.wrote("\x1b[?1049h") {
 			t.Errorf("%q: exit code %d:\n%s", args, code, p.text())
 		}
 	}

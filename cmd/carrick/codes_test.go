@@ -13,6 +13,8 @@ import (
 
 	"carrick/assets"
 	"carrick/cluster"
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -21,7 +23,7 @@ import (
 // that need more than two folders otherwise.
 func codesMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, append(guides(), codes()), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := commands.Run(ctx, commands.Program{Guides: append(guides.All(), codes()), Assets: assets.FS}, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

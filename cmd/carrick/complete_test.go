@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"carrick/cmd/carrick/demo"
 )
 
 // Faults are completed from what the sandbox program says without starting
@@ -13,7 +15,7 @@ func TestFaultsAreCompleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "carrick")
-	copied(t, program(t), path)
+	copied(t, programPath(t), path)
 	const nothing = ":4\n"
 	for script, want := range map[string]string{
 		"": nothing,
@@ -21,7 +23,7 @@ func TestFaultsAreCompleted(t *testing.T) {
 		"#!/bin/sh\necho '{\"ready\":true}'\n":                                   nothing,
 		"#!/bin/sh\ntest \"$*\" = '--faults liqo' && echo '" + twoFaults + "'\n": "old-token\tthe token has ended\n" + nothing,
 	} {
-		box := filepath.Join(dir, sandboxName)
+		box := filepath.Join(dir, demo.Program)
 		_ = os.Remove(box)
 		if script != "" {
 			if err := os.WriteFile(box, []byte(script), 0o755); err != nil {

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"carrick/cmd/carrick/demo"
+	"carrick/cmd/carrick/exit"
 )
 
 // twoFaults is what a sandbox answers that can break something.
@@ -18,7 +21,7 @@ func withSandbox(t *testing.T, faults string) (path, told string) {
 	t.Helper()
 	dir := t.TempDir()
 	path, told = filepath.Join(dir, "carrick"), filepath.Join(dir, "told")
-	copied(t, program(t), path)
+	copied(t, programPath(t), path)
 	script := fmt.Sprintf(`#!/bin/sh
 echo '{"ready":true,"dir":"%[1]s","kubeconfigs":{"local":"%[1]s/a","remote":"%[1]s/b"},"contexts":{"local":"a","remote":"b"},"kubectl":"%[1]s/kubectl"}'
 while read -r line; do
@@ -32,7 +35,7 @@ END
   esac
 done
 `, dir, told, faults)
-	if err := os.WriteFile(filepath.Join(dir, sandboxName), []byte(script), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, demo.Program), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path, told
@@ -80,13 +83,13 @@ func TestADemoWithoutFaults(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{`{"ok":false,"error":"unknown command \"faults renku\": want seed"}`, `{"ok":true,"faults":[]}`, `{"ok":true}`} {
 		path, _ := withSandbox(t, says)
-		if out, said, code := finish(t, demoCommand(t, path, "--list")); out != "" || said != "carrick: this demo has no faults\n" || code != exitUsage {
+		if out, said, code := finish(t, demoCommand(t, path, "--list")); out != "" || said != "carrick: this demo has no faults\n" || code != exit.Usage {
 			t.Errorf("%s: exit code %d, %q, %q", says, code, out, said)
 		}
 	}
 	for _, says := range []string{`{"ok":false,"error":"the disk is full"}`, "nonsense"} {
 		path, _ := withSandbox(t, says)
-		if out, said, code := finish(t, demoCommand(t, path, "--list")); out != "" || !strings.HasPrefix(said, "carrick: ") || code != exitOther {
+		if out, said, code := finish(t, demoCommand(t, path, "--list")); out != "" || !strings.HasPrefix(said, "carrick: ") || code != exit.Other {
 			t.Errorf("%s: exit code %d, %q, %q", says, code, out, said)
 		}
 	}
@@ -105,7 +108,7 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 		"--fault \"x\\nstop remote\" is not the n": {"--fault", "x\nstop remote"},
 	} {
 		out, said, code := finish(t, demoCommand(t, path, args...))
-		if out != "" || code != exitUsage || !strings.Contains(said, want) {
+		if out != "" || code != exit.Usage || !strings.Contains(said, want) {
 			t.Errorf("%q: exit code %d, %q, %q", args, code, out, said)
 		}
 	}
@@ -114,11 +117,11 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 	}
 
 	script := "#!/bin/sh\ntest \"$*\" = '--faults renku' && echo '" + twoFaults + "'\n"
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), sandboxName), []byte(script), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), demo.Program), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	_, said, code := finish(t, demoCommand(t, path, "--fault", "nope"))
-	if code != exitUsage || !strings.Contains(said, `no fault of renku is called "nope"; there are:`) {
+	if code != exit.Usage || !strings.Contains(said, `no fault of renku is called "nope"; there are:`) {
 		t.Errorf("without a terminal: exit code %d, %q", code, said)
 	}
 }
@@ -166,7 +169,7 @@ func TestADemoBeginsWithItsFault(t *testing.T) {
 
 	path, told = withSandbox(t, twoFaults)
 	p = startOnTerminal(t, demoCommand(t, path, "--fault", "nope"), "TERM=xterm-256color")
-	if code := p.leaves(); code != exitUsage {
+	if code := p.leaves(); code != exit.Usage {
 		t.Errorf("exit code %d", code)
 	}
 	p.wait(`(?s)no fault of renku is called "nope"; there are:\s+no-binding .*old-token`)

@@ -19,6 +19,8 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
+	"carrick/cmd/carrick/demo"
+	"carrick/cmd/carrick/exit"
 )
 
 // What these tests know of the wizard's screens.
@@ -100,7 +102,7 @@ var throughRenku = walk{
 // From nothing to a registered cluster with a pool by keys alone, back to
 // nothing, and out again.
 func renkuByKeys(t *testing.T) {
-	p := demo(t, "renku")
+	p := onDemo(t, "renku")
 	p.wait(beginning)
 	p.types("\r")
 	throughRenku.apply(p, 1, 11)
@@ -134,7 +136,7 @@ func TestVerifyADemoLeavesNothing(t *testing.T) {
 
 func leavesNothing(t *testing.T, when string, end func(*terminal)) {
 	t.Parallel()
-	p := demo(t, "renku")
+	p := onDemo(t, "renku")
 	p.wait(when)
 	if n := len(p.family()); n < 2 {
 		t.Fatalf("%d processes were found: this proves nothing", n)
@@ -153,15 +155,15 @@ func (p *terminal) kill() {
 func (p *terminal) interrupt() {
 	p.t.Helper()
 	p.types("\x03")
-	if code := p.leaves(); code != exitInterrupted {
-		p.t.Errorf("exit code %d, not %d:\n%s", code, exitInterrupted, p.text())
+	if code := p.leaves(); code != exit.Interrupted {
+		p.t.Errorf("exit code %d, not %d:\n%s", code, exit.Interrupted, p.text())
 	}
 	p.isAsItWas()
 }
 
-// demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All that it and its children write
+// onDemo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All that it and its children write
 // goes into a folder of its own, whose name they carry in their environment.
-func demo(t *testing.T, guide string, flags ...string) *terminal {
+func onDemo(t *testing.T, guide string, flags ...string) *terminal {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
@@ -180,7 +182,7 @@ func demoFolder(t *testing.T) string {
 	return dir
 }
 
-// demoLent is demo with a sandbox that the test is lent: two control planes take longer to start than to reset.
+// demoLent is onDemo with a sandbox that the test is lent: two control planes take longer to start than to reset.
 func demoLent(t *testing.T, guide string, flags ...string) *terminal {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -192,14 +194,14 @@ func demoLent(t *testing.T, guide string, flags ...string) *terminal {
 	t.Cleanup(func() { _ = socket.Close() })
 	go box.Lend(socket)
 	// A link to carrick, in a folder where this test binary stands in for the sandbox program.
-	dir, err := os.MkdirTemp(filepath.Dir(program(t)), "lent-*")
+	dir, err := os.MkdirTemp(filepath.Dir(programPath(t)), "lent-*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	self, err := os.Executable()
-	err = errors.Join(err, os.Symlink(self, filepath.Join(dir, sandboxName)))
-	if err = errors.Join(err, os.Link(program(t), filepath.Join(dir, "carrick"))); err != nil {
+	err = errors.Join(err, os.Symlink(self, filepath.Join(dir, demo.Program)))
+	if err = errors.Join(err, os.Link(programPath(t), filepath.Join(dir, "carrick"))); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(filepath.Join(dir, "carrick"), append([]string{"demo", guide}, flags...)...)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"carrick/cmd/carrick/exit"
 )
 
 // walkedWithin is how long the walk of a whole guide may take at the fastest
@@ -50,7 +52,7 @@ func TestAutoplayFlagsThatAreRefused(t *testing.T) {
 		"--autoplay shows the screen":                  {"--autoplay", "--pace", "1.5"},
 	} {
 		out, said, code := finish(t, demoCommand(t, path, args...))
-		if out != "" || code != exitUsage || !strings.Contains(said, want) {
+		if out != "" || code != exit.Usage || !strings.Contains(said, want) {
 			t.Errorf("%q: exit code %d, %q, %q", args, code, out, said)
 		}
 	}

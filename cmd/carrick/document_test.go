@@ -12,13 +12,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"sigs.k8s.io/yaml"
 
+	"carrick/cmd/carrick/reference"
 	"carrick/steps/engine"
 )
 
 // kinds are the documents that carrick writes, by kind.
 var kinds = map[string]func() any{
-	"Plan": func() any { return &engine.PlanReport{} }, "CheckList": func() any { return &checkList{} },
-	"GuideList": func() any { return &guideList{} }, "Guide": func() any { return &guideOnly{} },
+	"Plan": func() any { return &engine.PlanReport{} }, "CheckList": func() any { return &reference.CheckList{} },
+	"GuideList": func() any { return &reference.GuideList{} }, "Guide": func() any { return &reference.GuideOnly{} },
 }
 
 // document FORMAT KIND [WHAT VERB [DIFF]]: what was written is one document of
@@ -75,7 +76,7 @@ func readDocument(format, kind, text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(again, &head); err != nil || head.Kind != kind || head.APIVersion != apiVersion {
+	if err := json.Unmarshal(again, &head); err != nil || head.Kind != kind || head.APIVersion != reference.APIVersion {
 		return nil, fmt.Errorf("this is %s %s (%v)", head.APIVersion, head.Kind, err)
 	}
 	if format == "json" && !sameJSON(again, []byte(text)) {

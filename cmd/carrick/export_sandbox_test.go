@@ -178,14 +178,14 @@ func (g *gitops) wellOrdered(dir string) {
 			kinds = append(kinds, kind)
 		}
 	}
-	if len(kinds) < 20 || kinds[0] != "Namespace" || kinds[1] != "Namespace" || !slices.Contains(kinds, crdKind) {
+	if len(kinds) < 20 || kinds[0] != "Namespace" || kinds[1] != "Namespace" || !slices.Contains(kinds, "CustomResourceDefinition") {
 		g.Errorf("the order is %v", kinds)
 	}
 	list := g.run("cat", dir+"/kustomization.yaml")
 	if want := "resources:\n- namespace.yaml\n- driver-namespace.yaml\n- operator.crds.yaml\n"; !strings.Contains(list, want) {
 		g.Errorf("the files are\n%s", list)
 	}
-	if strings.Contains(g.run("cat", dir+"/operator.yaml"), crdKind) {
+	if strings.Contains(g.run("cat", dir+"/operator.yaml"), "CustomResourceDefinition") {
 		g.Error("the definition does not stand apart")
 	}
 }

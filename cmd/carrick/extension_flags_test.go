@@ -4,13 +4,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"carrick/cmd/carrick/exit"
 )
 
 // The extension's flags are those of other webhooks. It takes none that it would ignore.
 func TestFlagsOfTheExtension(t *testing.T) {
 	t.Parallel()
 	run := func(args ...string) (out, said string, code int) {
-		cmd := exec.Command(program(t), append([]string{"vsphere-extension"}, args...)...)
+		cmd := exec.Command(programPath(t), append([]string{"vsphere-extension"}, args...)...)
 		cmd.Env = ownEnvironment(t.TempDir())
 		return finish(t, cmd)
 	}
@@ -26,7 +28,7 @@ func TestFlagsOfTheExtension(t *testing.T) {
 		if strings.Contains(out, flag) {
 			t.Errorf("its help has %s", flag)
 		}
-		if _, said, code := run(flag+"=dark", "--class=nfs"); code != exitUsage || !strings.Contains(said, "has no flag "+flag) {
+		if _, said, code := run(flag+"=dark", "--class=nfs"); code != exit.Usage || !strings.Contains(said, "has no flag "+flag) {
 			t.Errorf("%s: exit code %d: %s", flag, code, said)
 		}
 	}

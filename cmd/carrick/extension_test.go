@@ -224,7 +224,7 @@ const (
 func extensionUnderLoad(t *testing.T) {
 	box, client := ground(t)
 	defineProfiles(t, box)
-	h := hook(t, box, program(t))
+	h := hook(t, box, programPath(t))
 	for i := range loadSpaces {
 		mustMake(t, client, namespaceKind, theSpace(fmt.Sprintf("load-%d", i), "nobody"))
 	}
@@ -311,7 +311,7 @@ func extensionBeforeProfiles(t *testing.T) {
 	box, client := ground(t)
 	mustMake(t, client, namespaceKind, theSpace("late", "late@example.org"))
 	mustMake(t, client, namespaceKind, theSpace("taken", "somebody@example.org"))
-	h := hook(t, box, program(t))
+	h := hook(t, box, programPath(t))
 	register(t, box, h)
 	active(t, client, "late")
 	h.hears("can't be followed now")
@@ -335,7 +335,7 @@ func extensionBeforeProfiles(t *testing.T) {
 func extensionByAService(t *testing.T) {
 	box, client := ground(t)
 	at := ownAddress(t)
-	h := hook(t, box, program(t), at)
+	h := hook(t, box, programPath(t), at)
 	mustMake(t, client, namespaceKind, theSpace("served", "nobody"))
 	_, port, err := net.SplitHostPort(h.address)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // frame in a terminal that answers no question, with clusters that do not answer
 // either.
 func BenchmarkFirstFrame(b *testing.B) {
-	program := program(b)
+	program := programPath(b)
 	dir := b.TempDir()
 	link := linkfile.New("liqo", "bench")
 	link.Path = filepath.Join(dir, "bench.yaml")

@@ -7,6 +7,7 @@ import (
 
 	"carrick/assets"
 	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 )
@@ -15,7 +16,7 @@ import (
 func BenchmarkGrowth(b *testing.B) {
 	box := clustertest.Start(b)
 	many := []int{1, 10, 100}
-	for _, g := range guides() {
+	for _, g := range guides.All() {
 		b.Run(g.Name, func(b *testing.B) {
 			box.Reset(b)
 			box.Seed(b, g.Name)

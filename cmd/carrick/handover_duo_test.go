@@ -21,6 +21,8 @@ import (
 
 	"carrick/assets"
 	"carrick/cluster"
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -31,7 +33,7 @@ import (
 // are folders, and each needs what the other one shares, once a secret.
 func duoMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, append(guides(), duo(), twin()), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := commands.Run(ctx, commands.Program{Guides: append(guides.All(), duo(), twin()), Assets: assets.FS}, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"filippo.io/age"
+
 	"carrick/steps"
 	"carrick/steps/facts"
 	"carrick/steps/guides/renku"
-	"filippo.io/age"
 )
 
 // Every fact that Renku's sides share is in the file, sealed where it is secret, or

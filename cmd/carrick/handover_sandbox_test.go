@@ -98,7 +98,7 @@ func (o *admin) alone(codes []int, args ...string) (out, said string, code int) 
 	o.Helper()
 	command := o.command
 	if command == "" {
-		command = program(o)
+		command = programPath(o)
 	}
 	cmd := exec.CommandContext(o.Context(), command, args...)
 	cmd.Dir, cmd.Env = o.dir, o.env

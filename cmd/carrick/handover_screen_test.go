@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"filippo.io/age"
+
 	"carrick/steps"
 	"carrick/steps/facts"
 	"carrick/steps/linkfile"
-	"filippo.io/age"
 )
 
 const duoLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: milan-rome}\nguide: duo\n"

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"carrick/cmd/carrick/exit"
 )
 
 // patience is how long anything may take that only fails late.
@@ -53,8 +55,8 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 			if took := time.Since(began); took > promptly {
 				t.Errorf("it ended after %s", took)
 			}
-			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-				t.Errorf("exit code %d, not %d", code, exitInterrupted)
+			if code := cmd.ProcessState.ExitCode(); code != exit.Interrupted {
+				t.Errorf("exit code %d, not %d", code, exit.Interrupted)
 			}
 			if !strings.HasPrefix(said.String(), "carrick: interrupted") || strings.Count(said.String(), "\n") != 1 {
 				t.Errorf("it said %q", said.String())

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"carrick/cmd/carrick/exit"
 )
 
 // The wizard speaks in lines where that was asked for, on a terminal that can do
@@ -90,8 +92,8 @@ func TestLinesAreInterrupted(t *testing.T) {
 	p.wait(`Token, Enter keeps it:`)
 	p.untilSilent()
 	p.types("\x03")
-	if code := p.leaves(); code != exitInterrupted {
-		t.Errorf("exit code %d, not %d:\n%s", code, exitInterrupted, p.text())
+	if code := p.leaves(); code != exit.Interrupted {
+		t.Errorf("exit code %d, not %d:\n%s", code, exit.Interrupted, p.text())
 	}
 	if *p.state() != *p.modes {
 		t.Error("the terminal is not as it was")
@@ -111,8 +113,8 @@ func TestLinesFromAPipe(t *testing.T) {
 		warns string
 	}{
 		{"2\na\ny\nu\ny\nq\n", nil, 0, []string{"step 2 of 2, shelf: created /etc/note.conf.", "shelf: ok: the note is there.", "deleted /etc/note.conf."}, ""},
-		{"2\na\n", nil, exitUsage, []string{"Apply this change? [y/N]"}, "there is nobody to ask: the input ended at \"Apply this change? [y/N]\"; without asking: carrick apply link.yaml --step write --yes\n"},
-		{"2\na\ny", nil, exitUsage, []string{"Apply this change? [y/N]"}, "there is nobody to ask"},
+		{"2\na\n", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is nobody to ask: the input ended at \"Apply this change? [y/N]\"; without asking: carrick apply link.yaml --step write --yes\n"},
+		{"2\na\ny", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is nobody to ask"},
 		{"a\ny\nq\n", nil, 0, []string{"nobody is there to log in; give a token: --secret trial.token=@FILE"}, ""},
 		{"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0, []string{"That is no answer: what was typed is not of kind number."}, ""},
 		{"q\n", []string{"--ascii", "--color", "always"}, 0, []string{"Step 1, Login"}, ""},

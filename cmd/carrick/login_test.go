@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"carrick/cmd/carrick/exit"
 )
 
 // A token that the API server does not take.
@@ -65,13 +67,13 @@ func refused(t *testing.T, l login, why string) {
 	cmd := carrick(t, "check", "link.yaml", patient, remotePatient)
 	l.write(t, cmd.Dir)
 	out, said, code := finish(t, cmd)
-	if (code != exitUnknown && code != exitFailed) || said != "" || !strings.Contains(out, why) || passed(out) {
+	if (code != exit.Unknown && code != exit.Failed) || said != "" || !strings.Contains(out, why) || passed(out) {
 		t.Errorf("check: exit code %d, %q on standard error:\n%s", code, said, out)
 	}
 	cmd = carrick(t, "apply", "--yes", "link.yaml", patient, remotePatient)
 	l.write(t, cmd.Dir)
 	out, said, code = finish(t, cmd)
-	if code != exitOther || out != "" || !strings.Contains(said, why) || strings.Count(said, "\n") != 1 {
+	if code != exit.Other || out != "" || !strings.Contains(said, why) || strings.Count(said, "\n") != 1 {
 		t.Errorf("apply: exit code %d, %q on standard error:\n%s", code, said, out)
 	}
 }

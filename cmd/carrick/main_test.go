@@ -15,17 +15,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/completion"
+	"carrick/cmd/carrick/demo"
 )
 
 // TestMain makes carrick a command of the scripts and of the other tests: this
 // test binary, under that name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == sandboxName {
+	if filepath.Base(os.Args[0]) == demo.Program {
 		lentMain()
 		return
 	}
 	testscript.Main(tidy{m}, map[string]func(){
-		"carrick": main, "kubectl-carrick": main, completeAs: main,
+		"carrick": main, "kubectl-carrick": main, completion.As: main,
 		"carrick-toy": toyMain, "carrick-trial": trialMain, "carrick-codes": codesMain, "carrick-duo": duoMain,
 	})
 }
@@ -71,7 +73,7 @@ const programAt = "CARRICK_PROGRAM"
 // program returns the path of carrick: the one that CARRICK_PROGRAM names, or else one that the first caller
 // builds. Unlike the command of the scripts it is no test binary, and it finds carrick-sandbox beside itself where
 // CARRICK_SANDBOX is set.
-func program(t testing.TB) string {
+func programPath(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(programAt); path != "" {
 		return path
@@ -81,7 +83,7 @@ func program(t testing.TB) string {
 			return
 		}
 		if box := os.Getenv(clustertest.Program); box != "" {
-			if built.err = os.Symlink(box, filepath.Join(built.dir, sandboxName)); built.err != nil {
+			if built.err = os.Symlink(box, filepath.Join(built.dir, demo.Program)); built.err != nil {
 				return
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
+
+	"carrick/cmd/carrick/plain"
 )
 
 // manFolder is where make man wants the pages. They are written by a test, so
@@ -132,7 +134,7 @@ func manText(c *cobra.Command) string {
 // manTopic returns the text of a topic as Markdown that doc understands: the table as a list of terms.
 func manTopic(name string) string {
 	var b strings.Builder
-	text := topicText(name)
+	text := topicOf(name)
 	listed := false
 	for _, line := range strings.Split(text, "\n") {
 		if !strings.HasPrefix(line, "|") {
@@ -140,8 +142,8 @@ func manTopic(name string) string {
 			continue
 		}
 		if !listed {
-			for _, r := range tableRows(text) {
-				b.WriteString("**" + strings.NewReplacer("`", "", "*", `\*`).Replace(r.name) + "**\n\t" + r.means + "\n\n")
+			for _, r := range plain.TableRows(text) {
+				b.WriteString("**" + strings.NewReplacer("`", "", "*", `\*`).Replace(r.Name) + "**\n\t" + r.Means + "\n\n")
 			}
 		}
 		listed = true

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
+
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/guides"
 )
 
 // nobody is an API server that is not there.
@@ -14,7 +18,7 @@ const nobody = "https://127.0.0.1:1"
 func TestNoCommandWritesEscapeSequences(t *testing.T) {
 	t.Parallel()
 	lines := [][]string{{}, {"--help"}, {"link.yaml"}, {"--nonsense"}, {"help", "check"}}
-	for _, c := range (&app{name: "carrick", guides: guides()}).root().Commands() {
+	for _, c := range commands.Root(commands.Program{Guides: guides.All()}, nil, io.Discard, io.Discard).Commands() {
 		lines = append(lines, []string{c.Name(), "--help"}, []string{c.Name()}, []string{c.Name(), "renku"}, []string{c.Name(), "link.yaml", "--color", "always"})
 	}
 	if len(lines) < 20 || !slices.ContainsFunc(lines, func(l []string) bool { return slices.Contains(l, "apply") }) {

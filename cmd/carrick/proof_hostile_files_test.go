@@ -18,6 +18,8 @@ import (
 
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/export"
 	"carrick/steps/linkfile"
 )
 
@@ -93,7 +95,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		target, state := precious(t), t.TempDir()
 		linked(t, filepath.Join(state, "carrick/audit.jsonl"), target)
 		cmd := onFolders(t, state, applyTrial...)
-		if _, said, code := finish(t, cmd); code != exitUsage || !strings.Contains(said, "nothing was changed") || !strings.Contains(said, "does not write through links") {
+		if _, said, code := finish(t, cmd); code != exit.Usage || !strings.Contains(said, "nothing was changed") || !strings.Contains(said, "does not write through links") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		isMine(t, target)
@@ -114,7 +116,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		for _, to := range []string{target, filepath.Join(target, "not there")} {
 			cmd := onFolders(t, "", "export", "link.yaml", "out", "--secret", "trial.token=@token")
 			linked(t, filepath.Join(cmd.Dir, "out"), to)
-			if out, said, code := finish(t, cmd); code != exitUsage || out != "" || !strings.Contains(said, "is a symlink, and nothing is written through links") {
+			if out, said, code := finish(t, cmd); code != exit.Usage || out != "" || !strings.Contains(said, "is a symlink, and nothing is written through links") {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		}
@@ -125,7 +127,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 	cases.Run(t, "hostile", "folder in an export", func(t *testing.T) {
 		target := t.TempDir()
 		cmd := onFolders(t, "", "export", "--force", "link.yaml", "out", "--secret", "trial.token=@token")
-		for _, name := range exported {
+		for _, name := range export.Names {
 			linked(t, filepath.Join(cmd.Dir, "out", name), target)
 		}
 		if _, said, code := finish(t, cmd); code != 0 {
@@ -180,7 +182,7 @@ func TestHostileFullDisks(t *testing.T) {
 		dir := hostile.Disk(t)
 		hostile.Fill(t, dir)
 		cmd := onFolders(t, dir, applyTrial...)
-		if _, said, code := finish(t, cmd); code != exitUsage || !strings.Contains(said, "nothing was changed: what is changed is recorded, and that can't be done") || !strings.Contains(said, "no space left") {
+		if _, said, code := finish(t, cmd); code != exit.Usage || !strings.Contains(said, "nothing was changed: what is changed is recorded, and that can't be done") || !strings.Contains(said, "no space left") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		if _, err := os.Stat(noteOf(cmd)); err == nil {
@@ -284,7 +286,7 @@ func TestHostileClockIsSaid(t *testing.T) {
 			}
 			login{server: server.URL, ca: c, user: "token: t"}.write(t, cmd.Dir)
 			out, said, code := finish(t, cmd)
-			if code != exitUnknown || !strings.Contains(out, "clock") {
+			if code != exit.Unknown || !strings.Contains(out, "clock") {
 				t.Errorf("exit code %d, and nothing of a clock: %s%s", code, out, said)
 			}
 		})

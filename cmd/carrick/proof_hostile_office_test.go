@@ -103,10 +103,10 @@ func (o *office) start(let time.Duration, lines int, args ...string) *letOut {
 	if len(args) > 0 && strings.Contains(" check diff apply undo export handover adopt ", " "+args[0]+" ") {
 		args = append(args, o.secrets()...)
 	}
-	if len(args) > 0 && args[0] == "apply" && o.changing().takeOver {
+	if len(args) > 0 && args[0] == "apply" && o.takesOver() {
 		args = append(args, "--take-over")
 	}
-	path := program(o.T)
+	path := programPath(o.T)
 	ctx, cancel := context.WithTimeout(o.Context(), let)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)

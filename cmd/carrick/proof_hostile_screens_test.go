@@ -13,7 +13,7 @@ const madeByThen = "before undo"
 // walkScreens goes through the wizard: every step, every row, every overlay.
 func (o *office) walkScreens(when string) {
 	args := append([]string{"link.yaml"}, o.secrets()...)
-	cmd := exec.Command(program(o.T), args...)
+	cmd := exec.Command(programPath(o.T), args...)
 	cmd.Dir = o.dir
 	p := startOnTerminal(o.T, cmd, o.kubeconfig)
 	h := &letOut{name: "the wizard " + when}

@@ -8,6 +8,7 @@ import (
 	"carrick/assets"
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/interlink"
@@ -47,13 +48,11 @@ type site struct {
 	answers map[string]any
 }
 
-// changing are the flags of apply, and options what they mean.
-func (s site) changing() changeFlags {
-	return changeFlags{yes: true, takeOver: slices.Contains(takers, s.guide.Name)}
-}
+// takesOver reports whether apply is told to take over, and options are the same for a session.
+func (s site) takesOver() bool { return slices.Contains(takers, s.guide.Name) }
 
 func (s site) options() steps.ApplyOptions {
-	return steps.ApplyOptions{TakeOver: s.changing().takeOver}
+	return steps.ApplyOptions{TakeOver: s.takesOver()}
 }
 
 // end is what a link names on a side: a context, or the folder that stands for a machine.
@@ -81,7 +80,7 @@ func (s site) machine(side steps.Side) (_ engine.End, ok bool) {
 // eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the
 // scenario of its name.
 func eachGuide(t *testing.T, try func(s site)) {
-	for _, g := range guides() {
+	for _, g := range guides.All() {
 		t.Run(g.Name, func(t *testing.T) {
 			onlyNamed(t, g.Name)
 			t.Parallel()
@@ -103,7 +102,7 @@ func eachGuide(t *testing.T, try func(s site)) {
 // A site that no guide has would be looked at by nobody.
 func TestSitesAreOfGuides(t *testing.T) {
 	for name := range sites {
-		if !slices.ContainsFunc(guides(), func(g *steps.Guide) bool { return g.Name == name }) {
+		if !slices.ContainsFunc(guides.All(), func(g *steps.Guide) bool { return g.Name == name }) {
 			t.Errorf("there is no guide %s", name)
 		}
 	}

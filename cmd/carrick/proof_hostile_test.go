@@ -14,6 +14,7 @@ import (
 
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 )
 
@@ -195,7 +196,7 @@ func TestVerifyTwoAtOnce(t *testing.T) {
 			}
 			for range 2 {
 				h := <-codes
-				if !slices.Contains([]int{0, exitOther, exitPartWay}, h.code) || h.code != 0 && !strings.Contains(h.text.String(), "carrick: ") {
+				if !slices.Contains([]int{0, exit.Other, exit.PartWay}, h.code) || h.code != 0 && !strings.Contains(h.text.String(), "carrick: ") {
 					t.Errorf("exit code %d:\n%s", h.code, h.text.String())
 				}
 				t.Logf("exit code %d: %s", h.code, lastLine(h.text.String()))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,8 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/stepstest"
@@ -90,12 +91,7 @@ func (c *clerk) session(o cluster.Options) *engine.Session {
 
 // refused is what apply says before it writes anything; nil: it would go on.
 func (c *clerk) refused(ctx context.Context, s *engine.Session) (*engine.Plan, error) {
-	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, name: "carrick", guides: guides()}
-	p, err := a.planWith(ctx, s, c.changing(), false)
-	if err != nil {
-		return nil, err
-	}
-	return p, a.refuse(ctx, s, p, c.changing())
+	return commands.PlanApply(ctx, s, c.takesOver())
 }
 
 // nothingWritten fails where anything was written.
@@ -203,7 +199,7 @@ func (s site) askUntilGranted(side steps.Side, name string) []stepstest.Granted 
 		if err == nil {
 			s.Fatal("it takes no right at all: this proves nothing")
 		}
-		if code := exitCode(s.Context(), err); code != exitOther {
+		if code := exit.Code(s.Context(), err); code != exit.Other {
 			s.Errorf("exit code %d", code)
 		}
 		text := err.Error()
@@ -293,7 +289,7 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 	if err == nil {
 		return nil, false
 	}
-	if code := exitCode(s.Context(), err); code != exitOther {
+	if code := exit.Code(s.Context(), err); code != exit.Other {
 		s.Errorf("exit code %d", code)
 	}
 	head, _, printed := strings.Cut(err.Error(), "This would grant them:\n\n")

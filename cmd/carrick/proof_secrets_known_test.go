@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
 
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 )
 
@@ -110,7 +113,7 @@ func (o *office) allCommands() {
 		command, _, _ := strings.Cut(h.name, " ")
 		ran[command] = true
 	}
-	for _, c := range (&app{name: "carrick", guides: guides()}).root().Commands() {
+	for _, c := range commands.Root(commands.Program{Guides: guides.All()}, nil, io.Discard, io.Discard).Commands() {
 		if !c.Hidden && c.IsAvailableCommand() && !ran[c.Name()] {
 			o.Errorf("no secret was looked for in what carrick %s lets out", c.Name())
 		}

@@ -3,12 +3,16 @@ package main
 import (
 	"errors"
 	"flag"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/guides"
+	"carrick/cmd/carrick/help"
 	"carrick/steps"
 	"carrick/ui"
 )
@@ -45,7 +49,7 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 
 // The README of a guide is a topic, and a guide without one has none.
 func TestReadmesOfGuidesAreTopics(t *testing.T) {
-	for _, g := range guides() {
+	for _, g := range guides.All() {
 		text, err := readFile("../../steps/guides/" + g.Name + "/README.md")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -54,12 +58,12 @@ func TestReadmesOfGuidesAreTopics(t *testing.T) {
 			t.Errorf("guide %s: Readme is not the README in its folder", g.Name)
 		}
 	}
-	a := &app{name: "carrick", guides: []*steps.Guide{{Name: "one", Readme: "# One\n\nSome `text`.\n"}, {Name: "two"}}}
-	if got := names(child(a.root(), "help")); !slices.Equal(got, []string{"one"}) {
+	p := commands.Program{Guides: []*steps.Guide{{Name: "one", Readme: "# One\n\nSome `text`.\n"}, {Name: "two"}}}
+	if got := help.Names(help.Child(commands.Root(p, nil, io.Discard, io.Discard), "help")); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("carrick help has the guides %q, want only the one with a README", got)
 	}
 	var shown strings.Builder
-	a.printTopic(&shown, "one")
+	commands.Run(t.Context(), p, []string{"carrick", "help", "one"}, strings.NewReader(""), &shown, &shown)
 	if got, want := shown.String(), "Some text.\n"; got != want {
 		t.Errorf("carrick help one prints %q, want %q", got, want)
 	}

@@ -14,16 +14,19 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/format"
+	"carrick/cmd/carrick/guides"
+	"carrick/cmd/carrick/help"
+	"carrick/cmd/carrick/plain"
 	"carrick/steps/linkfile"
 )
 
 // commandTree is the whole tree of commands, as it is when it runs.
 func commandTree(t *testing.T) *cobra.Command {
 	t.Helper()
-	a := &app{
-		in: strings.NewReader(""), out: io.Discard, tty: io.Discard, err: io.Discard, name: "carrick", guides: guides(),
-	}
-	return a.root()
+	return commands.Root(this(), strings.NewReader(""), io.Discard, io.Discard)
 }
 
 // every are the commands of a tree that are no topics.
@@ -37,22 +40,17 @@ func every(root *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// topicText returns the Markdown of a topic.
-func topicText(name string) string {
-	for _, t := range topics {
-		if t.name == name {
-			return t.markdown()
-		}
-	}
-	return ""
+// topicOf returns the Markdown of a topic.
+func topicOf(name string) string {
+	return help.Topic(help.Options{Guides: guides.All(), Readme: readme}, name)
 }
 
-func exitRows() []row { return tableRows(topicText("exit-codes")) }
+func exitRows() []plain.Row { return plain.TableRows(topicOf("exit-codes")) }
 
-func rowNames(rows []row) []string {
+func rowNames(rows []plain.Row) []string {
 	var out []string
 	for _, r := range rows {
-		out = append(out, inline(r.name))
+		out = append(out, plain.Inline(r.Name))
 	}
 	return out
 }
@@ -61,12 +59,12 @@ func rowNames(rows []row) []string {
 func TestReadmeNamesEveryExitCode(t *testing.T) {
 	var want []string
 	for _, code := range []int{
-		exitInterrupted, exitDeadline, exitUsage, exitPartWay, exitFailed, exitUnknown, exitWarnings, exitOther, 0,
+		exit.Interrupted, exit.Deadline, exit.Usage, exit.PartWay, exit.Failed, exit.Unknown, exit.Warnings, exit.Other, 0,
 	} {
 		want = append(want, fmt.Sprint(code))
 	}
-	for name, rows := range map[string][]row{
-		"carrick help exit-codes": exitRows(), "README.md": tableRows(section(mainText(t), "Exit codes")),
+	for name, rows := range map[string][]plain.Row{
+		"carrick help exit-codes": exitRows(), "README.md": plain.TableRows(plain.Section(mainText(t), "Exit codes")),
 	} {
 		if got := rowNames(rows); !slices.Equal(got, want) {
 			t.Errorf("the exit codes of %s are %v, those of the program %v", name, got, want)
@@ -76,10 +74,10 @@ func TestReadmeNamesEveryExitCode(t *testing.T) {
 
 // The table of the environment names every variable that the program reads itself.
 func TestReadmeNamesTheEnvironment(t *testing.T) {
-	text := topicText("environment")
+	text := topicOf("environment")
 	read := regexp.MustCompile(`(?:os\.Getenv|os\.LookupEnv|[gG]etenv)\("([A-Z_]+)"\)`)
 	seen := 0
-	for _, folder := range []string{".", "../../ui", "../../ui/lines", "../../steps", "../../cluster"} {
+	for _, folder := range []string{".", "*", "../../ui", "../../ui/lines", "../../steps", "../../cluster"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", folder, len(files), err)
@@ -99,8 +97,8 @@ func TestReadmeNamesTheEnvironment(t *testing.T) {
 			}
 		}
 	}
-	if seen < 3 || len(tableRows(text)) < 8 {
-		t.Errorf("%d reads of the environment, %d rows", seen, len(tableRows(text)))
+	if seen < 3 || len(plain.TableRows(text)) < 8 {
+		t.Errorf("%d reads of the environment, %d rows", seen, len(plain.TableRows(text)))
 	}
 }
 
@@ -115,7 +113,7 @@ var (
 func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	root := commandTree(t)
 	listed := map[string][]string{}
-	for _, m := range commandCell.FindAllStringSubmatch(escaped.Replace(section(mainText(t), "Commands")), -1) {
+	for _, m := range commandCell.FindAllStringSubmatch(escaped.Replace(plain.Section(mainText(t), "Commands")), -1) {
 		words := strings.Fields(m[1])
 		name := "carrick"
 		if len(words) > 1 && words[1] == strings.ToLower(words[1]) && !strings.HasPrefix(words[1], "[") {
@@ -147,9 +145,9 @@ func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	for name := range listed {
 		t.Errorf("the README's table has a command %s, which there is not", name)
 	}
-	flags := section(commandReadme, "Flags")
+	flags := plain.Section(readme, "Flags")
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if !strings.HasPrefix(f.Name, remote) && !strings.Contains(flags, "`--"+f.Name) {
+		if !strings.HasPrefix(f.Name, help.RemotePrefix) && !strings.Contains(flags, "`--"+f.Name) {
 			t.Errorf("cmd/carrick/README.md does not name --%s, which all commands have", f.Name)
 		}
 	})
@@ -180,7 +178,7 @@ func ownFlags(c *cobra.Command) []*pflag.Flag {
 func TestHelpIsWhole(t *testing.T) {
 	root := commandTree(t)
 	seen := 0
-	for _, c := range slices.Concat(every(root), root.Commands(), child(root, "help").Commands()) {
+	for _, c := range slices.Concat(every(root), root.Commands(), help.Child(root, "help").Commands()) {
 		var said bytes.Buffer
 		root.SetOut(&said)
 		if err := c.Help(); err != nil {
@@ -189,10 +187,10 @@ func TestHelpIsWhole(t *testing.T) {
 		if said.Len() == 0 {
 			t.Errorf("%s: no help", c.Name())
 		}
-		code := codeOf(t, c.Name())
+		code := codeOf(t, c)
 		for _, line := range strings.Split(said.String(), "\n") {
-			if runes(line) > screenColumns && c.Name() != linkSchema && !code[strings.TrimSpace(line)] {
-				t.Errorf("%s: a line of its help is %d wide: %s", c.Name(), runes(line), line)
+			if plain.Width(line) > plain.Columns && c.Name() != help.LinkSchema && !code[strings.TrimSpace(line)] {
+				t.Errorf("%s: a line of its help is %d wide: %s", c.Name(), plain.Width(line), line)
 			}
 		}
 		seen++
@@ -217,22 +215,19 @@ func TestHelpIsWhole(t *testing.T) {
 }
 
 // codeOf returns the lines of a topic's code blocks, which help shows as they are.
-func codeOf(t *testing.T, name string) map[string]bool {
+func codeOf(t *testing.T, c *cobra.Command) map[string]bool {
 	t.Helper()
-	a := &app{guides: guides()}
 	out := map[string]bool{}
-	for _, topic := range append(a.guideTopics(), topics...) {
-		if topic.name != name {
-			continue
-		}
-		text := topic.markdown()
-		if len(strings.TrimSpace(text)) < 100 {
-			t.Errorf("topic %s: its README has no section %q, or almost no text", name, topic.section)
-		}
-		for i, block := range strings.Split(text, mdFence) {
-			for line := range strings.Lines(block) {
-				out[strings.TrimSpace(line)] = out[strings.TrimSpace(line)] || i%2 == 1
-			}
+	if !c.IsAdditionalHelpTopicCommand() || c.Name() == help.LinkSchema {
+		return out
+	}
+	text := topicOf(c.Name())
+	if len(strings.TrimSpace(text)) < 100 {
+		t.Errorf("topic %s: there is no such section in its README, or almost no text", c.Name())
+	}
+	for i, block := range strings.Split(text, plain.Fence) {
+		for line := range strings.Lines(block) {
+			out[strings.TrimSpace(line)] = out[strings.TrimSpace(line)] || i%2 == 1
 		}
 	}
 	return out
@@ -265,8 +260,8 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 	if err != nil || len(schema.Properties) == 0 || len(schema.Defs["side"].Properties) == 0 {
 		t.Fatalf("the schema can't be read: %v", err)
 	}
-	text := topicText("link-file")
-	keys := strings.Join(rowNames(tableRows(text)), "\n")
+	text := topicOf("link-file")
+	keys := strings.Join(rowNames(plain.TableRows(text)), "\n")
 	for key := range schema.Properties {
 		if !regexp.MustCompile(`(?m)^(local, )?` + key).MatchString(keys) {
 			t.Errorf("carrick help link-file does not say what %s is", key)
@@ -276,15 +271,15 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 		t.Errorf("carrick help link-file does not say that a name has %s", most)
 	}
 	_, sides, _ := strings.Cut(text, "\nA side ")
-	forms := strings.Join(rowNames(tableRows(sides)), "\n")
+	forms := strings.Join(rowNames(plain.TableRows(sides)), "\n")
 	for key := range schema.Defs["side"].Properties {
 		if !strings.Contains(forms, key+": ") {
 			t.Errorf("carrick help link-file does not say what %s of a side is", key)
 		}
 	}
-	_, example, _ := strings.Cut(text, mdFence+"yaml\n")
-	example, _, _ = strings.Cut(example, mdFence)
-	if _, err := linkfile.Parse("example.yaml", []byte(example), guides()); err != nil {
+	_, example, _ := strings.Cut(text, plain.Fence+"yaml\n")
+	example, _, _ = strings.Cut(example, plain.Fence)
+	if _, err := linkfile.Parse("example.yaml", []byte(example), guides.All()); err != nil {
 		t.Error(err)
 	}
 }
@@ -292,8 +287,8 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 // No completion is for a command or a flag that there is not.
 func TestOutputsAreThoseOfTheFlags(t *testing.T) {
 	root := commandTree(t)
-	for name, of := range outputs {
-		c := child(root, name)
+	for name, of := range format.ByCommand {
+		c := help.Child(root, name)
 		if c == nil || c.Flags().Lookup("output") == nil {
 			t.Errorf("%s has no -o", name)
 			continue

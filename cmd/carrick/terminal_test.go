@@ -30,7 +30,7 @@ const (
 // asked anything.
 func TestPlainCommandsAskTheTerminalNothing(t *testing.T) {
 	t.Parallel()
-	path := program(t)
+	path := programPath(t)
 	for _, args := range [][]string{
 		{"--help"},
 		{"version"},
@@ -86,7 +86,7 @@ type terminal struct {
 // is killed with the test.
 func onTerminal(t *testing.T, mark string, args ...string) *terminal {
 	t.Helper()
-	cmd := exec.Command(program(t), args...)
+	cmd := exec.Command(programPath(t), args...)
 	cmd.Dir = t.TempDir()
 	return startOnTerminal(t, cmd, mark)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 )
@@ -49,8 +50,8 @@ func TestToyIsAdopted(t *testing.T) {
 		t.Errorf("exit code %d, and it does not say whose it is:\n%s", code, said)
 	}
 	again := filepath.Join(cmd.Dir, "lines.yaml")
-	y.run(exitFailed, "check", again)
-	out, _ = y.run(exitFailed, "diff", again)
+	y.run(exit.Failed, "check", again)
+	out, _ = y.run(exit.Failed, "diff", again)
 	if strings.Contains(out, "create") || !strings.Contains(out, "change  ConfigMap default/toy-lines") {
 		t.Errorf("there is more to do than to write the usual address:\n%s", out)
 	}
@@ -150,11 +151,11 @@ func TestToyIsInterrupted(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	code := cmd.ProcessState.ExitCode()
-	if code != exitInterrupted || !strings.Contains(said.String(), "carrick: interrupted; nothing is lost") {
-		t.Errorf("exit code %d, not %d:\n%s", code, exitInterrupted, said.String())
+	if code != exit.Interrupted || !strings.Contains(said.String(), "carrick: interrupted; nothing is lost") {
+		t.Errorf("exit code %d, not %d:\n%s", code, exit.Interrupted, said.String())
 	}
-	y.run(exitUnknown, "check", link, "--only", "account")
-	y.run(exitFailed, "check", link)
+	y.run(exit.Unknown, "check", link, "--only", "account")
+	y.run(exit.Failed, "check", link)
 	y.approve()
 	goesOn, _ := y.run(0, "apply", "--yes", link)
 	left := "hub: create ClusterRole carrick:lines\nhub: create ConfigMap default/toy-lines\nhub: create Secret default/toy-lines\n"

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/stepstest"
 )
@@ -178,8 +179,8 @@ func TestToyIsInterruptedByAKey(t *testing.T) {
 	throughToy.undo(p)
 	p.wait(toyNone)
 	p.types("\x03")
-	if code := p.leaves(); code != exitInterrupted {
-		t.Errorf("exit code %d, not %d", code, exitInterrupted)
+	if code := p.leaves(); code != exit.Interrupted {
+		t.Errorf("exit code %d, not %d", code, exit.Interrupted)
 	}
 	p.isAsItWas()
 	y.nothingLeft()

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cmd/carrick/commands"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -23,7 +24,7 @@ import (
 // toyMain runs carrick with the toy guide alone.
 func toyMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, []*steps.Guide{toy()}, toyAssets, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := commands.Run(ctx, commands.Program{Guides: []*steps.Guide{toy()}, Assets: toyAssets}, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

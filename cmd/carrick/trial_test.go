@@ -13,6 +13,8 @@ import (
 
 	"carrick/assets"
 	"carrick/cluster"
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -22,7 +24,7 @@ import (
 // login that waits for a person, a file, a long answer.
 func trialMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, append(guides(), trial()), assets.FS, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	code := commands.Run(ctx, commands.Program{Guides: append(guides.All(), trial()), Assets: assets.FS}, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -1,0 +1,211 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+)
+
+type adoptFlags struct {
+	name, output string
+	host         string
+	force        bool
+	signIn       bool
+	answers      []string
+}
+
+func (a *app) adopt() *cobra.Command {
+	var f adoptFlags
+	cmd := &cobra.Command{
+		Use: "adopt GUIDE", Short: "A link file for a set-up that somebody else made",
+		Long: "Looks at two sides that somebody has joined already, finds out what that set-up calls\nthings, and writes a link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file as comments.\n\n" +
+			"Exit code 0: the file is written, whatever the checks say; 2: usage, the file is there\nalready; 5: a side does not answer, and nothing was written.",
+		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo --remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("name one guide: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runAdopt(cmd.Context(), args[0], f) },
+	}
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the link")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
+	cmd.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
+	cmd.Flags().StringVar(&f.host, "host", "", "the side that is a machine: / for this one, or a folder that stands for it")
+	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE that is known already")
+	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to what only tells its admins more")
+	a.secrets.add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
+	g, err := steps.FindGuide(a.Guides, guide)
+	if err != nil {
+		return exit.AsUsage(err)
+	}
+	l, err := a.adoptedLink(g, f)
+	if err != nil {
+		return err
+	}
+	if err := a.readSecrets(ctx, g); err != nil {
+		return err
+	}
+	if f.signIn {
+		if err := a.signInFirst(ctx, g, f); err != nil {
+			return err
+		}
+	}
+	s, err := a.openBoth(ctx, l, cluster.Options{Once: true})
+	if err != nil {
+		return err
+	}
+	defer func() { s.Close() }()
+	if links := s.MarkedLinks(ctx); f.name == "" && f.output == "" && len(links) == 1 && links[0] != l.Name() {
+		fmt.Fprintf(a.err, "carrick made some of it for link %s: that is its name here, too, so that it can be taken back\n", links[0])
+		f.name = links[0]
+		if l, err = a.adoptedLink(g, f); err != nil {
+			return err
+		}
+		s.Close()
+		if s, err = a.openBoth(ctx, l, cluster.Options{Once: true}); err != nil {
+			return err
+		}
+	}
+	found, err := a.takeOn(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	return a.tellAdopted(ctx, s, found)
+}
+
+// openBoth opens a link of which both sides answer.
+func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
+	s, err := a.session(l, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := bothAnswer(ctx, s); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// signInFirst finds out what can be without a sign-in, signs in by that, and keeps
+// what that gave for the rest of this run.
+func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) error {
+	if a.attended = isTerminalStream(a.in) && isTerminalStream(a.err); !a.attended {
+		return exit.Usagef("--sign-in needs a terminal and somebody at it: give a token with --secret instead")
+	}
+	l, err := a.adoptedLink(g, f)
+	if err != nil {
+		return err
+	}
+	s, err := a.openBoth(ctx, l, cluster.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if _, err := s.Adopt(ctx); err != nil {
+		return err
+	}
+	a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, cluster.Clean(e.Text)) })
+	return err
+}
+
+// takeOn finds out the answers of what stands and writes the link file.
+func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]engine.Adopted, error) {
+	path := s.Link().Path
+	if _, err := os.Lstat(path); err == nil && !f.force {
+		return nil, exit.Usagef("%s is there already: name another file with -o, or add --force to write over it", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var at []string
+	for _, side := range namedSides(s) {
+		at = append(at, plain.OneLine(s.End(side).Name))
+	}
+	fmt.Fprintf(a.err, "looking at %s for what the guide %s makes …\n", strings.Join(at, " and "), s.Guide().Name)
+	found, err := s.Adopt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return found, s.SaveAdopted(found)
+}
+
+// adoptedLink is the link to be written, with what the flags say of it.
+func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) {
+	ends, err := a.adoptedSides(g, f.host)
+	if err != nil {
+		return nil, err
+	}
+	name := f.name
+	if name == "" && f.output != "" {
+		name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
+	}
+	if name == "" {
+		name = engine.SuggestLinkName(g.Name, ends[steps.Local].Context, ends[steps.Remote].Context)
+	}
+	if err := linkfile.CheckName(name); err != nil {
+		return nil, exit.Usagef("%w; give one with --name", err)
+	}
+	l := linkfile.New(g.Name, name)
+	l.Path = f.output
+	if l.Path == "" {
+		l.Path = name + ".yaml"
+	}
+	for side, end := range ends {
+		*l.Side(side) = end
+	}
+	for _, flag := range f.answers {
+		if err := giveAnswer(g, l, flag); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// giveAnswer takes one --answer.
+func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
+	key, typed, ok := strings.Cut(flag, "=")
+	q, _ := g.Question(key)
+	switch {
+	case !ok && q != nil && !q.Secret:
+		return exit.Usagef("--answer %s has no value: write %s=VALUE", key, key)
+	case q == nil && ok:
+		return exit.Usagef("--answer: guide %s asks nothing called %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys")
+	case q == nil:
+		return exit.Usagef("--answer takes KEY=VALUE; carrick guides %s lists the keys", g.Name)
+	case q.Secret: // what was typed is not repeated
+		return exit.Usagef("--answer %s: it is secret; give it with --secret %s=@FILE", key, key)
+	}
+	v, err := q.Parse(typed)
+	if err != nil {
+		return exit.Usagef("--answer %s: %w", key, err)
+	}
+	if v == nil {
+		v = steps.LeftEmpty
+	}
+	l.Answers[key] = v
+	return nil
+}
+
+// adoptedSides are the two contexts, by the flags; the local one may be the
+// current one.
+// bothAnswer refuses to tell what stands where a side says nothing: what was not
+// seen would look like nothing.
+// unanswered is an error because of which something can't be known.

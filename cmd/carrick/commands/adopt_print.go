@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/engine"
+)
+
+// tellAdopted says where each answer came from and what is left to be answered,
+// then how the set-up stands.
+func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine.Adopted) error {
+	b, looks := s.Look(ctx, s.Guide().Cells())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	holds, all := s.Standing(b)
+	printAdopted(a.err, found, holds > 0)
+	link := s.Link()
+	fmt.Fprintf(a.err, "\n%s is written\n", link.Path)
+	if holds == 0 {
+		fmt.Fprintf(a.out, "No set-up was found: nothing of what the guide %s makes stands on these two clusters.\n", s.Guide().Name)
+		fmt.Fprintf(a.out, "Go on as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
+		return nil
+	}
+	fmt.Fprintf(a.out, "A set-up was found: %d of the %d things that the guide %s sees to hold.\n", holds, all, s.Guide().Name)
+	report := s.NewReport(b, looks, nil, time.Now())
+	a.printer().Causes(a.out, report)
+	fmt.Fprintf(a.out, "\n%s\n\nGo on with:\n", a.printer().Dots(b.Count("").String()))
+	path := steps.Quoted(link.Path)
+	for _, next := range [][2]string{
+		{"", "the wizard: opens on the first cause; t lists all that is wrong"},
+		{"check ", "every check, with what to do"},
+		{"diff ", "what carrick would change; nothing is changed before you say yes"},
+	} {
+		fmt.Fprintf(a.out, "  %-*s   %s\n", len(a.name)+7+len(path), a.name+" "+next[0]+path, next[1])
+	}
+	return nil
+}
+
+// printAdopted is a line an answer: what was found first.
+func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
+	list := func(head string, pick func(engine.Adopted) bool, line func(engine.Adopted) string) {
+		for _, f := range found {
+			if pick(f) {
+				if head != "" {
+					fmt.Fprintf(w, "\n%s\n", head)
+					head = ""
+				}
+				fmt.Fprintf(w, "  %s\n", line(f))
+			}
+		}
+	}
+	value := func(f engine.Adopted) string {
+		shown := plain.OneLine(f.Question.Show(f.Value))
+		if f.Question.Kind == steps.YAML {
+			shown = fmt.Sprintf("(%d lines)", strings.Count(fmt.Sprint(f.Value), "\n"))
+		} else if shown == "" {
+			shown = "(empty)"
+		}
+		from := plain.OneLine(f.From)
+		if f.How == engine.ByFinding && !f.Written {
+			from += "; it is the default"
+		}
+		return fmt.Sprintf("%-26s %s    # %s", f.Question.Key, shown, from)
+	}
+	list("Found:", func(f engine.Adopted) bool { return f.How == engine.ByFinding || f.How == engine.ByUser }, value)
+	list("As usual, or read off what stands each time (nothing is written of these):",
+		func(f engine.Adopted) bool { return f.How == engine.ByDefault && !f.ByHand() }, value)
+	if !stands {
+		return
+	}
+	printByHand(w, found)
+}
+
+// printByHand is what could not be found out, by reason.
+func printByHand(w io.Writer, found []engine.Adopted) {
+	var reasons []string
+	of := map[string][]engine.Adopted{}
+	for _, f := range found {
+		if !f.ByHand() {
+			continue
+		}
+		why := f.Why
+		if why == "" {
+			why = "nothing that stands there tells it"
+		}
+		if of[why] == nil {
+			reasons = append(reasons, why)
+		}
+		of[why] = append(of[why], f)
+	}
+	if len(reasons) > 0 {
+		fmt.Fprint(w, "\nNot found out; look at these by hand (they stand as comments in the file):\n")
+	}
+	for _, why := range reasons {
+		fmt.Fprintf(w, "  %s\n", plain.OneLine(why))
+		for _, f := range of[why] {
+			until := ""
+			if f.Value != nil && f.Question.Kind != steps.YAML {
+				until = "    # until then it is " + plain.OneLine(f.Question.Show(f.Value))
+			}
+			fmt.Fprintf(w, "    %-24s %s%s\n", f.Question.Key, f.Question.Title, until)
+		}
+	}
+}

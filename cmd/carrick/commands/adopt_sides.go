@@ -1,0 +1,104 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+)
+
+// hostSide is the machine of --host, where the guide has one on that side.
+func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndSpec, error) {
+	if root == "" {
+		return linkfile.EndSpec{}, exit.Usagef("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
+	}
+	path, err := filepath.Abs(root)
+	if err != nil {
+		return linkfile.EndSpec{}, err
+	}
+	return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: path}}, nil
+}
+
+func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile.EndSpec, error) {
+	out := map[steps.Side]linkfile.EndSpec{}
+	if host != "" && g.Sides[steps.Local].Kind != steps.Host && g.Sides[steps.Remote].Kind != steps.Host {
+		return nil, exit.Usagef("--host: guide %s joins two clusters", g.Name)
+	}
+	for side, flags := range map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote} {
+		if g.Sides[side].Kind != steps.Cluster {
+			if host == "" && g.Sides[side].Optional {
+				continue
+			}
+			end, err := hostSide(g, side, host)
+			if err != nil {
+				return nil, err
+			}
+			out[side] = end
+			continue
+		}
+		end := linkfile.EndSpec{Context: flags.context}
+		if flags.kubeconfig != "" {
+			path, err := filepath.Abs(flags.kubeconfig)
+			if err != nil {
+				return nil, err
+			}
+			end.Kubeconfig = path
+		}
+		known, err := engine.Candidates(flags.kubeconfig)
+		if err != nil {
+			return nil, exit.AsUsage(err)
+		}
+		var names []string
+		for _, c := range known {
+			names = append(names, cluster.Clean(c.Context))
+			if end.Context == "" && c.Current && (side == steps.Local || g.Sides[side.Peer()].Kind == steps.Host || flags.kubeconfig != "") {
+				end.Context = c.Context
+			}
+		}
+		if end.Context == "" {
+			flag := map[steps.Side]string{steps.Local: "--context", steps.Remote: "--remote-context"}[side]
+			return nil, exit.Usagef("which context is the %s? Say so with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "))
+		}
+		out[side] = end
+	}
+	return out, nil
+}
+
+// namedSides are those that a link says where to find: one that may be missing needs
+// not be said.
+func namedSides(s *engine.Session) []steps.Side {
+	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
+		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndSpec{})
+	})
+}
+
+func bothAnswer(ctx context.Context, s *engine.Session) error {
+	uids := map[string]bool{}
+	for _, side := range namedSides(s) {
+		p, _ := s.Pulse(ctx, side)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		role := s.Guide().Sides[side].Name
+		if why := p.Absent + p.Trouble; why != "" {
+			return exit.Unanswered(fmt.Errorf("the %s (%s) does not answer, so nothing was written: %s", role, p.Name, why))
+		}
+		if s.End(side).Cluster == nil {
+			continue
+		}
+		if uid, err := s.End(side).Cluster.UID(ctx); err == nil {
+			if uids[uid] {
+				return exit.Usagef("both contexts are one and the same cluster: kube-system has UID %s", uid)
+			}
+			uids[uid] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+)
+
+func (a *app) apply() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "apply LINK", Short: "Make what the link asks for", Args: a.needLink,
+		Long: "Plans, shows the plan, asks, and does it step by step: after each step it waits for the\nstep's checks. Doing it twice changes nothing.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
+	}
+	a.addChangeFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
+	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take fields that another manager owns")
+	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and make anew what can't be changed in place")
+	return cmd
+}
+
+func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
+	if err := errors.Join(f.valid(f.dryRun), a.secrets.needYes(f.yes || f.dryRun)); err != nil {
+		return err
+	}
+	a.attended = isTerminalStream(a.in) && isTerminalStream(a.err)
+	s, p, err := a.plan(ctx, path, f, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || p.Empty() || f.dryRun {
+		return err
+	}
+	if err := refuse(ctx, s, p, f); err != nil {
+		return err
+	}
+	if err := a.recordable(); err != nil {
+		return err
+	}
+	if err := a.confirm(f.yes, "Do this?"); err != nil {
+		return err
+	}
+	outliveReaders()
+	return s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, a.progress(s))
+}
+
+// PlanApply plans for a session what apply --yes does, or returns why apply refuses before it writes anything.
+func PlanApply(ctx context.Context, s *engine.Session, takeOver bool) (*engine.Plan, error) {
+	a, f := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, changeFlags{yes: true, takeOver: takeOver}
+	p, err := a.planWith(ctx, s, f, false)
+	if err != nil {
+		return nil, err
+	}
+	return p, refuse(ctx, s, p, f)
+}
+
+// refuse stops before anything is written: rights that are missing, fields of
+// others, things that would have to be replaced.
+func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlags) error {
+	lacking, err := s.Lacking(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := missingRights(s, lacking, "nothing was changed"); err != nil {
+		return err
+	}
+	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
+		if c[0].Conflicts[0].Manager == action.ByHand {
+			return exit.Usagef("nothing was changed: %s was changed by hand since carrick wrote it; --take-over writes over it, and --step NAME leaves it out", c[0].What)
+		}
+		return exit.Usagef("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)
+	}
+	if p.Has(steps.Replace) && !f.replaces {
+		return exit.Usagef("nothing was changed: something can't be changed in place; --replace deletes it and makes it anew")
+	}
+	return nil
+}

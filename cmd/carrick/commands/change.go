@@ -1,0 +1,215 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/format"
+	"carrick/steps"
+	"carrick/steps/engine"
+)
+
+// changeFlags are of the commands that change things.
+type changeFlags struct {
+	steps, found                    []string
+	side, output                    string
+	yes, dryRun, takeOver, replaces bool
+}
+
+func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
+	a.secrets.add(cmd.Flags())
+	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these `steps`, with commas")
+	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format` of the plan: table, json or yaml")
+}
+
+// valid refuses what -o can't be, and -o of what is not shown alone.
+func (f *changeFlags) valid(shown bool) error {
+	if err := format.Valid(f.output, format.ByCommand["diff"]...); err != nil {
+		return err
+	}
+	if f.output != "table" && !shown {
+		return exit.Usagef("-o %s is for a plan that is only shown: add --dry-run", f.output)
+	}
+	return nil
+}
+
+func (f *changeFlags) scope(g *steps.Guide) (engine.Scope, error) {
+	side, err := sideFlag(f.side, g)
+	if err != nil {
+		return engine.Scope{}, err
+	}
+	for _, name := range f.steps {
+		if g.Step(name) == nil {
+			return engine.Scope{}, exit.Usagef("guide %s has no step %q; see carrick guides %s", g.Name, name, g.Name)
+		}
+	}
+	return engine.Scope{Steps: f.steps, Side: side, Found: f.found}, nil
+}
+
+// plan opens a link and plans. The session is open unless there is an error.
+func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*engine.Session, *engine.Plan, error) {
+	s, err := a.open(ctx, path, cluster.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := a.planWith(ctx, s, f, undo)
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, p, nil
+}
+
+func (a *app) planWith(ctx context.Context, s *engine.Session, f changeFlags, undo bool) (*engine.Plan, error) {
+	scope, err := f.scope(s.Guide())
+	if err != nil {
+		return nil, err
+	}
+	if err := sidesKnown(s, scope.Side); err != nil {
+		return nil, err
+	}
+	if err := s.HandedFits(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.signers(ctx, s, !f.dryRun, f.yes); err != nil {
+		return nil, err
+	}
+	if undo {
+		return s.PlanUndo(ctx, scope)
+	}
+	if err := unsealed(ctx, s); err != nil {
+		return nil, err
+	}
+	if missing := s.Missing(ctx, scope.Steps...); len(missing) > 0 {
+		return nil, whyMissing(ctx, s, missing)
+	}
+	return s.Plan(ctx, scope)
+}
+
+// sidesKnown refuses to change anything for a side that the link does not
+// name, unless the other side alone was asked for.
+func sidesKnown(s *engine.Session, only steps.Side) error {
+	for _, side := range steps.Sides {
+		end, role := s.End(side), s.Guide().Sides[side]
+		if end.Handed != nil && only == side {
+			return exit.Usagef("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag())
+		}
+		if end.Absent != "" && end.Handed == nil && !role.Optional && (only == "" || only == side) {
+			return exit.Usagef("%s; add it to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(), s.Guide().Sides[side.Peer()].Flag())
+		}
+	}
+	return nil
+}
+
+// unsealed refuses to plan with a file of facts whose seal was not opened: what is in
+// it would be waited for in vain.
+func unsealed(ctx context.Context, s *engine.Session) error {
+	for _, side := range steps.Sides {
+		if h := s.End(side).Handed; h != nil {
+			if err := h.Sealed(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// missingRights says what is missing on the first side on which something is, and
+// what would grant it; nil: nothing is missing.
+func missingRights(s *engine.Session, lacking engine.Lacking, so string) error {
+	for _, side := range steps.Sides {
+		lack, missing := lacking[side]
+		if !missing {
+			continue
+		}
+		more := ""
+		if lack.Partly {
+			more = " (what more it takes can be told once these are there)"
+		}
+		return fmt.Errorf("%s: on the %s rights are missing%s:\n  %s\nThis would grant them:\n\n%s",
+			so, s.Guide().Sides[side].Name, more, strings.Join(lack.Words(), "\n  "), lack.Grant("carrick-"+s.Link().Name()))
+	}
+	return nil
+}
+
+// whyMissing says which answers are missing, or which rights, where carrick could
+// find the answers out if it might look.
+func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question) error {
+	err := error(s.WhatIsMissing(ctx, missing))
+	unread, askErr := s.Unread(ctx)
+	if askErr != nil {
+		return err
+	}
+	if rights := missingRights(s, unread, err.Error()+"; and carrick can't find it out"); rights != nil {
+		return rights
+	}
+	return err
+}
+
+// recordable refuses to change what could not be recorded.
+func (a *app) recordable() error {
+	if a.unaudited == nil {
+		a.unaudited = a.audit.Room()
+	}
+	if a.unaudited == nil {
+		return nil
+	}
+	return exit.Usagef("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours with some room in it", a.unaudited)
+}
+
+// outliveReaders keeps a reader of the output that leaves from ending carrick
+// in the middle of a change.
+func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
+
+func (a *app) progress(s *engine.Session) steps.Progress {
+	return func(e steps.Event) {
+		text := cluster.Clean(e.Text)
+		if e.Verb != "" {
+			fmt.Fprintf(a.out, "%s: %s\n", s.Guide().Sides[e.Side].Name, text)
+			return
+		}
+		fmt.Fprintln(a.err, text)
+	}
+}
+
+// confirm asks on the terminal. No terminal and no --yes is an error; the end
+// of the input never means yes.
+func (a *app) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !isTerminalStream(a.in) {
+		return exit.Usagef("there is nobody to ask: add --yes, or run it on a terminal")
+	}
+	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	line, err := bufio.NewReader(a.in).ReadString('\n')
+	switch answer := strings.ToLower(strings.TrimSpace(line)); {
+	case err == nil && (answer == "y" || answer == "yes"):
+		return nil
+	default:
+		return exit.Usagef("not confirmed: nothing was changed")
+	}
+}
+
+// showPlan writes a plan as a table, or as one document.
+func (a *app) showPlan(s *engine.Session, p *engine.Plan, output string, diff bool) error {
+	if output == "table" {
+		out := a.err // what only goes before a question is no data
+		if diff {
+			out = a.out
+		}
+		format.Plan(out, s, p, diff)
+		return nil
+	}
+	return format.Document(a.out, output, s.NewPlanReport(p, time.Now()))
+}

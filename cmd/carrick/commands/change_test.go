@@ -1,0 +1,39 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/renku"
+	"carrick/steps/linkfile"
+)
+
+// What is missing is said by kind, with what would grant all that is needed, and that there may be more.
+func TestMissingRightsAreSaid(t *testing.T) {
+	t.Parallel()
+	g := renku.Guide()
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "paris"), Ends: map[steps.Side]engine.End{}})
+	if err := missingRights(s, nil, "nothing was changed"); err != nil {
+		t.Errorf("nothing is missing: %v", err)
+	}
+	var lack engine.Lack
+	for _, verb := range []string{"get", "patch"} {
+		r := cluster.Right{Verb: verb, Resource: "secrets", Namespace: "renku"}
+		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
+	}
+	for partly, more := range map[bool]string{true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:"} {
+		lack.Partly = partly
+		err := missingRights(s, engine.Lacking{steps.Remote: lack}, "nothing was changed")
+		if err == nil {
+			t.Fatal("it said nothing")
+		}
+		for _, want := range []string{"nothing was changed: on the " + g.Sides[steps.Remote].Name, more, "get, patch secrets in renku", "name: carrick-paris"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("it does not say %q:\n%v", want, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/format"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+)
+
+type checkFlags struct {
+	output, side       string
+	watch, ignoreDrift bool
+	wait               time.Duration
+	only, skip, failOn []string
+}
+
+func (a *app) check() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use: "check LINK", Short: "Run every check once", Args: a.needLink,
+		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: something is unknown or still waiting.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runCheck(cmd.Context(), args[0], f) },
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, json, yaml or junit")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and print each verdict that changes")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait that long for green")
+	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
+	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` with commas")
+	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks: `names` with commas")
+	a.secrets.add(cmd.Flags())
+	cmd.Flags().StringSliceVar(&f.failOn, "fail-on", []string{onFailure}, "`failure`; warning: exit 4 on warnings, too; or on those of these steps or checks: names with commas")
+	cmd.Flags().BoolVar(&f.ignoreDrift, "ignore-drift", false, "don't compare what exists with what carrick writes")
+	return cmd
+}
+
+func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
+	if err := f.valid(); err != nil {
+		return err
+	}
+	s, err := a.open(ctx, path, cluster.Options{Once: !f.watch && f.wait == 0})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	side, err := sideFlag(f.side, s.Guide())
+	if err != nil {
+		return err
+	}
+	if err := known(s.Guide(), f.only, f.skip, f.failOnNames()); err != nil {
+		return err
+	}
+	if err := s.HandedFits(ctx); err != nil {
+		return err
+	}
+	if err := a.signers(ctx, s, false, false); err != nil {
+		return err
+	}
+	cells := s.Cells(engine.Selection{Side: side, Only: f.only, Skip: f.skip})
+	if f.ignoreDrift {
+		cells = slices.DeleteFunc(cells, func(c steps.Cell) bool { return action.IsDrift(c.Check) })
+	}
+	if len(cells) == 0 {
+		return exit.Usagef("no check is left after --side, --only, --skip and --ignore-drift")
+	}
+	if f.watch {
+		return a.watch(ctx, s, cells)
+	}
+	b, looks, err := a.look(ctx, s, cells, f.wait)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	report := s.NewReport(b, looks, cells, time.Now())
+	if perr := a.printer().Report(a.out, report, f.output); perr != nil {
+		return perr
+	}
+	if err != nil {
+		return err
+	}
+	code := boardCode(count(b, cells), f.warned(b, cells))
+	if n := toldOpen(b, cells); n > 0 && code != exit.Failed {
+		fmt.Fprintf(a.err, "%d checks do not hold yet on the other side, its file of facts says; ask its admin for a newer one\n", n)
+		code = exit.Unknown
+	}
+	if code != 0 {
+		return exit.Verdict(code)
+	}
+	return nil
+}
+
+// toldOpen counts the checks that do not hold by the other side's file of facts.
+func toldOpen(b *engine.Board, cells []steps.Cell) int {
+	n := 0
+	for _, c := range cells {
+		switch told, _ := b.Verdict(c).Told(); told {
+		case steps.Fail, steps.Unknown, steps.Waiting:
+			n++
+		}
+	}
+	return n
+}
+
+func (f checkFlags) valid() error {
+	if err := format.Valid(f.output, format.ByCommand["check"]...); err != nil {
+		return err
+	}
+	if f.wait < 0 {
+		return exit.Usagef("--wait %s is less than nothing", f.wait)
+	}
+	if f.watch && f.output != "table" {
+		return exit.Usagef("--watch prints lines, not one document: leave out -o")
+	}
+	return nil
+}
+
+// What --fail-on may say beside names.
+const (
+	onFailure = "failure"
+	onWarning = "warning"
+)
+
+// failOnNames are the steps and checks whose warnings end in exit code 4.
+func (f checkFlags) failOnNames() []string {
+	return slices.DeleteFunc(slices.Clone(f.failOn), func(name string) bool { return name == onFailure || name == onWarning })
+}
+
+// warned reports whether there is a warning that ends in exit code 4.
+func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
+	return slices.ContainsFunc(cells, func(c steps.Cell) bool {
+		named := slices.ContainsFunc(f.failOn, func(name string) bool { return name == onWarning || name == c.Step || name == c.Check })
+		return named && b.Verdict(c).Status == steps.Warn
+	})
+}
+
+// known refuses names that the guide does not have: a typo must not look like
+// green.
+func known(g *steps.Guide, lists ...[]string) error {
+	for _, list := range lists {
+		for _, name := range list {
+			c, _ := g.Check(name)
+			if c == nil && g.Step(name) == nil {
+				return exit.Usagef("guide %s has no step and no check %q; see carrick guides %s", g.Name, name, g.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) look(ctx context.Context, s *engine.Session, cells []steps.Cell, wait time.Duration) (*engine.Board, map[steps.Cell]engine.Look, error) {
+	if wait == 0 {
+		b, looks := s.Look(ctx, cells)
+		return b, looks, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, exit.ErrDeadline)
+	defer cancel()
+	var board *engine.Board
+	var at map[steps.Cell]engine.Look
+	err := s.Follow(ctx, cells, func(b *engine.Board, looks map[steps.Cell]engine.Look, _ steps.Cell) bool {
+		board, at = b, looks
+		return !count(b, cells).Green() || toldOpen(b, cells) > 0
+	})
+	if board == nil {
+		board, at = engine.NewBoard(s.Guide()), map[steps.Cell]engine.Look{}
+	}
+	if err != nil && errors.Is(context.Cause(ctx), exit.ErrDeadline) {
+		return board, at, fmt.Errorf("%w: %s after %s", exit.ErrDeadline, count(board, cells), wait)
+	}
+	return board, at, err
+}
+
+func count(b *engine.Board, cells []steps.Cell) engine.Counts {
+	var n engine.Counts
+	for _, c := range cells {
+		n[b.Verdict(c).Status]++
+	}
+	return n
+}
+
+// watch prints each verdict as it comes and whenever it changes, until it is
+// interrupted.
+func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) error {
+	last := map[steps.Cell]steps.Result{}
+	return s.Follow(ctx, cells, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+		for _, c := range cells { // a verdict may change with that of a need
+			v := b.Verdict(c)
+			if v.Status == steps.Pending || (last[c].Status == v.Status && last[c].Found == v.Found) {
+				continue
+			}
+			last[c] = v
+			fmt.Fprintf(a.out, "%s  %s\n", time.Now().Format(time.TimeOnly), a.printer().Line(s.Guide(), c, v))
+		}
+		return true
+	})
+}
+
+// boardCode is the exit code that a board asks for.
+func boardCode(n engine.Counts, warned bool) int {
+	switch {
+	case n.Of(steps.Fail) > 0:
+		return exit.Failed
+	case n.Of(steps.Unknown)+n.Of(steps.Waiting)+n.Of(steps.Pending) > 0:
+		return exit.Unknown
+	case warned:
+		return exit.Warnings
+	}
+	return 0
+}

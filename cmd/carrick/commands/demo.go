@@ -1,0 +1,191 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/demo"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+	"carrick/ui"
+)
+
+// demoLink is the name of the demo's link.
+const demoLink = "demo"
+
+func (a *app) demo() *cobra.Command {
+	var fault string
+	var list bool
+	var walk demo.Autoplay
+	cmd := &cobra.Command{
+		Use: "demo [GUIDE]", Short: "The wizard on two control planes on this machine",
+		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the start, for you to find and mend.\nWith --autoplay it walks through the guide by itself, with captions; space pauses it.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exit.Usagef("one guide at a time: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			guide := a.Guides[0].Name
+			if len(args) == 1 {
+				guide = args[0]
+			}
+			if _, err := steps.FindGuide(a.Guides, guide); err != nil {
+				return exit.AsUsage(err)
+			}
+			if err := walk.Valid(cmd.Flags()); err != nil {
+				return err
+			}
+			switch {
+			case list && cmd.Flags().Changed("fault"):
+				return exit.Usagef("--list and --fault exclude each other")
+			case list:
+				return a.listFaults(cmd.Context(), guide)
+			case cmd.Flags().Changed("fault") && !demo.FaultName.MatchString(fault):
+				return exit.Usagef("--fault %q is not the name of a fault; %s demo %s --list names them", fault, a.name, guide)
+			}
+			return a.runDemo(cmd.Context(), guide, fault, walk)
+		},
+	}
+	cmd.Flags().StringVar(&fault, "fault", "", "begin with this broken (see --list)")
+	cmd.Flags().BoolVar(&list, "list", false, "list the faults of the guide, and do no more")
+	walk.Add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autoplay) error {
+	if known := demo.KnownFaults(ctx, guide); fault != "" && len(known) > 0 {
+		if _, err := demo.FaultOf(known, guide, fault); err != nil {
+			return err
+		}
+	}
+	if err := a.needStage(walk); err != nil {
+		return err
+	}
+	box, err := demo.Start(ctx, a.err)
+	if err != nil {
+		return err
+	}
+	defer box.Stop()
+	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
+	if err := os.Setenv("KUBECONFIG", both); err != nil { // ours alone: carrick starts no child after this
+		return err
+	}
+	env, err := box.Env(both)
+	if err != nil {
+		return err
+	}
+	w, err := a.prepareDemo(ctx, box, guide, fault, walk)
+	if err != nil {
+		return err
+	}
+	o := a.demoScreen(box, guide, env)
+	o.Walk, o.Open = w, answering(o.Open, box.Given)
+	if fault != "" {
+		adopted, err := a.adoptDemo(ctx, &o, box)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil { // the wizard says by itself what is wrong with the sides
+			adopted = " What stands there could not be adopted: " + cluster.Clean(err.Error())
+		}
+		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
+	}
+	return a.walk(ctx, o)
+}
+
+// answering opens links with these answers where they have none.
+func answering(open func(*linkfile.Link) (*engine.Session, error), with map[string]string) func(*linkfile.Link) (*engine.Session, error) {
+	return func(l *linkfile.Link) (*engine.Session, error) {
+		for key, v := range with {
+			if _, given := l.Answers[key]; !given {
+				l.Answers[key] = v
+			}
+		}
+		return open(l)
+	}
+}
+
+// needStage refuses a demo that nobody could see or answer.
+func (a *app) needStage(walk demo.Autoplay) error {
+	switch {
+	case !walk.On:
+		return a.needSomebody("LINK")
+	case a.inLines():
+		return exit.Usagef("--autoplay shows the screen, and here the wizard speaks in lines: leave out --autoplay, or run it on a terminal without --accessible")
+	}
+	return ui.NeedTerminal(a.in, a.tty)
+}
+
+// prepareDemo puts into the clusters what the guide expects, breaks them where
+// that is wanted, and returns how the wizard shall walk; nil: not by itself.
+func (a *app) prepareDemo(ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay) (*ui.Walk, error) {
+	var broken demo.Fault
+	var err error
+	if fault != "" {
+		if broken, err = box.Fault(guide, fault); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprintf(a.err, "putting into them what the guide %s expects …\n", guide)
+	seeded, err := box.Tell("seed " + guide)
+	if err != nil && !demo.IsUnknownCommand(err) {
+		return nil, fmt.Errorf("prepare the demo: %w", err)
+	} // a guide that expects nothing has no scenario
+	box.Hosts, box.Here, box.Given = seeded.Hosts, seeded.Here, seeded.Given
+	w := walk.Plan(seeded.Answers)
+	if fault == "" {
+		return w, nil
+	}
+	seed := func() error {
+		fmt.Fprintf(a.err, "breaking them: %s …\n", fault)
+		if _, err := box.Tell("seed " + guide + " " + fault); err != nil {
+			return fmt.Errorf("break the demo by %s: %w", fault, err)
+		}
+		return nil
+	}
+	if w == nil {
+		return nil, seed()
+	}
+	w.Fault = plain.OneLine(cluster.Clean(broken.Title))
+	w.Broken, err = a.whatBreaks(ctx, box, guide, seed)
+	return w, err
+}
+
+// demoScreen are the options of the wizard on the demo's clusters, and on the
+// folders that stand for machines.
+func (a *app) demoScreen(box *demo.Sandbox, guide, env string) ui.Options {
+	o := a.screen()
+	o.Passing = true
+	o.Guide = guide
+	o.Name = demoLink
+	o.Folder = box.Dir
+	o.Banner = "demo: two control planes on this machine"
+	o.Sides, o.Hosts = map[steps.Side]string{}, map[steps.Side]linkfile.HostSpec{}
+	var context, folder string
+	for _, side := range steps.Sides {
+		end := box.End(side)
+		if end.Host != nil {
+			o.Hosts[side], folder = *end.Host, "A folder stands for a machine: "+end.Host.Root
+			continue
+		}
+		o.Sides[side], context = end.Context, end.Context
+	}
+	o.Notes = []string{
+		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
+		". " + env,
+		"kubectl --context " + context + " get all -A",
+	}
+	if folder != "" {
+		o.Notes = append(o.Notes, folder)
+	}
+	return o
+}

@@ -1,0 +1,47 @@
+package commands
+
+import (
+	"context"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/demo"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+)
+
+// whatBreaks are the cells that breaking the demo's clusters makes fail: a guide
+// that nothing was done for yet fails in many other places.
+func (a *app) whatBreaks(ctx context.Context, box *demo.Sandbox, guide string, do func() error) ([]steps.Cell, error) {
+	l := linkfile.New(guide, demoLink)
+	l.Local, l.Remote = box.End(steps.Local), box.End(steps.Remote)
+	look := func() (*engine.Board, []steps.Cell, error) {
+		s, err := a.session(l, cluster.Options{Once: true})
+		if err != nil {
+			return nil, nil, err
+		}
+		defer s.Close()
+		cells := s.Guide().Cells()
+		b, _, err := a.look(ctx, s, cells, 0)
+		return b, cells, err
+	}
+	before, _, err := look()
+	if err != nil {
+		return nil, err
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
+	after, cells, err := look()
+	if err != nil {
+		return nil, err
+	}
+	var out []steps.Cell
+	for _, c := range cells {
+		now := after.Verdict(c).Status
+		if (now == steps.Fail || now == steps.Unknown) && now != before.Verdict(c).Status {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,36 @@
+package commands
+
+import (
+	"github.com/spf13/cobra"
+
+	"carrick/cmd/carrick/exit"
+)
+
+func (a *app) diff() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "diff LINK", Short: "Show what apply would change", Args: a.needLink,
+		Long: "Shows what apply would change, by a dry run on both servers. Secrets are masked.\n" +
+			"Exit code 0: nothing; 3: something; 5: nothing, of what is known now.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.valid(true); err != nil {
+				return err
+			}
+			f.dryRun = true
+			s, p, err := a.plan(cmd.Context(), args[0], f, false)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			switch err := a.showPlan(s, p, f.output, true); {
+			case err != nil, p.Empty():
+				return err
+			case !p.Changes():
+				return exit.Verdict(exit.Unknown)
+			}
+			return exit.Verdict(exit.Failed)
+		},
+	}
+	a.addChangeFlags(cmd, &f)
+	return cmd
+}

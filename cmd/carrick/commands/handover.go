@@ -1,0 +1,190 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/facts"
+)
+
+// handoverFlags are those of carrick handover.
+type handoverFlags struct {
+	side, file string
+	to         []string
+	phrase     bool
+	good       time.Duration
+	signWith   string
+}
+
+func (a *app) handover() *cobra.Command {
+	var f handoverFlags
+	cmd := &cobra.Command{
+		Use: "handover LINK", Short: "Facts of one side, in a file for the admin of the other",
+		Long: `Writes what the admin of the other side needs to go on without your credentials:
+facts, answers and verdicts of your side. The other admin names the file in the
+link file, in place of a context:
+
+  remote: {facts: FILE}
+
+Secrets are sealed with age for who is named with --to, or by a passphrase; else
+they are left out and named. It changes nothing in a cluster.
+
+The file is signed. carrick creates the key on first use, as carrick/signing-key
+in your configuration folder, and prints its fingerprint: read it to the other
+admin, whose carrick asks once whose key it is.`,
+		Example: `  carrick handover milan-rome.yaml -o rome.facts
+  carrick handover milan-rome.yaml --to "$(cat milan-admin.pub)"`,
+		Args: a.needLink,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runHandover(cmd.Context(), args[0], f)
+		},
+	}
+	a.secrets.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.side, "side", "", "the side whose facts to hand over (default: the one that is here)")
+	cmd.Flags().StringVarP(&f.file, "output", "o", "", "file to write (default: LINK-SIDE.facts beside the link file)")
+	cmd.Flags().StringArrayVar(&f.to, "to", nil, "who may read the secrets: an age recipient (age1…) or an SSH public key; @FILE for a file of them")
+	cmd.Flags().BoolVar(&f.phrase, "passphrase", false, "seal the secrets by a passphrase, from --passphrase-file or asked for")
+	cmd.Flags().DurationVar(&f.good, "for", engine.UsualGood, "how long the file is good")
+	cmd.Flags().StringVar(&f.signWith, "sign-with", "", "`file` with the SSH private key that signs the file: ed25519, without a passphrase (default: a key that carrick creates)")
+	return cmd
+}
+
+func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) error {
+	if f.good <= 0 || f.good > engine.LongestGood {
+		return exit.Usagef("--for %s: more than nothing and at most %s", f.good, engine.LongestGood)
+	}
+	to, err := a.recipients(f)
+	if err != nil {
+		return err
+	}
+	key, err := a.signingKey(f.signWith)
+	if err != nil {
+		return err
+	}
+	a.handing = true
+	s, err := a.open(ctx, link, cluster.Options{Once: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	side, err := handedSide(s, f.side)
+	if err != nil {
+		return err
+	}
+	if err := a.signers(ctx, s, false, false); err != nil {
+		return err
+	}
+	h, err := s.WriteHandover(ctx, engine.HandoverOptions{Side: side, File: f.file, To: to, Good: f.good, Key: key})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, h.Path)
+	for _, line := range h.Says {
+		fmt.Fprintln(a.err, line)
+	}
+	return nil
+}
+
+// handedSide is the side whose facts are asked for: that of --side, else the
+// only one that is here.
+func handedSide(s *engine.Session, flag string) (steps.Side, error) {
+	side, err := sideFlag(flag, s.Guide())
+	if err != nil {
+		return side, err
+	}
+	if end := s.End(side); side != "" && end.Cluster == nil && end.Host == nil {
+		return "", exit.Usagef("%s: its facts are for its own admin to hand over; yours are %s", end.Absent, s.Guide().Sides[side.Peer()].Name)
+	}
+	if side != "" {
+		return side, nil
+	}
+	var here []steps.Side
+	for _, side := range steps.Sides {
+		if e := s.End(side); e.Cluster != nil || e.Host != nil {
+			here = append(here, side)
+		}
+	}
+	if len(here) != 1 {
+		g := s.Guide()
+		return "", exit.Usagef("whose facts? --side %s or --side %s", g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag())
+	}
+	return here[0], nil
+}
+
+// recipients are those for whom the secrets are sealed.
+func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
+	if f.phrase && len(f.to) > 0 {
+		return facts.Recipients{}, exit.Usagef("--to and --passphrase: one of the two")
+	}
+	if f.phrase {
+		return a.byPassphrase()
+	}
+	to, err := engine.RecipientsOf(f.to...)
+	if err != nil {
+		return to, exit.Usagef("--to: %w", err)
+	}
+	return to, nil
+}
+
+// signingKey reads the key of --sign-with; nil: the user's own signs.
+func (a *app) signingKey(path string) (*facts.Key, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := a.privateFile("--sign-with", path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := facts.ParseKey(data)
+	if err != nil {
+		return nil, exit.Usagef("--sign-with %s: %w", path, err)
+	}
+	return key, nil
+}
+
+func (a *app) byPassphrase() (facts.Recipients, error) {
+	phrase := ""
+	if a.keys.passphrase != "" {
+		data, err := a.privateFile("--passphrase-file", a.keys.passphrase)
+		if err != nil {
+			return facts.Recipients{}, err
+		}
+		phrase = string(bytes.TrimRight(data, "\r\n"))
+	} else {
+		var err error
+		if phrase, err = a.typedTwice(); err != nil {
+			return facts.Recipients{}, err
+		}
+	}
+	if len(phrase) < 12 {
+		return facts.Recipients{}, exit.Usagef("a passphrase has at least 12 characters")
+	}
+	return facts.ForPassphrase(phrase)
+}
+
+func (a *app) typedTwice() (string, error) {
+	first, err := a.typed("Passphrase for the secrets")
+	if errors.Is(err, errNobody) {
+		return "", exit.Usagef("--passphrase: there is nobody to ask; give it with --passphrase-file FILE")
+	}
+	if err != nil {
+		return "", err
+	}
+	again, err := a.typed("Once more")
+	if err != nil {
+		return "", err
+	}
+	if first != again {
+		return "", exit.Usagef("the two passphrases differ")
+	}
+	return first, nil
+}

@@ -1,0 +1,213 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+)
+
+// keyFlags say what opens a sealed file of facts, and which key signs it.
+type keyFlags struct {
+	identity, passphrase, signer string
+
+	unsaved bool            // the link file does not have --signer
+	told    facts.Keys      // of passphrases that were typed
+	asked   map[string]bool // files that were asked about
+}
+
+func (k *keyFlags) add(to *pflag.FlagSet) {
+	to.StringVar(&k.identity, "identity", "", "file with the key that opens a sealed file of facts: an age identity, or an SSH private key")
+	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of a sealed file of facts")
+	to.StringVar(&k.signer, "signer", "", "`fingerprint` of the key that signs the other admin's file of facts (SHA256:…): confirms it without a question")
+}
+
+// confirm puts --signer into a link, for the sides that are files of facts.
+func (k *keyFlags) confirm(l *linkfile.Link) error {
+	if k.signer == "" {
+		return nil
+	}
+	if !fingerprint.MatchString(k.signer) {
+		return exit.Usagef("--signer %q is not a fingerprint: SHA256: and 43 characters, as carrick handover prints it", k.signer)
+	}
+	for _, side := range steps.Sides {
+		if s := l.Side(side); s.Facts != "" && s.Signer != k.signer {
+			s.Signer, s.Taken, k.unsaved = k.signer, time.Time{}, true
+		}
+	}
+	return nil
+}
+
+var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
+
+// signers has the keys confirmed that sign files of facts, and keeps them in the link file. Where nothing will be
+// changed, it only says which are not confirmed.
+func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool) error {
+	list, err := s.Unconfirmed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range list {
+		switch said := cluster.Clean(k.String()); {
+		case !changes:
+			fmt.Fprintf(a.err, "%s, then confirm it with --signer %s or when carrick apply asks\n", said, k.Fingerprint)
+		case yes || !isTerminalStream(a.in):
+			return exit.Usagef("nothing was changed: %s. If it is theirs, add --signer %s", said, k.Fingerprint)
+		default:
+			fmt.Fprintf(a.err, "%s.\n", said)
+			if err := a.confirm(false, k.Question()); err != nil {
+				return err
+			}
+			if err := s.Confirm(k); err != nil {
+				return err
+			}
+		}
+	}
+	if changes {
+		return a.keepSigner(s)
+	}
+	return nil
+}
+
+// keepSigner writes --signer into the link file, unless it stands there.
+func (a *app) keepSigner(s *engine.Session) error {
+	if !a.keys.unsaved {
+		return nil
+	}
+	a.keys.unsaved = false
+	return s.Save()
+}
+
+// read reads the keys, and on a terminal asks for the passphrase of a file that
+// wants one and was given none.
+func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
+	var out facts.Keys
+	if k.identity != "" {
+		data, err := a.privateFile("--identity", k.identity)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := facts.Identities(data)
+		if err != nil {
+			return nil, exit.Usagef("--identity %s: %w", k.identity, err)
+		}
+		out = append(out, keys...)
+	}
+	if k.passphrase != "" {
+		data, err := a.privateFile("--passphrase-file", k.passphrase)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := facts.Passphrase(string(bytes.TrimRight(data, "\r\n")))
+		if err != nil {
+			return nil, exit.Usagef("--passphrase-file %s: %w", k.passphrase, err)
+		}
+		return append(out, keys...), nil
+	}
+	if !a.onScreen {
+		if err := k.ask(a, l); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, k.told...), nil
+}
+
+// ask asks for the passphrases of the files that a link names, each once, where
+// somebody is there.
+func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
+	for _, side := range steps.Sides {
+		path := l.Side(side).Facts
+		if path == "" || k.passphrase != "" || k.asked[path] {
+			continue
+		}
+		keys, err := a.askPassphrase(l.File(path))
+		if err != nil {
+			return err
+		}
+		if k.asked == nil {
+			k.asked = map[string]bool{}
+		}
+		k.asked[path], k.told = true, append(k.told, keys...)
+	}
+	return nil
+}
+
+// unlock takes a passphrase that was typed on the screen for a file of facts; the
+// error says that it opens nothing.
+func (k *keyFlags) unlock(path, phrase string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return exit.FileError(err)
+	}
+	f, err := facts.Decode(data)
+	if err != nil {
+		return err
+	}
+	keys, err := facts.Passphrase(phrase)
+	if err != nil {
+		return err
+	}
+	if err := f.Unseal(keys); err != nil {
+		return errors.New("this is not its passphrase")
+	}
+	k.told = append(k.told, keys...)
+	return nil
+}
+
+// privateFile reads a file of keys.
+func (a *app) privateFile(flag, path string) ([]byte, error) {
+	data, err := a.secretFile(source{key: flag, file: path})
+	if err != nil {
+		return nil, exit.Usagef("%s %s: %w", flag, path, err)
+	}
+	return data, nil
+}
+
+// askPassphrase asks for what opens a file, where a passphrase does and somebody
+// is there. A file that can't be read is told about by who opens it.
+func (a *app) askPassphrase(path string) (facts.Keys, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil
+	}
+	f, err := facts.Decode(data)
+	if err != nil || f.Sealed == nil || len(f.Sealed.For) != 1 || f.Sealed.For[0] != facts.ByPassphrase {
+		return nil, nil
+	}
+	phrase, err := a.typed("Passphrase of " + path)
+	if errors.Is(err, errNobody) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return facts.Passphrase(phrase)
+}
+
+// errNobody says that no terminal is there to type at.
+var errNobody = errors.New("there is nobody to ask")
+
+// typed reads a line that is not shown.
+func (a *app) typed(what string) (string, error) {
+	in, ok := a.in.(*os.File)
+	if !ok || !isTerminal(in) {
+		return "", errNobody
+	}
+	fmt.Fprintf(a.err, "%s (not shown): ", cluster.Clean(what))
+	b, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(a.err)
+	return string(b), err
+}

@@ -1,0 +1,36 @@
+package commands
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/adrg/xdg"
+
+	"carrick/steps/engine"
+)
+
+// logged is the log of all runs: it starts anew when it has grown too large.
+const logged = 5 << 20
+
+// logger writes to the user's state folder; the screen is never written to.
+func (a *app) logger() *slog.Logger {
+	if a.log != nil {
+		return a.log
+	}
+	a.log, a.logFile = slog.New(slog.DiscardHandler), io.Discard
+	path, err := xdg.StateFile(filepath.Join("carrick", "carrick.log"))
+	if err != nil {
+		return a.log
+	}
+	how := os.O_WRONLY
+	if info, err := os.Lstat(path); err == nil && info.Size() > logged {
+		how |= os.O_TRUNC
+	}
+	f, err := engine.OpenLog(path, how)
+	if err == nil {
+		a.log, a.logFile = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f
+	}
+	return a.log
+}

@@ -1,0 +1,226 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+)
+
+// maxSecret is far above any secret that a guide asks for; more is not read.
+const maxSecret = 1 << 20
+
+// secrets are the answers to secret questions, from files or standard input.
+type secrets struct {
+	flags   []string // KEY=@FILE or KEY=-
+	sources []source // the flags, taken apart
+	stdin   bool     // standard input is read for one of them
+	values  map[string]cluster.Masked
+}
+
+func (s *secrets) add(to *pflag.FlagSet) {
+	to.StringArrayVar(&s.flags, "secret", nil, "answer to a secret question: `KEY=@FILE`, or KEY=- for standard input")
+}
+
+// source is where the answer to one question is.
+type source struct{ key, file string } // file "": standard input
+
+func (s source) String() string {
+	if s.file == "" {
+		return "--secret " + s.key + "=-"
+	}
+	return "--secret " + s.key + "=@" + s.file
+}
+
+// parse takes the flags apart. What is refused for its form is not repeated:
+// it may be the secret itself.
+func (s *secrets) parse() error {
+	seen := map[string]bool{}
+	for i, flag := range s.flags {
+		key, from, ok := strings.Cut(flag, "=")
+		file, isFile := strings.CutPrefix(from, "@")
+		switch {
+		case !ok || key == "":
+			return exit.Usagef("--secret number %d is neither KEY=@FILE nor KEY=-", i+1)
+		case from != "-" && !isFile:
+			return exit.Usagef("--secret number %d gives a value in the open: a secret in a flag stands in the list of processes and in the shell's history. Put it into a file and write KEY=@FILE, or KEY=- for standard input", i+1)
+		case isFile && file == "":
+			return exit.Usagef("--secret %s=@ names no file", key)
+		case seen[key]:
+			return exit.Usagef("--secret %s is given twice", key)
+		case from == "-" && s.stdin:
+			return exit.Usagef("--secret %s=-: standard input is taken by another --secret; give this one as %s=@FILE", key, key)
+		}
+		if !isFile {
+			file = ""
+		}
+		seen[key] = true
+		s.stdin = s.stdin || from == "-"
+		s.sources = append(s.sources, source{key, file})
+	}
+	return nil
+}
+
+// needYes refuses to read a secret from where a yes would come from.
+func (s *secrets) needYes(yes bool) error {
+	if s.stdin && !yes {
+		return exit.Usagef("standard input is taken by --secret KEY=-, so there is nobody to ask: add --yes, or give the secret as KEY=@FILE")
+	}
+	return nil
+}
+
+// of are the values of the secrets that a guide asks for, and only those.
+func (s *secrets) of(g *steps.Guide) (map[string]cluster.Masked, error) {
+	for key := range s.values {
+		if _, err := secretQuestion(key, []*steps.Guide{g}); err != nil {
+			return nil, err
+		}
+	}
+	return s.values, nil
+}
+
+// readSecrets reads what --secret names, before anything else is done. Guides
+// are those of which one will ask.
+func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
+	var asked []*steps.Question
+	for _, s := range a.secrets.sources { // all names before the first byte is read
+		q, err := secretQuestion(s.key, guides)
+		if err != nil {
+			return err
+		}
+		asked = append(asked, q)
+	}
+	a.secrets.values = map[string]cluster.Masked{}
+	for i, s := range a.secrets.sources {
+		v, err := a.readSecret(ctx, s, asked[i])
+		if err != nil {
+			return err
+		}
+		a.secrets.values[s.key] = v
+	}
+	return nil
+}
+
+// secretQuestion is the question of that key, which must be a secret one.
+func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) {
+	var known, names []string
+	for _, g := range guides {
+		names = append(names, g.Name)
+		if q, _ := g.Question(key); q != nil && q.Secret {
+			return q, nil
+		} else if q != nil {
+			return nil, exit.Usagef("--secret %s: this answer is no secret; write it into the link file, under answers", key)
+		}
+		for i := range g.Steps {
+			for _, q := range g.Steps[i].Ask {
+				if q.Secret {
+					known = append(known, q.Key)
+				}
+			}
+		}
+	}
+	if len(known) == 0 {
+		return nil, exit.Usagef("--secret %s: guide %s asks for no secret", key, strings.Join(names, ", "))
+	}
+	return nil, exit.Usagef("--secret %s: guide %s asks nothing of that name; its secrets are: %s", key, strings.Join(names, ", "), strings.Join(known, ", "))
+}
+
+func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (cluster.Masked, error) {
+	read := func() ([]byte, error) { return a.secretFile(s) }
+	if s.file == "" {
+		read = func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.in, maxSecret+1)) }
+		if in, ok := a.in.(*os.File); ok && isTerminal(in) {
+			state, err := term.GetState(int(in.Fd()))
+			if err != nil {
+				return cluster.Masked{}, exit.Usagef("%s: %w", s, err)
+			}
+			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c comes while the echo is off
+			read = func() ([]byte, error) { return a.typedSecret(in, q) }
+		}
+	}
+	raw, err := beforeEnd(ctx, read)
+	if ctx.Err() != nil {
+		return cluster.Masked{}, ctx.Err()
+	}
+	if err != nil {
+		return cluster.Masked{}, exit.Usagef("%s: %w", s, err)
+	}
+	text := string(bytes.TrimRight(raw, "\r\n"))
+	switch {
+	case text == "":
+		return cluster.Masked{}, exit.Usagef("%s: there is nothing in it", s)
+	case len(raw) > maxSecret:
+		return cluster.Masked{}, exit.Usagef("%s: it is larger than any secret (1 MiB)", s)
+	}
+	if _, err := q.Accept(text); err != nil {
+		if q.Kind != steps.Text || strings.Contains(err.Error(), text) {
+			err = fmt.Errorf("what it holds is no answer of kind %s", q.Kind)
+		}
+		return cluster.Masked{}, exit.Usagef("%s: %w", s, err)
+	}
+	return cluster.Mask(text), nil
+}
+
+// beforeEnd reads, and waits no longer than ctx lasts: a pipe may never end.
+func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type got struct {
+		b   []byte
+		err error
+	}
+	done := make(chan got, 1)
+	go func() {
+		b, err := read()
+		done <- got{b, err}
+	}()
+	select {
+	case g := <-done:
+		return g.b, g.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// secretFile reads a file, and warns of one that others may read.
+func (a *app) secretFile(s source) ([]byte, error) {
+	path := s.file
+	if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell leaves it as it is after @
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, exit.FileError(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, exit.FileError(err)
+	}
+	if info.IsDir() {
+		return nil, errors.New("this is a folder, not a file")
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
+		fmt.Fprintf(a.err, "warning: %s: others on this machine may read this file; chmod 600 %s\n", cluster.Clean(s.String()), cluster.Clean(path))
+	}
+	return io.ReadAll(io.LimitReader(f, maxSecret+1))
+}
+
+// typedSecret reads a line that is not shown from a terminal.
+func (a *app) typedSecret(in *os.File, q *steps.Question) ([]byte, error) {
+	fmt.Fprintf(a.err, "%s (not shown): ", q.Title)
+	b, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(a.err)
+	return b, err
+}

@@ -1,0 +1,81 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+)
+
+// open reads a link and what --secret names, and makes its session ready. It
+// asks no cluster yet.
+func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine.Session, error) {
+	l, err := linkfile.Load(path, a.Guides)
+	if err != nil {
+		return nil, err
+	}
+	g, err := steps.FindGuide(a.Guides, l.Guide)
+	if err != nil {
+		return nil, exit.AsUsage(err)
+	}
+	if err := a.readSecrets(ctx, g); err != nil {
+		return nil, err
+	}
+	return a.session(l, o)
+}
+
+// session opens both sides of a link.
+func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
+	g, err := steps.FindGuide(a.Guides, l.Guide)
+	if err != nil {
+		return nil, exit.AsUsage(err)
+	}
+	secrets, err := a.secrets.of(g)
+	if err != nil {
+		return nil, err
+	}
+	o.Log = a.logger()
+	words := a.err // of login plugins, and warnings of API servers
+	if a.onScreen {
+		words = a.logFile
+	}
+	if err := a.keys.confirm(l); err != nil {
+		return nil, err
+	}
+	keys, err := a.keys.read(a, l)
+	if err != nil {
+		return nil, err
+	}
+	ends := map[steps.Side]engine.End{}
+	flags := map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote}
+	for _, side := range steps.Sides {
+		access := flags[side].access()
+		access.Stderr = words
+		end, err := engine.OpenEnd(l, side, g, access, keys, o)
+		if err != nil && a.handing && l.Side(side).Facts != "" {
+			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", cluster.Clean(err.Error()))
+			end, err = engine.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
+		}
+		if err != nil {
+			for _, e := range ends {
+				e.Close()
+			}
+			return nil, exit.AsUsage(err)
+		}
+		ends[side] = end
+	}
+	files, err := fs.Sub(a.Assets, g.Name)
+	if err != nil {
+		return nil, err
+	}
+	audit, err := engine.OpenAudit()
+	a.audit, a.unaudited = audit, err // nothing is changed then, but looking is free
+	return engine.NewSession(engine.SessionOptions{
+		Guide: g, Link: l, Ends: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
+	}), nil
+}

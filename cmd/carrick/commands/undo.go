@@ -1,0 +1,63 @@
+package commands
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cmd/carrick/exit"
+	"carrick/steps/engine"
+)
+
+func (a *app) undo() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "undo LINK", Short: "Take back what this link made", Args: a.needLink,
+		Long: "Shows what this link created, asks, and deletes it. What existed before, or is used by another\nlink, stays. It goes by the link's inventory: the ClusterRole carrick:NAME on each cluster. Objects\nthat only carry the link's mark are listed, and deleted only if --found names them.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
+	}
+	a.addChangeFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be taken back")
+	cmd.Flags().StringArrayVar(&f.found, "found", nil, "also undo this `object`, by its mark, as the plan names it: \"Role renku/renku\"")
+	return cmd
+}
+
+func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
+	if err := errors.Join(f.valid(f.dryRun), a.secrets.needYes(f.yes || f.dryRun)); err != nil {
+		return err
+	}
+	a.attended = isTerminalStream(a.in) && isTerminalStream(a.err)
+	s, p, err := a.plan(ctx, path, f, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || f.dryRun {
+		return err
+	}
+	if p.Empty() {
+		return nil
+	}
+	if err := a.recordable(); err != nil {
+		return err
+	}
+	if err := a.confirm(f.yes, "Take this back?"); err != nil {
+		return err
+	}
+	outliveReaders()
+	if err := s.Undo(ctx, p, a.progress(s)); err != nil {
+		return err
+	}
+	return leftFiles(p)
+}
+
+// leftFiles is the verdict on an undo that changed something and leaves files that the link wrote: the plan and the run
+// have listed them.
+func leftFiles(p *engine.Plan) error {
+	if p.Changes() && len(p.Left()) > 0 {
+		return exit.Verdict(exit.PartWay)
+	}
+	return nil
+}

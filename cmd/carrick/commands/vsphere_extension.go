@@ -1,0 +1,73 @@
+package commands
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carrick/cluster/extension"
+	"carrick/cmd/carrick/exit"
+)
+
+// vsphereExtension is the program that the guide for vSphere runs in a cluster. Its
+// image is carrick's own, so it is a command; nobody types it, so it is hidden. Its flags are called as those of other
+// webhooks and controllers (kubernetes/component-base: config/options; kubernetes-sigs/kubebuilder: cmd/main.go).
+func (a *app) vsphereExtension() *cobra.Command {
+	var o extension.Options
+	var lease struct{ namespace, name string }
+	var verbosity int
+	cmd := &cobra.Command{
+		Use: "vsphere-extension", Hidden: true, Short: "Answer an API server about claims, and follow profiles: runs in a cluster",
+		Long: "Gives new claims that many pods write to another class, as a mutating webhook, and makes what lets pods start in namespaces of Kubeflow's profiles. " +
+			"The guide vsphere runs it.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.Usagef("vsphere-extension takes no argument")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := onlyOwnFlags(cmd); err != nil {
+				return err
+			}
+			if o.Elects {
+				o.Lease = lease.namespace + "/" + lease.name
+			}
+			o.Log = slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: slog.LevelInfo - slog.Level(verbosity)}))
+			if err := o.Validate(); err != nil {
+				return exit.AsUsage(err)
+			}
+			return extension.Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Class, "class", "", "storage `class` that such claims get; without it no claim is looked at")
+	f.StringSliceVar(&o.From, "from", nil, "storage `classes` that are exchanged; a claim without a class gets one, too")
+	f.StringVar(&o.BindAddress, "bind-address", ":8443", "`address` of the webhook")
+	f.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz, /readyz and /metrics")
+	f.StringVar(&o.CertDir, "cert-dir", "", "`folder` of tls.crt and tls.key; a renewed pair is shown without a restart")
+	f.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", 5*time.Second,
+		"how long it answers on after it was told to end")
+	f.StringVar(&o.PSPRole, "psp-role", "", "`ClusterRole` that ServiceAccounts in namespaces of profiles are bound to")
+	f.StringVar(&o.Level, "level", "", "`level` of pod security for namespaces of profiles that have none")
+	f.BoolVar(&o.Elects, "leader-elect", false,
+		"of several replicas, only one creates what profiles need: the one that holds a Lease")
+	f.StringVar(&lease.namespace, "leader-elect-resource-namespace", "", "`namespace` of that Lease")
+	f.StringVar(&lease.name, "leader-elect-resource-name", "vsphere-extensions", "`name` of that Lease")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; default: the pod's own account")
+	f.StringVar(&o.Context, "context", "", "`context` of the kubeconfig; default: its current one")
+	f.IntVarP(&verbosity, "v", "v", 0, "`level` of the log; 1 adds claims that are kept, and dry runs")
+	return cmd
+}
+
+// onlyOwnFlags refuses the flags of all commands, which mean nothing to one that has no link and no screen.
+func onlyOwnFlags(cmd *cobra.Command) (err error) {
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && err == nil {
+			err = exit.Usagef("%s has no flag --%s; see %s --help", cmd.Name(), f.Name, cmd.CommandPath())
+		}
+	})
+	return err
+}

@@ -1,0 +1,61 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"carrick/cmd/carrick/exit"
+	"carrick/ui"
+	"carrick/ui/lines"
+)
+
+// walk shows the wizard on the screen, or says it in lines where that was asked
+// for or there is no screen.
+func (a *app) walk(ctx context.Context, o ui.Options) error {
+	if !a.inLines() {
+		return ui.Run(ctx, o)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// Without a terminal somebody who reads along has to be told of.
+	a.attended = a.spokenTo() || isTerminalStream(a.in) || isTerminalStream(a.tty)
+	outliveReaders()
+	interrupts := make(chan os.Signal, 8)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	// Ctrl+c cancels what runs, and not the whole program at once.
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := lines.Run(ctx, lines.Options{Options: o.Options, Interrupts: interrupts})
+	switch nobody := (*lines.NobodyError)(nil); {
+	case errors.Is(err, lines.ErrInterrupted):
+		return ui.ErrInterrupted
+	case errors.As(err, &nobody):
+		return exit.AsUsage(err)
+	}
+	return err
+}
+
+// inLines tells whether the wizard speaks in lines.
+func (a *app) inLines() bool { return a.spokenTo() || ui.NeedTerminal(a.in, a.tty) != nil }
+
+// spokenTo tells whether lines were asked for.
+func (a *app) spokenTo() bool { return a.accessible || os.Getenv("ACCESSIBLE") != "" }
+
+// needSomebody refuses to begin where nobody can ever answer: an input that is
+// closed or empty from the start.
+func (a *app) needSomebody(path string) error {
+	f, ok := a.in.(*os.File)
+	if !ok || isTerminal(f) {
+		return nil
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode()&os.ModeCharDevice == 0 && (!info.Mode().IsRegular() || info.Size() > 0) {
+		return nil
+	}
+	return exit.Usagef("there is nobody to ask: the wizard needs a terminal, or answers on standard input. Without asking: %[1]s check %[2]s looks, %[1]s apply %[2]s --yes does it", a.name, path)
+}

@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"carrick/cmd/carrick/exit"
+	"carrick/ui"
+)
+
+// Autoplay is how the demo walks by itself.
+type Autoplay struct {
+	On, undo bool
+	pace     string
+}
+
+// Add adds the flags.
+func (w *Autoplay) Add(to *pflag.FlagSet) {
+	to.BoolVar(&w.On, "autoplay", false, "walk through the guide by itself, with captions; space pauses")
+	to.StringVar(&w.pace, "pace", "normal", "with --autoplay: slow, normal, fast, or a factor such as 1.5")
+	to.BoolVar(&w.undo, "undo", false, "with --autoplay: take everything back at the end")
+}
+
+// paces are the paces that have a name.
+var paces = map[string]float64{"slow": 0.7, "normal": 1, "fast": 2}
+
+// The fastest and the slowest pace that makes sense.
+const slowest, fastest = 0.1, 100
+
+// factor is the pace as a number; not ok where it is none.
+func (w *Autoplay) factor() (f float64, ok bool) {
+	if f, ok = paces[w.pace]; ok {
+		return f, true
+	}
+	f, err := strconv.ParseFloat(w.pace, 64)
+	return f, err == nil && f >= slowest && f <= fastest
+}
+
+// Valid refuses flags that exclude each other, and a pace that is none.
+func (w *Autoplay) Valid(flags *pflag.FlagSet) error {
+	for _, name := range []string{"pace", "undo"} {
+		if flags.Changed(name) && !w.On {
+			return exit.Usagef("--%s says how to walk: add --autoplay", name)
+		}
+	}
+	if flags.Changed("list") && w.On {
+		return exit.Usagef("--list and --autoplay exclude each other")
+	}
+	if _, ok := w.factor(); !ok {
+		return exit.Usagef("--pace %q: want slow, normal, fast, or a factor from %v to %v", w.pace, slowest, fastest)
+	}
+	return nil
+}
+
+// Plan is the walk with those answers; nil: the wizard waits for keys.
+func (w *Autoplay) Plan(answers map[string]string) *ui.Walk {
+	if !w.On {
+		return nil
+	}
+	pace, _ := w.factor()
+	return &ui.Walk{Pace: pace, Answers: answers, Undo: w.undo, Helped: "Here a stand-in answers for one."}
+}

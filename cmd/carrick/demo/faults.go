@@ -1,0 +1,92 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/plain"
+)
+
+// FaultName is what a fault may be called: it becomes a word of a command.
+var FaultName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// Fault is something that the sandbox can break before the wizard opens.
+type Fault struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// Faults are those that the sandbox knows of a guide.
+func (b *Sandbox) Faults(guide string) ([]Fault, error) {
+	got, err := b.Tell("faults " + guide)
+	switch {
+	case IsUnknownCommand(err), err == nil && len(got.Faults) == 0:
+		return nil, exit.Usagef("this demo has no faults")
+	case err != nil:
+		return nil, fmt.Errorf("ask for the faults of %s: %w", guide, err)
+	}
+	return got.Faults, nil
+}
+
+// Fault is the one of that name; one that the sandbox does not know is refused.
+func (b *Sandbox) Fault(guide, name string) (Fault, error) {
+	faults, err := b.Faults(guide)
+	if err != nil {
+		return Fault{}, err
+	}
+	return FaultOf(faults, guide, name)
+}
+
+// FaultOf returns the fault of that name.
+func FaultOf(faults []Fault, guide, name string) (Fault, error) {
+	for _, f := range faults {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return Fault{}, exit.Usagef("no fault of %s is called %q; there are:\n%s", guide, name, FaultTable(faults))
+}
+
+// FaultTable is a line a fault.
+func FaultTable(faults []Fault) string {
+	var lines []string
+	for _, f := range faults {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%-28s %s", plain.OneLine(cluster.Clean(f.Name)), plain.OneLine(cluster.Clean(f.Title))), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// completeWithin is how long a completion may ask the sandbox program.
+const completeWithin = 2 * time.Second
+
+// KnownFaults are the faults that the sandbox program knows of a guide; none
+// where there is no such program, or an older one.
+func KnownFaults(ctx context.Context, guide string) []Fault {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	box := exec.CommandContext(ctx, filepath.Join(filepath.Dir(self), Program), "--faults", guide)
+	box.Stderr = io.Discard
+	said, err := box.Output()
+	var got answer
+	if err != nil || json.Unmarshal(said, &got) != nil {
+		return nil
+	}
+	return got.Faults
+}

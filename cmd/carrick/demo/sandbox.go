@@ -1,0 +1,149 @@
+// Package demo starts and drives carrick-sandbox, the program that runs the two control planes of carrick demo.
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// Program is the program that runs the two control planes. It is built
+// from a module of its own and stands beside carrick.
+const Program = "carrick-sandbox"
+
+// Sandbox is the child that runs the control planes. It ends when its standard
+// input does, however carrick ends.
+type Sandbox struct {
+	Ready       bool                  `json:"ready"`
+	Dir         string                `json:"dir"`
+	Kubeconfigs map[string]string     `json:"kubeconfigs"`
+	Contexts    map[string]string     `json:"contexts"`
+	Kubectl     string                `json:"kubectl"`
+	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
+	Here        map[steps.Side]bool   `json:"-"` // those of them that have this machine's network
+
+	Given map[string]string // answers that its links begin with, by question
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
+}
+
+// Start starts the sandbox and waits until its control planes are ready.
+func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", Program, err)
+	}
+	path := filepath.Join(filepath.Dir(self), Program)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, exit.Usagef("the demo needs %s beside carrick, and it is not there. In carrick's source: make demo", path)
+	}
+	box := &Sandbox{cmd: exec.Command(path)}
+	box.cmd.Stderr = progress
+	// A group of its own: ctrl+c in the terminal is carrick's to handle.
+	box.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if box.stdin, err = box.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := box.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	box.lines = bufio.NewScanner(out)
+	if err := box.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	stop := context.AfterFunc(ctx, func() { box.stdin.Close() })
+	defer stop()
+	if !box.lines.Scan() || json.Unmarshal(box.lines.Bytes(), box) != nil || !box.Ready {
+		box.Stop()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%s ended before it was ready; what it said stands above", Program)
+	}
+	return box, nil
+}
+
+// End is what stands on a side of the demo.
+func (b *Sandbox) End(side steps.Side) linkfile.EndSpec {
+	if root := b.Hosts[side]; root != "" {
+		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: root, Here: b.Here[side]}}
+	}
+	return linkfile.EndSpec{Context: b.Contexts[string(side)]}
+}
+
+// Env writes what a shell needs to see the demo's clusters, and returns its
+// path: short enough to be typed off the screen.
+func (b *Sandbox) Env(kubeconfig string) (string, error) {
+	path := filepath.Join(b.Dir, "env")
+	text := fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", kubeconfig, filepath.Dir(b.Kubectl))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("write the demo's environment: %w", err)
+	}
+	return path, nil
+}
+
+// answer is what the sandbox says to a command.
+type answer struct {
+	OK     bool    `json:"ok"`
+	Error  string  `json:"error"`
+	Faults []Fault `json:"faults"`
+	// Answers are what a walk types where the questions of these keys come up.
+	Answers map[string]string     `json:"answers"`
+	Given   map[string]string     `json:"given"` // those of them that a link begins with
+	Hosts   map[steps.Side]string `json:"hosts"`
+	Here    map[steps.Side]bool   `json:"here"`
+}
+
+// Tell gives the sandbox one command and reads its answer.
+func (b *Sandbox) Tell(command string) (answer, error) {
+	var got answer
+	if _, err := fmt.Fprintln(b.stdin, command); err != nil {
+		return got, err
+	}
+	if !b.lines.Scan() {
+		return got, fmt.Errorf("%s ended", Program)
+	}
+	if err := json.Unmarshal(b.lines.Bytes(), &got); err != nil {
+		return got, err
+	}
+	if !got.OK {
+		return got, errors.New(got.Error)
+	}
+	return got, nil
+}
+
+// IsUnknownCommand tells whether the sandbox does not know what it was told.
+func IsUnknownCommand(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "unknown command")
+}
+
+// Stop ends the sandbox and waits until it has cleaned up after itself.
+func (b *Sandbox) Stop() {
+	b.stdin.Close()
+	ended := make(chan struct{})
+	go func() {
+		_ = b.cmd.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		_ = b.cmd.Process.Kill()
+		<-ended
+	}
+}

@@ -1,0 +1,270 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/action"
+	"carrick/steps/engine"
+)
+
+// instructions say what to do with an export: what is applied, what is done by hand,
+// and what each file is. It holds no time, so that the same export is the same
+// bytes. Commands stand eight spaces from the left, and nothing else does.
+type instructions struct {
+	strings.Builder
+	s         *engine.Session
+	e         *engine.Export
+	resources map[steps.Side][]string
+	file      string // the link file, as commands name it
+}
+
+func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string) string {
+	link := s.Link()
+	r := &instructions{s: s, e: e, resources: resources, file: link.Name() + ".yaml"}
+	if link.Path != "" {
+		r.file = filepath.Base(link.Path)
+	}
+	r.line(0, "%s, link %s: what carrick would make, for those who apply it with other tools.", s.Guide().Title, link.Name())
+	r.line(0, "It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks: what is made from it is not carrick's, and carrick undo leaves it.")
+	r.sections(ctx)
+	return r.String()
+}
+
+func (r *instructions) sections(ctx context.Context) {
+	number := 0
+	title := func(format string, args ...any) {
+		number++
+		r.line(0, "\n%d. "+format, append([]any{number}, args...)...)
+	}
+	if r.apply(ctx, title) {
+		r.guard()
+	}
+	for _, side := range steps.Sides {
+		if absent := r.s.End(side).Absent; absent != "" {
+			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), plain.OneLine(cluster.Clean(absent)))
+		}
+	}
+	if slices.ContainsFunc(r.e.Actions, func(a engine.ExportedAction) bool { return ByHand(a) || secretsOf(a) != nil || a.Pending != "" }) {
+		title("By hand, in this order, in a shell in this folder")
+		r.line(0, "Each can be done by carrick instead, which asks and looks before it does anything.\n%s is the link file, with its path.", r.file)
+		for _, act := range r.e.Actions {
+			r.byHand(act)
+		}
+	}
+	title("Look whether it is right")
+	if keys := r.secretKeys(); len(keys) > 0 {
+		r.line(8, "# with --secret KEY=@FILE it sees more: %s", strings.Join(keys, ", "))
+	}
+	r.line(8, "carrick check %s --wait 2m", r.file)
+	title("What is here, in the order of the guide")
+	r.contents()
+}
+
+// apply is what one command a side, or a GitOps tool, does.
+func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (any bool) {
+	for _, side := range steps.Sides {
+		if len(r.resources[side]) == 0 {
+			continue
+		}
+		if !any {
+			title("Apply")
+			any = true
+		}
+		r.line(2, "The %s:", r.role(side))
+		for _, name := range r.before(side) {
+			r.line(8, "%s apply --server-side -f %s/%s", r.s.Kubectl(ctx, side), side, name)
+			// kubectl wait ends with an error where a definition has no conditions at all yet.
+			r.line(8, "for try in 1 2 3 4 5; do %s wait --for=condition=Established -f %s/%s && break; sleep 1; done", r.s.Kubectl(ctx, side), side, name)
+		}
+		r.line(8, "%s apply --server-side -k %s", r.s.Kubectl(ctx, side), side)
+	}
+	if spaces := r.namespaces(); len(spaces) > 0 {
+		r.line(2, "A dry run (--dry-run=server) fails until these namespaces exist: %s.", strings.Join(spaces, ", "))
+	}
+	if any {
+		r.line(2, "Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself keeps its marks: carrick undo deletes it, whoever applies it since.")
+	}
+	return any
+}
+
+// namespaces are those that objects of the export are in, or that it creates: a dry run creates none.
+func (r *instructions) namespaces() []string {
+	var out []string
+	for _, side := range steps.Sides {
+		r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
+			name := t.Object.GetNamespace()
+			if t.Object.GetKind() == "Namespace" {
+				name = t.Object.GetName()
+			}
+			if name != "" {
+				out = append(out, name)
+			}
+		})
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// before are the files of definitions that objects of the same side need.
+func (r *instructions) before(side steps.Side) []string {
+	used := map[string]bool{}
+	r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
+		k := t.Object.GroupVersionKind()
+		used[k.Group+"/"+k.Kind] = true
+	})
+	var out []string
+	r.objects(side, func(act engine.ExportedAction, t action.Exported) {
+		spec, _ := t.Object.Object["spec"].(map[string]any)
+		names, _ := spec["names"].(map[string]any)
+		name := fileOf(act.Action, crdKind)
+		if t.Object.GetKind() == crdKind && used[fmt.Sprint(spec["group"], "/", names["kind"])] && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	})
+	return out
+}
+
+// guard says what GitOps tools need to know.
+func (r *instructions) guard() {
+	var danger []string
+	for _, side := range steps.Sides {
+		r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
+			if k := t.Object.GetKind(); k == crdKind || k == "Namespace" {
+				danger = append(danger, k+" "+t.Object.GetName())
+			}
+		})
+	}
+	r.line(2, "With Argo CD: one Application a folder, with the sync option ServerSideApply=true, for\n  client-side apply can't hold large definitions. With Flux: one Kustomization a folder.")
+	if len(danger) > 0 {
+		r.line(2, "Deleting one of these deletes all that stands in it, or is of its kind. Turn pruning\n  off for them (Argo CD: argocd.argoproj.io/sync-options: Prune=false; Flux:\n  kustomize.toolkit.fluxcd.io/prune: disabled):")
+		for _, d := range danger {
+			r.line(4, "%s", d)
+		}
+	}
+}
+
+func (r *instructions) objects(side steps.Side, do func(engine.ExportedAction, action.Exported)) {
+	for _, act := range r.e.Actions {
+		for _, t := range act.Things {
+			if act.Side == side && t.Object != nil {
+				do(act, t)
+			}
+		}
+	}
+}
+
+// byHand is what one action leaves to be done by hand.
+func (r *instructions) byHand(act engine.ExportedAction) {
+	left := secretsOf(act)
+	if !ByHand(act) && left == nil && act.Pending == "" {
+		return
+	}
+	r.line(2, "\n  %s: %s", r.role(act.Side), act.Title)
+	if act.Pending != "" {
+		r.line(4, "not known yet: %s; export again then, or:", act.Pending)
+	}
+	for _, l := range left {
+		r.line(4, "secret, left out: %s", l)
+	}
+	for _, t := range act.Things {
+		if t.Hand != "" {
+			r.line(8, "%s", t.Hand)
+		}
+	}
+	word := "or:"
+	if !ByHand(act) {
+		word = "with carrick:"
+	}
+	r.line(4, "%s carrick apply %s --step %s", word, r.file, act.Step)
+}
+
+// contents are the files and the notes of each action.
+func (r *instructions) contents() {
+	step := ""
+	for _, act := range r.e.Actions {
+		lines := contentsOf(act)
+		if len(lines) == 0 {
+			continue
+		}
+		if act.Step != step {
+			step = act.Step
+			r.line(0, "\n%s", r.s.Guide().Step(step).Title)
+		}
+		r.line(2, "%s: %s", r.role(act.Side), act.Title)
+		for _, l := range lines {
+			r.line(4, "%s", l)
+		}
+	}
+}
+
+func contentsOf(act engine.ExportedAction) []string {
+	var out []string
+	for _, t := range act.Things {
+		line := ""
+		switch {
+		case t.Object != nil:
+			line = path.Join(string(act.Side), fileOf(act.Action, t.Object.GetKind()))
+		case t.Path != "":
+			if line = filePath(act.Side, t.Path); t.Mode != 0 {
+				line += fmt.Sprintf("  goes to /%s, mode %04o", t.Path, t.Mode)
+			}
+		case t.Note != "":
+			line = t.Note
+		}
+		if line != "" && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// ByHand tells whether something of an action is done by hand.
+func ByHand(act engine.ExportedAction) bool {
+	return slices.ContainsFunc(act.Things, func(t action.Exported) bool { return t.Hand != "" })
+}
+
+func secretsOf(act engine.ExportedAction) (out []string) {
+	for _, t := range act.Things {
+		if t.Left != "" {
+			out = append(out, t.Left)
+		}
+	}
+	return out
+}
+
+// secretKeys are the answers that a link file never holds.
+func (r *instructions) secretKeys() (out []string) {
+	for _, step := range r.s.Guide().Steps {
+		for _, q := range step.Ask {
+			if q.Secret {
+				out = append(out, q.Key)
+			}
+		}
+	}
+	return out
+}
+
+func (r *instructions) role(side steps.Side) string { return r.s.Guide().Sides[side].Name }
+
+// line writes text that far from the left; its further lines stand two more.
+func (r *instructions) line(indent int, format string, args ...any) {
+	lead := strings.Repeat(" ", indent)
+	text := cluster.Clean(fmt.Sprintf(format, args...))
+	if indent >= 4 && indent < 8 {
+		text = strings.ReplaceAll(text, "\n", "\n"+lead+"  ")
+	} else if indent >= 8 {
+		text = strings.ReplaceAll(text, "\n", "\n"+lead)
+	}
+	if strings.HasPrefix(text, "\n") {
+		lead = ""
+	}
+	r.WriteString(lead + text + "\n")
+}

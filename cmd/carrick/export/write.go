@@ -1,0 +1,136 @@
+package export
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"carrick/cmd/carrick/exit"
+)
+
+// Names are the names that an export has in its folder.
+var Names = []string{"local", "remote", "files", "README.txt"}
+
+// CheckFolder refuses a folder that something stands in, before anything is asked
+// of a cluster.
+func CheckFolder(dir string, force bool) error {
+	if dir == "" {
+		return exit.Usagef("the folder of an export has no name")
+	}
+	if at, err := os.Lstat(filepath.Clean(dir)); err == nil && at.Mode()&fs.ModeSymlink != 0 {
+		to, _ := filepath.EvalSymlinks(dir)
+		return exit.Usagef("%s is a symlink, and nothing is written through links; name the folder itself: %s", dir, cmp.Or(to, "what it leads to is not there"))
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		parent, err := os.Stat(filepath.Dir(filepath.Clean(dir)))
+		if err != nil || !parent.IsDir() {
+			return exit.Usagef("%s: the folder around it is not there; mkdir -p %s", dir, filepath.Dir(filepath.Clean(dir)))
+		}
+		return nil
+	}
+	if err != nil {
+		return exit.Usagef("%s: %w", dir, exit.FileError(err))
+	}
+	if !info.IsDir() {
+		return exit.Usagef("%s is a file; an export needs a folder", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return exit.Usagef("%s: %w", dir, exit.FileError(err))
+	}
+	if len(entries) > 0 && !force {
+		return exit.Usagef("%s is not empty; name another folder, or add --force: it replaces local, remote, files and README.txt there and leaves the rest", dir)
+	}
+	return nil
+}
+
+// Write writes an export, all or nothing: it is made ready beside the
+// place where it belongs and moved there in one go.
+func Write(dir string, t Tree, force bool) error {
+	dir = filepath.Clean(dir)
+	if err := CheckFolder(dir, force); err != nil { // something may have come meanwhile
+		return err
+	}
+	_, err := os.Stat(dir)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	around := dir // what stands in dir is moved within one file system
+	if fresh {
+		around = filepath.Dir(dir)
+	}
+	stage, err := os.MkdirTemp(around, ".carrick-export-*")
+	if err != nil {
+		return exit.Usagef("%s: nothing can be written there: %w", around, exit.FileError(err))
+	}
+	made := filepath.Join(stage, "new")
+	for name, f := range t {
+		if err := writeAt(filepath.Join(made, filepath.FromSlash(name)), f); err != nil {
+			return fmt.Errorf("nothing was written: %w", errors.Join(err, os.RemoveAll(stage)))
+		}
+	}
+	if fresh {
+		err = os.Rename(made, dir)
+	} else {
+		err = swap(dir, made, filepath.Join(stage, "old"))
+	}
+	if lost := (*notRestored)(nil); errors.As(err, &lost) {
+		return fmt.Errorf("%s is half replaced; what stood there is in %s: %w", dir, stage, err)
+	}
+	if err := errors.Join(err, os.RemoveAll(stage)); err != nil {
+		return fmt.Errorf("write %s: %w", dir, err)
+	}
+	return nil
+}
+
+// notRestored says that what was moved away could not be moved back.
+type notRestored struct{ err error }
+
+func (e *notRestored) Error() string { return e.err.Error() }
+
+func writeAt(path string, f file) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, f.content, f.mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, f.mode) // whatever the umask
+}
+
+// swap moves what stands in dir under the names of an export to old and what
+// was made in its place. On an error it moves all back.
+func swap(dir, made, old string) (err error) {
+	var undo []func() error
+	defer func() {
+		for i := len(undo) - 1; err != nil && i >= 0; i-- {
+			if back := undo[i](); back != nil {
+				err = &notRestored{errors.Join(err, back)}
+			}
+		}
+	}()
+	move := func(from, to string) error {
+		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := os.Rename(from, to); err != nil {
+			return err
+		}
+		undo = append(undo, func() error { return os.Rename(to, from) })
+		return nil
+	}
+	if err := os.Mkdir(old, 0o755); err != nil {
+		return err
+	}
+	for _, name := range Names {
+		if err := move(filepath.Join(dir, name), filepath.Join(old, name)); err != nil {
+			return err
+		}
+		if err := move(filepath.Join(made, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

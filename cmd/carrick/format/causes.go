@@ -1,0 +1,73 @@
+package format
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/engine"
+)
+
+// mostCauses is how many first causes are printed: the rest comes once these
+// are mended.
+const mostCauses = 5
+
+// Causes is what to begin with: what fails by itself, in the order in which
+// things lean on each other, with what it takes along.
+func (p Printer) Causes(w io.Writer, r engine.Report) {
+	g, err := steps.FindGuide(p.Guides, r.Guide)
+	if err != nil {
+		return
+	}
+	byID := map[string]engine.ReportCheck{}
+	for _, c := range r.Checks {
+		byID[c.ID] = c
+	}
+	n, left, last := 0, 0, ""
+	for _, id := range r.Causes {
+		c, shown := byID[id]
+		switch {
+		case !shown:
+			continue
+		case n == mostCauses:
+			left++
+			continue
+		case n == 0:
+			fmt.Fprintf(w, "\nFirst causes\n")
+		}
+		n++
+		more := ""
+		if c.Causes > 0 {
+			more = " (causes " + others(c.Causes) + ")"
+		}
+		fmt.Fprintf(w, "  %s %-8s %s%s: %s\n", p.glyph(c.Status), g.Sides[c.Side].Name, c.Title, more, plain.OneLine(c.Found))
+		if c.Fix != "" && c.Fix == last {
+			fmt.Fprintln(w, "      fix: the same")
+		} else if c.Fix != "" {
+			first, _, more := strings.Cut(strings.TrimSpace(c.Fix), "\n")
+			fmt.Fprintf(w, "      fix: %s%s\n", first, map[bool]string{true: " …"}[more])
+		}
+		last = c.Fix
+	}
+	if left > 0 {
+		fmt.Fprintf(w, "  and %d more\n", left)
+	}
+}
+
+// others is how many checks say nothing because of one: "1 other", "6 others".
+func others(n int) string {
+	if n == 1 {
+		return "1 other"
+	}
+	return fmt.Sprintf("%d others", n)
+}
+
+// Dots separates counts by commas in ASCII.
+func (p Printer) Dots(s string) string {
+	if p.ASCII {
+		return strings.ReplaceAll(s, " · ", ", ")
+	}
+	return s
+}

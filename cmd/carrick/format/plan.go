@@ -1,0 +1,60 @@
+package format
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/engine"
+)
+
+// Plan lists what changes; with diff also how.
+func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
+	step := ""
+	for _, act := range p.Actions {
+		if act.Step != step {
+			step = act.Step
+			fmt.Fprintf(out, "%s\n", s.Guide().Step(step).Title)
+		}
+		role := s.Guide().Sides[act.Side].Name
+		if act.Pending != "" {
+			fmt.Fprintf(out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo], cluster.Clean(act.Pending))
+		}
+		for _, it := range act.Change.Items {
+			if diff && act.Pending != "" { // what it would do at most
+				continue
+			}
+			note := ""
+			if it.Note != "" {
+				note = "  (" + plain.OneLine(cluster.Clean(it.Note)) + ")"
+			}
+			fmt.Fprintf(out, "  %s: %-7s %s%s\n", role, it.Verb, cluster.Clean(it.What), note)
+			for _, c := range it.Conflicts {
+				fmt.Fprintf(out, "    field %s belongs to %q\n", cluster.Clean(c.Field), cluster.Clean(c.Manager))
+			}
+			if diff && it.Verb.Changes() && it.Diff != "" {
+				fmt.Fprint(out, indent(cluster.Clean(it.Diff)))
+			}
+		}
+	}
+	switch held := len(p.Held()) > 0; {
+	case held:
+		fmt.Fprintf(out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path))
+	case p.Empty() && len(p.Unentered()) > 0:
+		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
+	case p.Empty() && len(p.Left()) > 0:
+		fmt.Fprintln(out, "Nothing is undone: carrick leaves the files listed above. "+
+			"Delete them, or restore what was there before (or, where listed, remove those lines), then run undo again.")
+	case p.Empty() && p.Undo:
+		fmt.Fprintln(out, "Nothing of this link is left.")
+	case p.Empty():
+		fmt.Fprintln(out, "Nothing to change: everything is as the link asks.")
+	}
+}
+
+func indent(s string) string {
+	return "      " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n      ") + "\n"
+}

@@ -1,0 +1,59 @@
+package guides
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest/hostile"
+	"carrick/steps"
+	"carrick/steps/linkfile"
+)
+
+// Whatever is typed to a question of a guide is refused in words that show no
+// secret, or is an answer that a link file keeps as it is.
+func FuzzQuestions(f *testing.F) {
+	type asked struct {
+		guide *steps.Guide
+		q     steps.Question
+	}
+	var all []asked
+	for _, g := range All() {
+		for _, s := range g.Steps {
+			for _, q := range s.Ask {
+				all = append(all, asked{g, q})
+				f.Add(uint(len(all)-1), "a, b.c")
+				f.Add(uint(len(all)-1), "https://a.example.org:1/x?y#z")
+				f.Add(uint(len(all)-1), hostile.Texts["clears the screen"])
+				f.Add(uint(len(all)-1), "a: {b: [1, {c: d}]}\ne: 0x1\n")
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint, typed string) {
+		at := all[which%uint(len(all))]
+		v, err := at.q.Parse(typed)
+		if err != nil {
+			if text := strings.TrimSpace(typed); at.q.Secret && len(text) > 20 && strings.Contains(err.Error(), text) {
+				t.Errorf("%s: the error shows what was typed: %v", at.q.Key, err)
+			}
+			if hostile.Unfit(cluster.Clean(err.Error())) != "" || err.Error() == "" {
+				t.Errorf("%s: %q", at.q.Key, err)
+			}
+			return
+		}
+		if v == nil || at.q.Secret {
+			return
+		}
+		l := linkfile.New(at.guide.Name, "a")
+		l.Answers[at.q.Key] = v
+		text, err := l.Marshal()
+		if err != nil {
+			t.Fatalf("%s: %#v can't be written: %v", at.q.Key, v, err)
+		}
+		again, err := linkfile.Parse("a.yaml", text, All())
+		if err != nil || !reflect.DeepEqual(again.Answers[at.q.Key], v) {
+			t.Errorf("%s: %#v became %#v, %v, by\n%s", at.q.Key, v, again, err, text)
+		}
+	})
+}

@@ -1,0 +1,278 @@
+// Package help writes carrick help: commands by group, their flags, and topics from the READMEs.
+package help
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+)
+
+// The groups of carrick --help.
+const (
+	groupSetUp  = "set-up"
+	groupLook   = "look"
+	groupHandOn = "hand-on"
+	groupHelp   = "help"
+	groupGuides = "guides"
+	groupTopics = "topics"
+)
+
+var guideGroup = &cobra.Group{ID: groupGuides, Title: "Guides"}
+
+var groups = []*cobra.Group{
+	{ID: groupSetUp, Title: "Set up"},
+	{ID: groupLook, Title: "Look"},
+	{ID: groupHandOn, Title: "Hand on"},
+	{ID: groupHelp, Title: "Help"},
+	guideGroup,
+	{ID: groupTopics, Title: "Topics"},
+}
+
+// helped is where a command stands in carrick --help, and how it is called. A
+// command that has an example of its own keeps it.
+type helped struct {
+	group   string
+	near    bool // it reaches no cluster of the user's
+	example string
+}
+
+var helps = map[string]helped{
+	"demo": {groupSetUp, true, `  carrick demo                            the first guide
+  carrick demo liqo                       another one
+  carrick demo liqo --list                what can be broken from the start
+  carrick demo --fault operator-version   find out what is wrong, and mend it`},
+	"apply": {groupSetUp, false, `  carrick apply milan-rome.yaml                   show it, ask, do it
+  carrick apply milan-rome.yaml --dry-run -o yaml
+  carrick apply milan-rome.yaml --yes --step identity,kubeconfig
+  carrick apply milan-rome.yaml --yes --secret renku.token=@token`},
+	"undo": {groupSetUp, false, `  carrick undo milan-rome.yaml --dry-run          what would be taken back
+  carrick undo milan-rome.yaml --yes
+  carrick undo milan-rome.yaml --step session     only what that step made
+  carrick undo milan-rome.yaml --side remote`},
+	"check": {groupLook, false, `  carrick check milan-rome.yaml
+  carrick check milan-rome.yaml --only identity,token-filled
+  carrick check milan-rome.yaml --watch           go on, print what changes
+  carrick check milan-rome.yaml --wait 5m -o json
+  carrick check milan-rome.yaml -o junit --fail-on warning`},
+	"diff": {groupLook, false, `  carrick diff milan-rome.yaml
+  carrick diff milan-rome.yaml --side remote --step identity
+  carrick diff milan-rome.yaml -o json | jq .totals`},
+	"explain": {groupLook, true, `  carrick explain                      all checks of all guides
+  carrick explain renku                those of one guide
+  carrick explain renku/identity       those of one step
+  carrick explain renku/role-binding   one check
+  carrick explain liqo -o json`},
+	"guides": {groupLook, true, `  carrick guides
+  carrick guides renku
+  carrick guides renku -o json | jq -r '.steps[].questions[]?.key'`},
+	"export": {groupHandOn, false, `  carrick export milan-rome.yaml gitops
+  carrick export milan-rome.yaml gitops --force`},
+	"version": {groupHelp, true, `  carrick version
+  carrick version -o json`},
+	"help": {groupHelp, true, `  carrick help check
+  carrick help exit-codes
+  carrick help renku
+  carrick help link-schema > link.schema.json`},
+	"completion": {groupHelp, true, `  source <(carrick completion bash)
+  carrick completion zsh > "${fpath[1]}/_carrick"
+  carrick completion fish | source`},
+}
+
+// Options are what help shows of a program.
+type Options struct {
+	Name   string // how the program is called: carrick, or kubectl carrick
+	Guides []*steps.Guide
+	Readme string // of the command line
+}
+
+// Add gives every command its group, its example, and help that fits on a
+// terminal.
+func Add(root *cobra.Command, o Options) {
+	a := &helper{o}
+	root.Example = a.named(root.Example)
+	a.add(root)
+}
+
+// helper writes help.
+type helper struct{ Options }
+
+func (a *helper) add(root *cobra.Command) {
+	root.AddGroup(groups...)
+	root.SetHelpCommand(a.help())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		h, ok := helps[c.Name()]
+		if !ok {
+			h.group = groupSetUp
+		}
+		if c.GroupID == "" {
+			c.GroupID = h.group
+		}
+		if c.Example == "" {
+			c.Example = h.example
+		}
+		c.Example = a.named(c.Example)
+	}
+	root.AddCommand(a.topicCommands()...)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.printHelp(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		a.printHelp(c.OutOrStderr(), c)
+		return nil
+	})
+}
+
+// named says commands as they are called here: kubectl carrick.
+func (a *helper) named(example string) string {
+	return strings.ReplaceAll("\n"+example, "\n  carrick ", "\n  "+a.Name+" ")[1:]
+}
+
+// help is carrick help. Unlike cobra's it refuses what it does not know.
+func (a *helper) help() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "help [COMMAND|GUIDE|TOPIC]", Short: "Help on a command, a guide or a topic",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for _, name := range args {
+				next := Child(at, name)
+				if next == nil {
+					return exit.Usagef("there is no help on %q%s; %s help lists commands, guides and topics",
+						strings.Join(args, " "), exit.DidYouMean(name, append(Names(at), Names(cmd)...)), a.Name)
+				}
+				at = next
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+	cmd.AddGroup(guideGroup)
+	cmd.AddCommand(a.guideCommands()...)
+	return cmd
+}
+
+// Child returns the command or topic of that name below a command; nil: there is none.
+func Child(of *cobra.Command, name string) *cobra.Command {
+	for _, c := range of.Commands() {
+		if c.Name() == name && !c.Hidden {
+			return c
+		}
+	}
+	return nil
+}
+
+// Names are the commands and topics below a command.
+func Names(of *cobra.Command) []string {
+	var out []string
+	for _, c := range of.Commands() {
+		if !c.Hidden {
+			out = append(out, c.Name())
+		}
+	}
+	return out
+}
+
+// isTopic is 1 for a topic, 0 for a command.
+func isTopic(c *cobra.Command) int {
+	if c.IsAdditionalHelpTopicCommand() {
+		return 1
+	}
+	return 0
+}
+
+func (a *helper) printHelp(w io.Writer, c *cobra.Command) {
+	if c.IsAdditionalHelpTopicCommand() {
+		a.printTopic(w, c.Name())
+		return
+	}
+	text := c.Long
+	if text == "" {
+		text = c.Short + "."
+	}
+	fmt.Fprintf(w, "%s\n\nUsage:\n", plain.Wrapped(text))
+	if c.Runnable() {
+		fmt.Fprintf(w, "  %s\n", c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s COMMAND\n", c.CommandPath())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(c.Example, "\n"))
+	}
+	printCommands(w, c)
+	printFlags(w, c)
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nMore on a command: %s COMMAND --help\n", c.CommandPath())
+	}
+}
+
+// printCommands lists what is below a command, by group.
+func printCommands(w io.Writer, c *cobra.Command) {
+	wide := 0
+	subs := c.Commands()
+	for _, sub := range subs {
+		if !sub.Hidden {
+			wide = max(wide, plain.Width(sub.Name())+plain.Width("help ")*isTopic(sub))
+		}
+	}
+	if help := Child(c, "help"); help != nil {
+		subs = append(subs, help.Commands()...) // the guides
+	}
+	for _, g := range append(c.Groups(), &cobra.Group{Title: "Commands"}) {
+		var rows, topics []plain.Row
+		for _, sub := range subs {
+			switch {
+			case sub.Hidden || sub.GroupID != g.ID:
+			case sub.IsAdditionalHelpTopicCommand():
+				topics = append(topics, plain.Row{Name: "help " + sub.Name(), Means: sub.Short})
+			default:
+				rows = append(rows, plain.Row{Name: sub.Name(), Means: sub.Short})
+			}
+		}
+		if rows = append(rows, topics...); len(rows) > 0 {
+			fmt.Fprintf(w, "\n%s:\n%s", g.Title, plain.Aligned(rows, wide))
+		}
+	}
+}
+
+// printFlags lists a command's own flags, then those that all share. Of the
+// flags of both sides only the local ones: the others differ by their prefix.
+func printFlags(w io.Writer, c *cobra.Command) {
+	own, sides, all := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	root := c.Root().PersistentFlags()
+	c.InheritedFlags() // merges them into Flags
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		switch {
+		case root.Lookup(f.Name) != f:
+			own.AddFlag(f)
+		case root.Lookup(RemotePrefix+f.Name) != nil:
+			local := *f
+			local.Usage = strings.TrimPrefix(f.Usage, "local side: ")
+			sides.AddFlag(&local)
+		case !strings.HasPrefix(f.Name, RemotePrefix):
+			all.AddFlag(f)
+		}
+	})
+	section := func(title string, flags *pflag.FlagSet) {
+		if flags.HasAvailableFlags() {
+			fmt.Fprintf(w, "\n%s:\n%s", title, flags.FlagUsagesWrapped(plain.Columns))
+		}
+	}
+	section("Flags", own)
+	if c.Hidden {
+		return // it takes no others: onlyOwnFlags
+	}
+	if h := helps[c.Name()]; !h.near && (!c.HasParent() || c.Parent() == c.Root()) {
+		section("kubectl's flags, for the local side; with the prefix --"+RemotePrefix+" for the other", sides)
+	}
+	section("Flags of all commands", all)
+}
+
+// RemotePrefix is the prefix of the flags for the remote side.
+const RemotePrefix = "remote-"

@@ -1,0 +1,102 @@
+package help
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"carrick/cluster"
+	"carrick/cmd/carrick/plain"
+	"carrick/steps"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+	"carrick/ui"
+	"carrick/ui/lines"
+)
+
+// topic is a part of a README that carrick help shows: a section, or without one all of it. Each package embeds the
+// README of its own folder.
+type topic struct{ name, short, readme, section string }
+
+// topics are what carrick help explains in addition to commands and guides.
+func (a *helper) topics() []topic {
+	return []topic{
+		{"accessible", "The wizard in lines of text", lines.Readme, ""},
+		{"add-a-guide", "Write a guide of your own", steps.Readme, "Add a guide"},
+		{"environment", "The environment variables that carrick reads", a.Readme, "Environment"},
+		{"existing-setup", "Take over what another user set up", a.Readme, "Existing set-ups"},
+		{"exit-codes", "What the exit codes mean", a.Readme, "Exit codes"},
+		{"files", "What carrick writes, and where", steps.Readme, "What carrick writes, and where"},
+		{"gitops", "Apply the manifests with other tools", a.Readme, "GitOps"},
+		{"keys", "The keys of the screen", ui.Readme, "Keys"},
+		{"link-file", "What a link file holds", a.Readme, "Link files"},
+		{"security", "What carrick trusts, and what it does not", steps.Readme, "Security"},
+		{"speed", "How fast carrick is, and how this is measured", cluster.Readme, "Speed"},
+		{"troubleshooting", "Messages, their causes and what to do", a.Readme, "Troubleshooting"},
+		{"two-admins", "Each admin has access to one side only", facts.Readme, ""},
+	}
+}
+
+// LinkSchema is the one topic that no README holds: its text is a file to save.
+const LinkSchema = "link-schema"
+
+// guideTopics returns a topic for each guide that has a README.
+func (a *helper) guideTopics() []topic {
+	var out []topic
+	for _, g := range a.Guides {
+		if g.Readme != "" {
+			out = append(out, topic{g.Name, "The guide " + g.Name + ": " + g.Title, g.Readme, ""})
+		}
+	}
+	return out
+}
+
+// topicCommands returns a command for each topic, as cobra requires. A topic is rendered only when it is shown.
+func (a *helper) topicCommands() []*cobra.Command {
+	out := []*cobra.Command{{Use: LinkSchema, Short: "The JSON schema of link files", GroupID: groupTopics}}
+	for _, t := range a.topics() {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, GroupID: groupTopics})
+	}
+	return out
+}
+
+// guideCommands returns the same for the guides. They are commands of help, not of carrick: carrick GUIDE is an error
+// that says how to use the guide.
+func (a *helper) guideCommands() []*cobra.Command {
+	var out []*cobra.Command
+	for _, t := range a.guideTopics() {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, GroupID: groupGuides})
+	}
+	return out
+}
+
+// printTopic prints the text of a topic.
+func (a *helper) printTopic(w io.Writer, name string) {
+	if name == LinkSchema {
+		fmt.Fprintln(w, strings.TrimRight(string(linkfile.Schema), "\n"))
+		return
+	}
+	fmt.Fprintln(w, a.named(plain.Text(Topic(a.Options, name))))
+}
+
+// Topic returns the Markdown of a topic; "" where there is none of that name.
+func Topic(o Options, name string) string {
+	a := &helper{o}
+	for _, t := range append(a.guideTopics(), a.topics()...) {
+		if t.name == name {
+			return t.markdown()
+		}
+	}
+	return ""
+}
+
+// markdown returns the topic's part of its README, without the heading.
+func (t topic) markdown() string {
+	if t.section == "" {
+		_, text, _ := strings.Cut(t.readme, "\n")
+		return text
+	}
+	return plain.Section(t.readme, t.section)
+}
