@@ -82,7 +82,7 @@ VERIFIED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '
 verify-tests: TIMES := -times
 verify-tests: $(BIN)/gotestsum
 	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped \
-		--rerun-fails=1 --rerun-fails-run-root-test --packages '$(if $(GUIDES),$(GUIDES:%=./steps/guides/%) ./cmd/carrick,$(VERIFIED))' -- \
+		--rerun-fails=1 --rerun-fails-run-root-test --packages '$(if $(GUIDES),$(GUIDES:%=./steps/guides/%) ./cmd/carrick/walks ./cmd/carrick/proof,$(VERIFIED))' -- \
 		$(QUICK) -count=1 -p 6 -parallel 100 -timeout 80m -run '^TestVerify'
 verify-fuzz:
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz 8s 2s >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
@@ -121,7 +121,7 @@ bench-short: sandbox ## the same, in a short run: without idle, memory and growt
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff
-	$(GO) test ./ui ./steps/... ./cmd/... -update
+	$(GO) test ./ui ./steps/... ./cmd/carrick -update
 
 .PHONY: clean
 clean: ## remove bin

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/guides"
 )
 
@@ -154,7 +155,7 @@ func TestNothingKnowsTheSandbox(t *testing.T) {
 				return err
 			}
 			seen++
-			b, err := readFile(path)
+			b, err := carricktest.ReadFile(path)
 			if err == nil && strings.Contains(strings.ToLower(b), "sandbox") {
 				t.Errorf("%s speaks of the sandbox", path)
 			}

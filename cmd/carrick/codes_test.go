@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"syscall"
 	"testing"
 
 	"carrick/assets"
 	"carrick/cluster"
+	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/guides"
 	"carrick/steps"
@@ -22,10 +20,7 @@ import (
 // codesMain is carrick with one more guide, whose verdicts and errors are those
 // that need more than two folders otherwise.
 func codesMain() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := commands.Run(ctx, commands.Program{Guides: append(guides.All(), codes()), Assets: assets.FS}, os.Args, os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	carricktest.RunProgram(commands.Program{Guides: append(guides.All(), codes()), Assets: assets.FS})
 }
 
 // keptSecret is what no output may hold.
@@ -73,7 +68,7 @@ func TestScriptsProvokeEveryExitCode(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	for _, file := range files {
-		text, err := readFile(file)
+		text, err := carricktest.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/plain"
 )
 
@@ -33,7 +34,7 @@ func TestManPages(t *testing.T) {
 	}
 	for _, c := range every(root) {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
-		page, err := readFile(filepath.Join(dir, name+".1"))
+		page, err := carricktest.ReadFile(filepath.Join(dir, name+".1"))
 		if err != nil {
 			t.Errorf("no page: %v", err)
 			continue
@@ -49,7 +50,7 @@ func TestManPages(t *testing.T) {
 			}
 		})
 	}
-	page, err := readFile(filepath.Join(dir, "carrick.1"))
+	page, err := carricktest.ReadFile(filepath.Join(dir, "carrick.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/guides"
 	"carrick/cmd/carrick/help"
@@ -17,16 +18,12 @@ import (
 	"carrick/ui"
 )
 
-// updates reports whether goldens are rewritten: the flag is that of package stepstest.
-func updates() bool {
-	f := flag.Lookup("update")
-	return f != nil && f.Value.String() == "true"
-}
+var update = flag.Bool("update", false, "rewrite the table of keys")
 
 // The keys of the README are those of the one table that also makes the footer and the overlay.
 func TestReadmeKeysAreTheTable(t *testing.T) {
 	const path, head, tail = "../../ui/README.md", "## Keys\n\n", "\n## "
-	text, err := readFile(path)
+	text, err := carricktest.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +35,7 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 	if table == ui.KeyTable() {
 		return
 	}
-	if !updates() {
+	if !*update {
 		t.Fatalf("the keys of %s differ from the program's:\n%s\n(go test ./cmd/carrick -run Readme -update)",
 			path, ui.KeyTable())
 	}
@@ -50,7 +47,7 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 // The README of a guide is a topic, and a guide without one has none.
 func TestReadmesOfGuidesAreTopics(t *testing.T) {
 	for _, g := range guides.All() {
-		text, err := readFile("../../steps/guides/" + g.Name + "/README.md")
+		text, err := carricktest.ReadFile("../../steps/guides/" + g.Name + "/README.md")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}

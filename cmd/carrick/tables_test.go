@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/format"
@@ -83,10 +84,10 @@ func TestReadmeNamesTheEnvironment(t *testing.T) {
 			t.Fatalf("%s: %d files, %v", folder, len(files), err)
 		}
 		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
+			if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "carricktest/") {
 				continue
 			}
-			code, err := readFile(file)
+			code, err := carricktest.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +157,7 @@ func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 // mainText returns the README at the root of the module, which the program does not embed.
 func mainText(t *testing.T) string {
 	t.Helper()
-	text, err := readFile("../../README.md")
+	text, err := carricktest.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,169 @@
+package carricktest
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"carrick/steps/engine"
+	"carrick/steps/facts"
+)
+
+// Admin is one of two who share nothing: a folder with a kubeconfig of
+// one cluster alone, a link file, and a key of age.
+type Admin struct {
+	*testing.T
+	Dir, Role, peer string
+	env             []string
+	key             *age.X25519Identity
+	Command         string          // "": program
+	peerKey         string          // of the other's file, until the first apply has confirmed it
+	confirmed       bool            // the link file has that key
+	Said            strings.Builder // all that was ever said there
+}
+
+// NewAdmin is an admin whose link file says what stands on the sides and what is
+// answered; without a kubeconfig he has none at all.
+func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string) *Admin {
+	t.Helper()
+	o := &Admin{T: t, Dir: t.TempDir(), Role: role, peer: peer}
+	var err error
+	if o.key, err = age.GenerateX25519Identity(); err != nil {
+		t.Fatal(err)
+	}
+	o.Write("key", o.key.String()+"\n")
+	o.Write("link.yaml", "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: "+guide+"\n"+ends+answers)
+	o.env = append(OwnEnvironment(o.Dir), "KUBECONFIG="+filepath.Join(o.Dir, "config"))
+	if kubeconfig != "" {
+		text, err := os.ReadFile(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Write("config", string(text))
+	}
+	return o
+}
+
+// Write writes a file there.
+func (o *Admin) Write(name, text string) {
+	o.Helper()
+	if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// Read returns the text of a file there.
+func (o *Admin) Read(name string) string {
+	o.Helper()
+	text, err := os.ReadFile(filepath.Join(o.Dir, name))
+	if err != nil {
+		o.Fatal(err)
+	}
+	return string(text)
+}
+
+// Run runs carrick there, with the admin's key, and wants one of these exit codes. The first apply confirms whose key
+// signed the other's file.
+func (o *Admin) Run(codes []int, args ...string) (out, said string, code int) {
+	o.Helper()
+	if args[0] == "apply" && o.peerKey != "" && !o.confirmed {
+		args = append(args, "--signer", o.peerKey)
+		o.confirmed = true
+	}
+	return o.Alone(codes, append(args, "--identity", "key")...)
+}
+
+// Alone runs carrick there without a key.
+func (o *Admin) Alone(codes []int, args ...string) (out, said string, code int) {
+	o.Helper()
+	command := o.Command
+	if command == "" {
+		command = Program(o)
+	}
+	cmd := exec.CommandContext(o.Context(), command, args...)
+	cmd.Dir, cmd.Env = o.Dir, o.env
+	out, said, code = Finish(o, cmd)
+	o.Said.WriteString(out + said)
+	o.Logf("%s: carrick %s: exit code %d\n%s%s", o.Role, strings.Join(args, " "), code, out, said)
+	for _, c := range codes {
+		if c == code {
+			return out, said, code
+		}
+	}
+	o.Fatalf("%s: carrick %s: exit code %d, want one of %v", o.Role, strings.Join(args, " "), code, codes)
+	return out, said, code
+}
+
+// Hand writes this side's file, and puts it where the other one looks for it.
+func (o *Admin) Hand(to *Admin) string {
+	o.Helper()
+	o.Run([]int{0}, "handover", "link.yaml", "--side", o.Role, "-o", "ours.facts", "--to", to.key.Recipient().String())
+	text := o.Read("ours.facts")
+	to.Write("theirs.facts", text)
+	f, err := facts.Decode([]byte(text))
+	if err != nil {
+		o.Fatal(err)
+	}
+	to.peerKey = f.Signer
+	return text
+}
+
+// TakeTurns has two admins apply and hand over in turn until the checks of both pass, at most so many times. It
+// returns all that was handed over.
+func TakeTurns(local, remote *Admin, most int) (handed []string) {
+	local.Helper()
+	// Nobody has a file yet: the first one is written without any.
+	with := remote.Read("link.yaml")
+	remote.Write("link.yaml", strings.Replace(with, "local: {facts: theirs.facts}\n", "", 1))
+	handed = append(handed, remote.Hand(local))
+	remote.Write("link.yaml", with)
+	for turn := range most {
+		for _, o := range []*Admin{local, remote} {
+			to := map[*Admin]*Admin{local: remote, remote: local}[o]
+			o.Run([]int{0, 5}, "apply", "--yes", "link.yaml", "--side", o.Role)
+			handed = append(handed, o.Hand(to))
+		}
+		_, _, ours := local.Run([]int{0, 3, 5}, "check", "link.yaml")
+		_, _, theirs := remote.Run([]int{0, 3, 5}, "check", "link.yaml")
+		if ours == 0 && theirs == 0 {
+			local.Logf("green after %d turns", turn+1)
+			return handed
+		}
+	}
+	local.Fatalf("not green after %d turns", most)
+	return nil
+}
+
+// WithoutFacts matches the side of a link file that is a file of facts.
+var WithoutFacts = regexp.MustCompile(`(?m)^(local|remote): \{facts: .*\n`)
+
+// ReadAt returns the text of a file anywhere.
+func (o *Admin) ReadAt(path string) string {
+	o.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return string(text)
+}
+
+// Reported are the verdicts of a check with a document, by "check@side".
+func (o *Admin) Reported(codes []int, args ...string) map[string]engine.ReportCheck {
+	o.Helper()
+	said, _, _ := o.Run(codes, append(append([]string{"check"}, args...), "-o", "json")...)
+	var r engine.Report
+	if err := json.Unmarshal([]byte(said), &r); err != nil {
+		o.Fatal(err)
+	}
+	out := map[string]engine.ReportCheck{}
+	for _, c := range r.Checks {
+		out[c.Check+"@"+string(c.Side)] = c
+	}
+	return out
+}

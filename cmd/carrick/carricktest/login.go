@@ -1,0 +1,73 @@
+package carricktest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Login is a way into an API server.
+type Login struct {
+	Server, User string
+	CA           *x509.Certificate // of the server; nil: none
+}
+
+// Write writes link.yaml, with that API server on both sides, and its
+// kubeconfig.
+func (l Login) Write(t *testing.T, dir string) {
+	t.Helper()
+	cluster := fmt.Sprintf("server: %q", l.Server)
+	if l.CA != nil {
+		file := filepath.Join(dir, "ca.crt")
+		WritePEM(t, file, "CERTIFICATE", l.CA.Raw)
+		cluster += fmt.Sprintf(", certificate-authority: %q", file)
+	}
+	config := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {%s}}]
+users: [{name: u, user: {%s}}]
+contexts: [{name: left, context: {cluster: c, user: u}}, {name: right, context: {cluster: c, user: u}}]
+`, cluster, l.User)
+	const link = `apiVersion: carrick/v1alpha1
+kind: Link
+metadata: {name: a}
+guide: renku
+local: {context: left, kubeconfig: config}
+remote: {context: right, kubeconfig: config}
+`
+	for name, text := range map[string]string{"config": config, "link.yaml": link} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// WritePEM writes a file with one block.
+func WritePEM(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Served is a TLS server that says nothing of handshakes that fail.
+func Served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(answer)
+	server.TLS = c
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// Nobody is an API server that is not there.
+const Nobody = "https://127.0.0.1:1"

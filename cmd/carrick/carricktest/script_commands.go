@@ -1,0 +1,210 @@
+package carricktest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/crypto/ssh"
+	"sigs.k8s.io/yaml"
+
+	"carrick/steps/engine"
+	"carrick/steps/facts"
+)
+
+// exits CODE PROGRAM ARG... runs a program that has to end with exactly that
+// code, whatever it says without a stack trace and without an escape sequence.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
+	}
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ended := (*exec.ExitError)(nil)
+		if !errors.As(err, &ended) {
+			ts.Fatalf("%v", err)
+		}
+		code = ended.ExitCode()
+	}
+	if got := strconv.Itoa(code); got != args[0] {
+		ts.Fatalf("exit code %s, not %s", got, args[0])
+	}
+	for _, end := range []string{"stdout", "stderr"} {
+		if bad := Unfit(ts.ReadFile(end)); bad != "" {
+			ts.Fatalf("%s holds %s", end, bad)
+		}
+	}
+}
+
+// refuses CODE PROGRAM ARG... is exits, of a program that writes no data and
+// one message.
+func refuses(ts *testscript.TestScript, neg bool, args []string) {
+	exits(ts, neg, args)
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("it wrote data")
+	}
+	said := ts.ReadFile("stderr")
+	if n := len(regexp.MustCompile(`(?m)^(kubectl )?carrick: `).FindAllString(said, -1)); n != 1 || !strings.HasSuffix(said, "\n") {
+		ts.Fatalf("%d messages, not one", n)
+	}
+}
+
+// report FORMAT [ID STATUS [FOUND [FIX]]]: what was written is one report in
+// that format, in which that check has that verdict. FOUND and FIX are regular
+// expressions.
+func report(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: report json|yaml [ID STATUS [FOUND [FIX]]]")
+	}
+	r, err := readReport(args[0], ts.ReadFile("stdout"))
+	ts.Check(err)
+	if len(args) < 3 {
+		return
+	}
+	for _, c := range r.Checks {
+		if c.ID != args[1] {
+			continue
+		}
+		for i, got := range []string{c.Status.String(), c.Found, c.Fix} {
+			if i+2 < len(args) && !regexp.MustCompile(args[i+2]).MatchString(got) {
+				ts.Fatalf("%s: %q does not match %q", c.ID, got, args[i+2])
+			}
+		}
+		return
+	}
+	ts.Fatalf("the report has no %s", args[1])
+}
+
+func readReport(format, text string) (r engine.Report, err error) {
+	if format == "yaml" {
+		if json.Valid([]byte(text)) {
+			return r, errors.New("this is JSON")
+		}
+		err = yaml.UnmarshalStrict([]byte(text), &r)
+	} else {
+		d := json.NewDecoder(bytes.NewReader([]byte(text)))
+		d.DisallowUnknownFields()
+		if err = d.Decode(&r); err == nil && d.Decode(&struct{}{}) != io.EOF {
+			err = errors.New("more than one document")
+		}
+	}
+	if err == nil && (r.Kind != "CheckReport" || len(r.Checks) == 0) {
+		err = errors.New("this is no report")
+	}
+	return r, err
+}
+
+// keep NAME keeps what was written in an environment variable.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: keep NAME")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// Unfit names what no output may hold, or is "".
+func Unfit(output string) string {
+	switch {
+	case strings.Contains(output, "\x1b"):
+		return "an escape sequence"
+	case strings.Contains(output, "goroutine "), strings.Contains(output, "panic:"):
+		return "a stack trace"
+	}
+	return ""
+}
+
+// forge FILE WHAT writes a facts file again with one thing changed, signed with the script's own key; "stranger": with
+// another one.
+func forge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: forge FILE WHAT")
+	}
+	path := ts.MkAbs(args[0])
+	key, err := facts.ParseKey([]byte(ts.ReadFile(".config/carrick/signing-key")))
+	ts.Check(err)
+	f, err := facts.Decode([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	switch args[1] {
+	case "stale":
+		f.Taken, f.Until = f.Taken.Add(-48*time.Hour), f.Until.Add(-48*time.Hour)
+	case "old":
+		f.Taken = f.Taken.Add(-time.Hour)
+	case "future":
+		f.Taken, f.Until = f.Taken.Add(48*time.Hour), f.Until.Add(48*time.Hour)
+	case "open":
+		f.Facts["word"] = "sesame-4711-open"
+	case "cut seal":
+		f.Sealed.Age = f.Sealed.Age[:len(f.Sealed.Age)/2]
+	case "bad verdict":
+		f.Checks["named"] = facts.Told{Status: "splendid"}
+	case "stranger":
+		key, _, err = facts.NewKey()
+		ts.Check(err)
+	case "escape":
+		f.Facts["name"] = "rome\x1b]0;owned\x07"
+	default:
+		ts.Fatalf("nothing is called %s", args[1])
+	}
+	data, err := f.Encode(key)
+	ts.Check(err)
+	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+// signer FILE VARIABLE keeps the fingerprint of the key that signed a facts file.
+func signer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: signer FILE VARIABLE")
+	}
+	f, err := facts.Decode([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Setenv(args[1], f.Signer)
+}
+
+// sshKey KIND NAME writes an SSH private key into NAME: ed25519, locked (with a passphrase) or ecdsa.
+func sshKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sshkey ed25519|locked|ecdsa NAME")
+	}
+	_, text, err := facts.NewKey()
+	ts.Check(err)
+	switch args[0] {
+	case "locked":
+		private, err := ssh.ParseRawPrivateKey(text)
+		ts.Check(err)
+		block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("correct horse"))
+		ts.Check(err)
+		text = pem.EncodeToMemory(block)
+	case "ecdsa":
+		curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		ts.Check(err)
+		block, err := ssh.MarshalPrivateKey(curve, "")
+		ts.Check(err)
+		text = pem.EncodeToMemory(block)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
+}
+
+// ageKey NAME writes a key that opens seals into NAME, and who it is into NAME.pub.
+func ageKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: agekey NAME")
+	}
+	key, err := age.GenerateX25519Identity()
+	ts.Check(err)
+	for name, text := range map[string]string{args[0]: key.String(), args[0] + ".pub": key.Recipient().String()} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text+"\n"), 0o600))
+	}
+}

@@ -1,0 +1,89 @@
+package carricktest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"carrick/cluster/clustertest"
+	"carrick/steps/linkfile"
+)
+
+// RunScripts runs the scripts of a folder.
+func RunScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
+	testscript.RunT(t, testscript.Params{
+		Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			schema := filepath.Join(filepath.Dir(e.WorkDir), filepath.Base(e.WorkDir)+".schema.json")
+			if err := os.WriteFile(schema, linkfile.Schema, 0o600); err != nil {
+				return err
+			}
+			e.Defer(func() { _ = os.Remove(schema) })
+			e.Setenv("SCHEMA", schema)
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+			return more(e)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document, "forge": forge, "agekey": ageKey, "sshkey": sshKey, "signer": signer,
+		},
+	})
+}
+
+// OneByOne runs scripts one after the other.
+type OneByOne struct{ *testing.T }
+
+// Parallel does nothing.
+func (OneByOne) Parallel() {}
+
+// Verbose reports whether tests are verbose.
+func (OneByOne) Verbose() bool { return testing.Verbose() }
+
+// Run runs a script.
+func (t OneByOne) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(OneByOne{t}) })
+}
+
+// BesideEachOther runs scripts in parallel.
+type BesideEachOther struct{ *testing.T }
+
+// Verbose reports whether tests are verbose.
+func (BesideEachOther) Verbose() bool { return testing.Verbose() }
+
+// Run runs a script in parallel.
+func (t BesideEachOther) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(BesideEachOther{t}) })
+}
+
+// AtOnce runs scripts at the same time, on clusters that the test has. They are no parallel subtests: those would wait for
+// tests that wait for a sandbox, and keep theirs.
+type AtOnce struct {
+	*testing.T
+	sync.WaitGroup
+}
+
+// Parallel does nothing.
+func (*AtOnce) Parallel() {}
+
+// Verbose reports whether tests are verbose.
+func (*AtOnce) Verbose() bool { return testing.Verbose() }
+
+// Run starts a script.
+func (t *AtOnce) Run(name string, f func(testscript.T)) {
+	t.Go(func() { t.T.Run(name, func(one *testing.T) { f(OneByOne{one}) }) })
+}
+
+// OnClusters gives a script both clusters.
+func OnClusters(box *clustertest.Sandbox) func(*testscript.Env) error {
+	return func(e *testscript.Env) error {
+		both := []string{box.Kubeconfigs[clustertest.Local], box.Kubeconfigs[clustertest.Remote]}
+		e.Setenv("KUBECONFIG", strings.Join(both, string(os.PathListSeparator)))
+		e.Setenv("REMOTE", box.Kubeconfigs[clustertest.Remote])
+		e.Setenv("PATH", e.Getenv("PATH")+string(os.PathListSeparator)+filepath.Dir(box.Kubectl))
+		return nil
+	}
+}

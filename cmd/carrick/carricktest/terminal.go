@@ -1,0 +1,293 @@
+package carricktest
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// What a terminal of these tests is.
+const (
+	Columns, Rows = 80, 24
+	ShownWithin   = 5 * time.Minute // a screen that is waited for; only a failure takes that long
+	Quick         = time.Minute     // what takes well under a second
+	CommandWithin = 15 * time.Minute
+	unread        = 10 * time.Second // after so long keys that nothing reads hold up no others
+)
+
+// Terminal is a pseudo-terminal with carrick on it, and what it shows.
+type Terminal struct {
+	t     *testing.T
+	Cmd   *exec.Cmd
+	ours  *os.File
+	tty   *os.File // carrick's end: its modes can be read when carrick has left
+	Modes *term.State
+	mark  string // in the environment of carrick, and so of its children
+
+	mu      sync.Mutex
+	screen  *vt.Emulator
+	raw     strings.Builder
+	hidden  bool // the cursor
+	changed chan struct{}
+	Ended   chan struct{}
+}
+
+// onTerminal starts carrick as users have it, with that in its environment. It
+// is killed with the test.
+func onTerminal(t *testing.T, mark string, args ...string) *Terminal {
+	t.Helper()
+	cmd := exec.Command(Program(t), args...)
+	cmd.Dir = t.TempDir()
+	return StartOnTerminal(t, cmd, mark)
+}
+
+// StartOnTerminal starts a command in its folder, as onTerminal does.
+func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *Terminal {
+	t.Helper()
+	p := &Terminal{
+		t: t, mark: mark, Cmd: cmd,
+		screen: vt.NewEmulator(Columns, Rows), changed: make(chan struct{}, 1), Ended: make(chan struct{}),
+	}
+	p.screen.SetCallbacks(vt.Callbacks{CursorVisibility: func(visible bool) { p.hidden = !visible }})
+	var err error
+	if p.ours, p.tty, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(p.tty, &pty.Winsize{Rows: Rows, Cols: Columns}); err != nil {
+		t.Fatal(err)
+	}
+	p.Modes = p.State()
+	p.Cmd.Env = append(OwnEnvironment(p.Cmd.Dir), "TERM=xterm-256color", mark)
+	p.Cmd.Env = append(p.Cmd.Env, more...)
+	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = p.tty, p.tty, p.tty
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() { _, _ = io.Copy(p.ours, p.screen) }) // what a terminal answers
+	work.Go(p.read)
+	go func() {
+		_ = p.Cmd.Wait()
+		close(p.Ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill()
+		<-p.Ended
+		p.tty.Close() // ends the reading
+		_ = p.screen.InputPipe().(io.Closer).Close()
+		work.Wait()
+		p.ours.Close()
+	})
+	return p
+}
+
+// State returns the modes of the line discipline.
+func (p *Terminal) State() *term.State {
+	p.t.Helper()
+	s, err := term.GetState(int(p.tty.Fd()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// read draws what carrick writes.
+func (p *Terminal) read() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := p.ours.Read(buf)
+		p.mu.Lock()
+		p.raw.Write(buf[:n])
+		_, _ = p.screen.Write(buf[:n])
+		p.mu.Unlock()
+		select {
+		case p.changed <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Text is what the screen shows.
+func (p *Terminal) Text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.String()
+}
+
+// Wait returns when the screen matches, and fails the test when that takes too
+// long.
+func (p *Terminal) Wait(pattern string) {
+	p.t.Helper()
+	p.waitIn(p.Text, pattern)
+}
+
+// WaitPrinted is wait, in lines that may have left the screen.
+func (p *Terminal) WaitPrinted(pattern string) {
+	p.t.Helper()
+	p.waitIn(p.Printed, pattern)
+}
+
+func (p *Terminal) waitIn(text func() string, pattern string) {
+	p.t.Helper()
+	r := regexp.MustCompile(pattern)
+	late := time.NewTimer(ShownWithin)
+	defer late.Stop()
+	for !r.MatchString(text()) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			p.t.Fatalf("it never showed %q:\n%s\n%s", pattern, p.Text(), p.stacks())
+		}
+	}
+}
+
+// Printed is all that carrick wrote.
+func (p *Terminal) Printed() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raw.String()
+}
+
+// stacks ends carrick, and returns what each of its goroutines was doing.
+func (p *Terminal) stacks() string {
+	p.mu.Lock()
+	from := p.raw.Len()
+	p.mu.Unlock()
+	_ = p.Cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.Ended:
+	case <-time.After(Quick):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raw.String()[from:]
+}
+
+// Types types keys, once those before have been read.
+func (p *Terminal) Types(keys string) {
+	p.t.Helper()
+	p.taken()
+	if _, err := io.WriteString(p.ours, keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Quits ends a demo by its key, and wants that nothing of it is left.
+func (p *Terminal) Quits() {
+	p.t.Helper()
+	p.Types("q")
+	if code := p.Leaves(); code != 0 {
+		p.t.Errorf("exit code %d", code)
+	}
+	p.IsAsItWas()
+	p.LeftNothing()
+}
+
+// Leaves waits until carrick has ended and all that it wrote is drawn, and returns its exit code.
+func (p *Terminal) Leaves() int {
+	p.t.Helper()
+	select {
+	case <-p.Ended:
+	case <-time.After(ShownWithin):
+		p.t.Fatalf("carrick did not end:\n%s", p.Text())
+	}
+	p.drain()
+	return p.Cmd.ProcessState.ExitCode()
+}
+
+// lastWord is a character that nothing draws, and that carrick does not write.
+const lastWord = "\x00"
+
+// drain returns when all that was written is drawn: what is written last is read last.
+func (p *Terminal) drain() {
+	p.t.Helper()
+	if _, err := io.WriteString(p.tty, lastWord); err != nil {
+		p.t.Fatal(err)
+	}
+	late := time.NewTimer(ShownWithin)
+	defer late.Stop()
+	for !p.Wrote(lastWord) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			p.t.Fatalf("what was written is not read:\n%s", p.Text())
+		}
+	}
+}
+
+// walkedWithin is how long the walk of a whole guide may take at the fastest
+// pace.
+const walkedWithin = 20 * time.Minute
+
+// Reaches waits longer than wait does.
+func (p *Terminal) Reaches(text string) {
+	p.t.Helper()
+	late := time.NewTimer(walkedWithin)
+	defer late.Stop()
+	for !strings.Contains(p.Text(), text) {
+		select {
+		case <-p.changed:
+		case <-p.Ended:
+			p.t.Fatalf("carrick has ended:\n%s", p.Text())
+		case <-late.C:
+			p.t.Fatalf("the screen never showed %q:\n%s", text, p.Text())
+		}
+	}
+}
+
+// Settles returns when the screen stays as it is for a moment.
+func (p *Terminal) Settles() {
+	calm := time.NewTimer(calmScreen)
+	defer calm.Stop()
+	late := time.NewTimer(restlessScreen)
+	defer late.Stop()
+	for {
+		select {
+		case <-p.changed:
+			calm.Reset(calmScreen)
+		case <-calm.C:
+			return
+		case <-late.C: // something moves on it
+			return
+		}
+	}
+}
+
+// Comes waits a while until the screen shows a text, and tells whether it did.
+func (p *Terminal) Comes(text string) bool {
+	late := time.NewTimer(keyLost)
+	defer late.Stop()
+	for !strings.Contains(p.Text(), text) {
+		select {
+		case <-p.changed:
+		case <-late.C:
+			return strings.Contains(p.Text(), text)
+		}
+	}
+	return true
+}
+
+// keyLost is when a key that did nothing was part of another one.
+const keyLost = 5 * time.Second
+
+// A screen is calm when nothing has moved on it for a while, and restless when something
+// always does, such as a clock. What comes later is in what the terminal was sent, all
+// the same.
+const (
+	calmScreen     = 50 * time.Millisecond
+	restlessScreen = 500 * time.Millisecond
+)

@@ -1,0 +1,32 @@
+package program
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"carrick/cmd/carrick/carricktest"
+	"carrick/cmd/carrick/exit"
+)
+
+func TestAutoplayFlagsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	path, told := withSandbox(t, twoFaults)
+	for want, args := range map[string][]string{
+		"--pace says how to walk: add --autoplay":      {"--pace", "slow"},
+		"--undo says how to walk: add --autoplay":      {"--undo"},
+		"--list and --autoplay exclude each other":     {"--list", "--autoplay"},
+		`--pace "hasty": want slow, normal, fast, or`:  {"--autoplay", "--pace", "hasty"},
+		`--pace "0": want slow, normal, fast, or a fa`: {"--autoplay", "--pace", "0"},
+		`--pace "NaN": want slow, normal, fast, or a `: {"--autoplay", "--pace", "NaN"},
+		"--autoplay shows the screen":                  {"--autoplay", "--pace", "1.5"},
+	} {
+		out, said, code := carricktest.Finish(t, demoCommand(t, path, args...))
+		if out != "" || code != exit.Usage || !strings.Contains(said, want) {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, out, said)
+		}
+	}
+	if text, err := carricktest.ReadFile(told); !os.IsNotExist(err) {
+		t.Errorf("the sandbox was told %q, %v", text, err)
+	}
+}

@@ -1,0 +1,275 @@
+package program
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"carrick/cmd/carrick/carricktest"
+	"carrick/steps"
+	"carrick/steps/facts"
+	"carrick/steps/linkfile"
+)
+
+const duoLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: milan-rome}\nguide: duo\n"
+
+// duoFolder is a folder with both admins' link files, the house's file of facts, and
+// what its sides hold.
+func duoFolder(t *testing.T) (dir string, run func(args ...string) (out, said string, code int)) {
+	t.Helper()
+	dir = t.TempDir()
+	for path, text := range map[string]string{
+		"guest/etc/name": "milan\n", "house/etc/name": "villa\n", "house/etc/word": "sesame-4711\n",
+		"guest.yaml": duoLink + "local: {host: {root: guest}}\nremote: {facts: theirs.facts}\n",
+		"house.yaml": duoLink + "remote: {host: {root: house}}\n",
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run = func(args ...string) (string, string, int) {
+		t.Helper()
+		cmd := exec.Command("carrick-duo", args...)
+		cmd.Dir, cmd.Env = dir, carricktest.OwnEnvironment(dir)
+		return carricktest.Finish(t, cmd)
+	}
+	if _, said, code := run("handover", "house.yaml", "-o", "theirs.facts"); code != 0 {
+		t.Fatal(said)
+	}
+	return dir, run
+}
+
+// By keys alone: a side is handed over, and what to ask of the other admin is said; a
+// newer file in the place of the old one is read at once, one that can't be used is
+// unknown.
+func TestHandingOverByKeys(t *testing.T) {
+	t.Parallel()
+	dir, run := duoFolder(t)
+	cmd := exec.Command("carrick-duo", "guest.yaml")
+	cmd.Dir = dir
+	p := carricktest.StartOnTerminal(t, cmd, "A=B")
+	p.Wait(`the guest knows the house +✗ FAIL`)
+	p.Types("h")
+	p.Wait(`Hand over the guest`)
+	p.Wait(`secrets for +nobody`)
+	p.Wait(`carrick handover guest.yaml`)
+	p.Wait(`the house's admin, with your file in their link file`)
+	p.Types("\r")
+	p.Types("milan")
+	p.Types("\r")
+	p.Wait(`milan is no recipient`)
+	p.Types("\x15")
+	p.Types("\r")
+	p.Wait(`wrote milan-rome-guest.facts`)
+	p.Wait(`signed with the key`)
+	if _, err := os.Stat(filepath.Join(dir, "milan-rome-guest.facts")); err != nil {
+		t.Error(err)
+	}
+	p.Types("\r")
+	p.Wait(`a apply`)
+
+	good, err := os.ReadFile(filepath.Join(dir, "theirs.facts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := func(text string) {
+		t.Helper()
+		at := filepath.Join(dir, "theirs.facts")
+		if err := os.WriteFile(at+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(at+".new", at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(strings.Replace(string(good), "name: villa", "name: shack", 1))
+	p.Wait(`[1-9] unknown`)
+	if err := os.Remove(filepath.Join(dir, "house/etc/name")); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, code := run("handover", "house.yaml", "-o", "newer.facts"); code != 0 {
+		t.Fatal(said)
+	}
+	newer, err := os.ReadFile(filepath.Join(dir, "newer.facts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(string(newer))
+	p.Wait(`[0-9] ok · [0-9] skipped`)
+	p.Types("q")
+	if code := p.Leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// confirmedIn fails where the link file of the guest does not have the key that signed the house's file, or has one
+// although no one has confirmed it.
+func confirmedIn(t *testing.T, dir string, want bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "theirs.facts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := facts.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := linkfile.Load(filepath.Join(dir, "guest.yaml"), []*steps.Guide{carricktest.Duo()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (l.Remote.Signer == f.Signer) != want || !want && l.Remote.Signer != "" {
+		t.Errorf("the link file has the signer %q; the file is signed by %s", l.Remote.Signer, f.Signer)
+	}
+}
+
+// Whose key signed the file is asked before the first change, kept in the link file, and not asked again: on the
+// screen, in lines and by apply.
+func TestASignerIsConfirmedByKeys(t *testing.T) {
+	t.Parallel()
+	dir, _ := duoFolder(t)
+	start := func() *carricktest.Terminal {
+		cmd := exec.Command("carrick-duo", "guest.yaml")
+		cmd.Dir = dir
+		p := carricktest.StartOnTerminal(t, cmd, "A=B")
+		p.Wait(`the guest knows the house +(✗ FAIL|✓)`)
+		return p
+	}
+	p := start()
+	p.Types("a")
+	p.Wait(`Is this the key of the house's admin\?`)
+	p.Wait(`SHA256:`)
+	p.Wait(`compare it with`)
+	p.Types("n")
+	p.Wait(`nothing was changed`)
+	confirmedIn(t, dir, false)
+	p.Types("a")
+	p.Wait(`Is this the key of the house's admin\?`)
+	p.Types("y")
+	p.Wait(`Apply Names\?`)
+	p.Types("y")
+	p.Wait(`(?s)done as far as it goes alone.*q quit`)
+	p.Wait(`the guest knows the house +✓`)
+	confirmedIn(t, dir, true)
+	p.Types("u")
+	p.Wait(`Take back Names\?`)
+	p.Types("y")
+	p.Wait(`(?s)took back Names.*q quit`)
+	p.Types("q")
+	if code := p.Leaves(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+
+	p = start()
+	p.Types("a")
+	p.Wait(`Apply Names\?`)
+	p.Types("n")
+	p.Wait(`nothing was changed`)
+	p.Types("q")
+	p.Leaves()
+	confirmedIn(t, dir, true)
+}
+
+func TestASignerIsConfirmedInLines(t *testing.T) {
+	t.Parallel()
+	dir, _ := duoFolder(t)
+	talk := func(input string) (out, said string, code int) {
+		t.Helper()
+		cmd := exec.Command("carrick-duo", "guest.yaml")
+		cmd.Dir, cmd.Env = dir, append(carricktest.OwnEnvironment(dir), "ACCESSIBLE=1")
+		cmd.Stdin = strings.NewReader(input)
+		out, said, code = carricktest.Finish(t, cmd)
+		return strings.Join(strings.Fields(out), " "), said, code
+	}
+	const question = "Is this the key of the house's admin? [y/N]"
+	out, said, code := talk("a\n")
+	if code != 2 || !strings.Contains(said, "carrick apply guest.yaml --step names --yes --signer SHA256:") {
+		t.Errorf("the input ends: exit code %d: %s\n%s", code, out, said)
+	}
+	out, said, code = talk("a\nn\nq\n")
+	if code != 0 || !strings.Contains(out, question+" Nothing was changed.") {
+		t.Errorf("no: exit code %d: %s\n%s", code, out, said)
+	}
+	confirmedIn(t, dir, false)
+	out, said, code = talk("a\ny\ny\nq\n")
+	if code != 0 || !strings.Contains(out, question) || !strings.Contains(out, "is signed with the key SHA256:") ||
+		!strings.Contains(out, "compare it with the house's admin.") || !strings.Contains(out, "created /etc/greeting.") {
+		t.Errorf("yes: exit code %d: %s\n%s", code, out, said)
+	}
+	confirmedIn(t, dir, true)
+	out, said, code = talk("u\ny\nq\n")
+	if code != 0 || strings.Contains(out, question) || !strings.Contains(out, "Done: 1 change") {
+		t.Errorf("once more: exit code %d: %s\n%s", code, out, said)
+	}
+}
+
+func TestASignerIsConfirmedByApply(t *testing.T) {
+	t.Parallel()
+	dir, run := duoFolder(t)
+	start := func(args ...string) *carricktest.Terminal {
+		cmd := exec.Command("carrick-duo", args...)
+		cmd.Dir = dir
+		return carricktest.StartOnTerminal(t, cmd, "A=B")
+	}
+	for _, command := range [][]string{{"apply", "guest.yaml"}, {"undo", "guest.yaml"}, {"export", "guest.yaml", "exported"}} {
+		p := start(command...)
+		p.Wait(`Is this the key of the house's admin\? \[y/N\]`)
+		p.Types("\r")
+		p.Wait(`not confirmed: nothing was changed`)
+		if code := p.Leaves(); code != 2 {
+			t.Errorf("%s: exit code %d", command[0], code)
+		}
+		confirmedIn(t, dir, false)
+	}
+	p := start("apply", "guest.yaml")
+	p.Wait(`Is this the key of the house's admin\? \[y/N\]`)
+	p.Types("y\r")
+	p.Wait(`Do this\? \[y/N\]`)
+	confirmedIn(t, dir, true)
+	p.Types("y\r")
+	if code := p.Leaves(); code != 5 {
+		t.Errorf("exit code %d", code)
+	}
+	if out, said, code := run("undo", "--yes", "guest.yaml"); code != 0 {
+		t.Errorf("exit code %d: %s%s", code, out, said)
+	}
+}
+
+// In lines of text: the same questions, one after the other.
+func TestHandingOverInLines(t *testing.T) {
+	t.Parallel()
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := duoFolder(t)
+	cmd := exec.Command("carrick-duo", "house.yaml")
+	cmd.Dir, cmd.Env = dir, append(carricktest.OwnEnvironment(dir), "ACCESSIBLE=1")
+	cmd.Stdin = strings.NewReader("h\nmine.facts\n" + key.Recipient().String() + "\nh\nguest.yaml\n\nh\n\nmilan\nq\n")
+	out, said, code := carricktest.Finish(t, cmd)
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"Wrote mine.facts", "sealed for age1", "Next, the guest's admin, with your file in their link file: carrick apply LINK --side guest",
+		"guest.yaml: is there already and is no file of facts of this link", "milan is no recipient",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if strings.Contains(out+said, "sesame") {
+		t.Error("it says the secret")
+	}
+	if t.Failed() {
+		t.Logf("%s\n%s", out, said)
+	}
+}

@@ -1,0 +1,353 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"carrick/cluster"
+	"carrick/cluster/clustertest/cases"
+	"carrick/cluster/clustertest/hostile"
+	"carrick/cmd/carrick/commands"
+	"carrick/cmd/carrick/exit"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/stepstest"
+)
+
+// mostRounds is how often somebody may have to ask an admin for rights: what can't
+// be looked at yet hides what is behind it.
+const mostRounds = 2
+
+// several is how many rights are taken away at once at first. One that is then
+// not named, because what others would show is hidden, is taken away alone.
+const several = 12
+
+// Somebody without rights is told so before anything is written, and what was
+// printed is enough. Of all that, each right is missed when it is taken away.
+func TestVerifyRights(t *testing.T) {
+	t.Parallel()
+	eachGuide(t, func(s site) {
+		for _, side := range steps.Sides {
+			s.Run(string(side), func(t *testing.T) {
+				one := s
+				one.T = t
+				if s.guide.Sides[side].Kind == steps.Host {
+					t.Skipf("the %s is a machine: it has no API server, and no rights there", s.guide.Sides[side].Name)
+				}
+				if !s.makes(side) {
+					t.Skipf("carrick makes nothing on the %s: no right there holds up an apply", s.guide.Sides[side].Name)
+				}
+				one.rights(side)
+			})
+		}
+	})
+}
+
+// clerk is a user of one side; the other side is seen by its admin.
+type clerk struct {
+	site
+	side   steps.Side
+	name   string
+	groups []string
+	other  *cluster.Cluster // nil: opened anew
+	writes stepstest.Writes
+}
+
+func (s site) clerk(side steps.Side, name string, groups ...string) *clerk {
+	return &clerk{site: s, side: side, name: name, groups: groups}
+}
+
+// session is theirs; it ends with the test.
+func (c *clerk) session(o cluster.Options) *engine.Session {
+	c.Helper()
+	ends := map[steps.Side]engine.End{}
+	for _, side := range steps.Sides {
+		if end, ok := c.machine(side); ok {
+			ends[side] = end
+			continue
+		}
+		access := c.access(side)
+		if side != c.side && c.other != nil {
+			ends[side] = engine.End{Cluster: c.other, Name: access.Context}
+			continue
+		}
+		if side == c.side {
+			access.As, access.AsGroups = c.name, c.groups
+		}
+		on, err := cluster.Open(access, c.writes.Options(o))
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.Cleanup(on.Close)
+		ends[side] = engine.End{Cluster: on, Name: access.Context}
+	}
+	return stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
+}
+
+// refused is what apply says before it writes anything; nil: it would go on.
+func (c *clerk) refused(ctx context.Context, s *engine.Session) (*engine.Plan, error) {
+	return commands.PlanApply(ctx, s, c.takesOver())
+}
+
+// nothingWritten fails where anything was written.
+func (c *clerk) nothingWritten() {
+	c.Helper()
+	if n := c.writes.Count(); n > 0 {
+		c.Errorf("%d requests wrote something", n)
+	}
+}
+
+func (s site) rights(side steps.Side) {
+	name := "carrick-clerk-" + string(side)
+	in := func(t *testing.T) site {
+		one := s
+		one.T = t
+		return one
+	}
+	var granted []stepstest.Granted
+	cases.Run(s.T, "right", "none", func(t *testing.T) { granted = in(t).askUntilGranted(side, name) })
+	if granted == nil {
+		return
+	}
+	idle := map[string][]stepstest.Lacked{} // by verb: what apply would begin without
+	left := in(s.T).without(side, granted, stepstest.Rights(granted), several, idle)
+	in(s.T).without(side, granted, left, 1, idle)
+	for verb, list := range idle {
+		held := s.T.Run("dispensable: "+verb, func(t *testing.T) { in(t).dispensable(side, granted, list) })
+		for _, w := range list {
+			cases.Note(s.T, "right", s.Name()+"/"+w.Right().String(), held)
+		}
+	}
+	cases.Run(s.T, "right", "all that was printed", func(t *testing.T) {
+		in(t).enough(side, name, groupsOf(granted), true)
+	})
+}
+
+// without takes rights away from somebody who has all the others, so many at
+// once, and returns those of which nothing can be told because others were away,
+// too. What apply would begin without is added to idle.
+func (s site) without(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int, idle map[string][]stepstest.Lacked) (left []stepstest.Lacked) {
+	if len(rights) == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	s.Run(fmt.Sprintf("without %d", many), func(t *testing.T) {
+		one := s
+		one.T = t
+		// nothing is written meanwhile, so that all may see the other side as one saw it
+		var writes stepstest.Writes
+		other, err := cluster.Open(s.access(side.Peer()), writes.Options(cluster.Options{Once: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(other.Close)
+		for _, w := range one.each(side, granted, rights, many) {
+			t.Run(w.Lacks[0].Right().String(), func(t *testing.T) {
+				t.Parallel()
+				one := s
+				one.T = t
+				named, refused := one.missed(side, w, other)
+				mu.Lock()
+				defer mu.Unlock()
+				for i, l := range w.Lacks {
+					switch verb := l.Right().Verb; {
+					case !refused:
+						idle[verb] = append(idle[verb], l)
+					case named[i]:
+						cases.Note(t, "right", s.Name()+"/"+l.Right().String(), !t.Failed())
+					case many > 1:
+						left = append(left, l)
+					default:
+						t.Errorf("%s is not named", l.Right())
+						cases.Note(t, "right", s.Name()+"/"+l.Right().String(), false)
+					}
+				}
+			})
+		}
+		t.Cleanup(func() {
+			if n := writes.Count(); n > 0 {
+				t.Errorf("%d requests wrote something on the other side", n)
+			}
+		})
+	})
+	return left
+}
+
+// makes tells whether the guide makes anything on a side.
+func (s site) makes(side steps.Side) bool {
+	return slices.ContainsFunc(s.guide.Steps, func(step steps.Step) bool {
+		return slices.ContainsFunc(step.Actions, func(a steps.Action) bool { return a.On.Covers(side) })
+	})
+}
+
+// askUntilGranted is somebody who has nothing and asks an admin, again where
+// carrick says that more can be told by then.
+func (s site) askUntilGranted(side steps.Side, name string) []stepstest.Granted {
+	var granted []stepstest.Granted
+	for round := 0; ; round++ {
+		c := s.clerk(side, name, groupsOf(granted)...)
+		_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
+		c.nothingWritten()
+		if err == nil && round > 0 {
+			return granted
+		}
+		if err == nil {
+			s.Fatal("it takes no right at all: this proves nothing")
+		}
+		if code := exit.Code(s.Context(), err); code != exit.Other {
+			s.Errorf("exit code %d", code)
+		}
+		text := err.Error()
+		head, yaml, ok := strings.Cut(text, "This would grant them:\n\n")
+		if !ok || hostile.Unfit(text) != "" {
+			s.Fatalf("no role is printed: %s", text)
+		}
+		s.Logf("round %d: %s", round+1, head)
+		if round == mostRounds {
+			s.Fatalf("after %d rounds rights are missing still: %s", round, head)
+		}
+		s.box.Run(s, string(side), yaml, "apply", "-f", "-")
+		granted = stepstest.Grants(s, yaml, name)
+		stepstest.Bind(s, s.box, side, granted)
+		s.known(side, name, granted)
+	}
+}
+
+func groupsOf(granted []stepstest.Granted) []string {
+	var out []string
+	for _, g := range granted {
+		out = append(out, g.Group)
+	}
+	return out
+}
+
+// access is the admin's to a side. It bears an API server that is late: a hundred users ask at once.
+func (s site) access(side steps.Side) cluster.Access {
+	return cluster.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute}
+}
+
+// known returns once the API server counts with what was granted: the last
+// right of each role.
+func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
+	for _, g := range granted {
+		if len(g.Rules) == 0 {
+			continue
+		}
+		rule := g.Rules[len(g.Rules)-1]
+		s.may(side, user, g.Group, g.Namespace, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0], rule.APIGroups[0], rule.ResourceNames)
+	}
+}
+
+// may returns once a user may do something.
+func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGroup string, names []string) {
+	s.Helper()
+	resource, sub, _ := strings.Cut(resource, "/")
+	right := cluster.Right{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
+	if len(names) > 0 {
+		right.Name = names[0]
+	}
+	access := s.access(side)
+	access.As, access.AsGroups = user, []string{group}
+	on, err := cluster.Open(access, cluster.Options{Once: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer on.Close()
+	for {
+		d, err := on.Can(s.Context(), right) // outside of a session no answer is kept
+		if err != nil {
+			s.Fatal(err)
+		}
+		if d[0].Allowed {
+			return
+		}
+	}
+}
+
+// each are users who lack those rights, so many each, once the API server knows
+// of them.
+func (s site) each(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int) []stepstest.Without {
+	all := stepstest.UsersWithout(s, s.box, side, granted, rights, many)
+	for _, w := range all {
+		s.known(side, w.User, []stepstest.Granted{w.Has})
+	}
+	return all
+}
+
+// missed tells which of the rights that somebody lacks are named before anything
+// is written, or that apply would begin without them.
+func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluster) (named []bool, refused bool) {
+	c := s.clerk(side, w.User, w.Groups...)
+	c.other = other
+	_, err := c.refused(s.Context(), c.session(cluster.Options{Once: true}))
+	c.nothingWritten()
+	if err == nil {
+		return nil, false
+	}
+	if code := exit.Code(s.Context(), err); code != exit.Other {
+		s.Errorf("exit code %d", code)
+	}
+	head, _, printed := strings.Cut(err.Error(), "This would grant them:\n\n")
+	if !printed {
+		s.Errorf("no role is printed: %v", err)
+	}
+	for _, l := range w.Lacks {
+		named = append(named, isNamed(head, l.Right()))
+	}
+	if !slices.Contains(named, true) {
+		s.Errorf("none of %v is named: %s", w.Lacks, head)
+	}
+	return named, true
+}
+
+// isNamed tells whether a right stands in what is said of those that are missing.
+func isNamed(head string, right cluster.Right) bool {
+	kind := right
+	kind.Verb = ""
+	for line := range strings.Lines(head) {
+		line = strings.TrimSpace(line)
+		if kind.Namespace == "" { // what it is needed for may be in some namespaces alone
+			line, _, _ = strings.Cut(line, " in ")
+		}
+		verbs, found := strings.CutSuffix(line, kind.String())
+		if found && slices.Contains(strings.Split(strings.TrimSpace(verbs), ", "), right.Verb) {
+			return true
+		}
+	}
+	return false
+}
+
+// dispensable is somebody who lacks all at once that carrick does not ask for: it
+// is printed so that everything can be looked at, and without it apply goes
+// through all the same.
+func (s site) dispensable(side steps.Side, granted []stepstest.Granted, without []stepstest.Lacked) {
+	user := "carrick-clerk-" + string(side) + "-less-" + without[0].Right().Verb
+	groups := stepstest.Less(s, s.box, side, granted, without, user)
+	s.known(side, user, stepstest.Remaining(granted, without, groups))
+	s.enough(side, user, groups, false)
+}
+
+// enough is somebody with those rights and nothing else: apply goes to its end,
+// and where green is meant, all is.
+func (s site) enough(side steps.Side, user string, groups []string, green bool) {
+	c := s.clerk(side, user, groups...)
+	session := c.session(cluster.Options{})
+	p, err := c.refused(s.Context(), session)
+	if err != nil {
+		s.Fatal(err)
+	}
+	admin := stepstest.Open(s, s.box, s.guide, s.assets, "proof", s.answers)
+	if err := session.Apply(s.Context(), p, s.options(), nil); err != nil {
+		s.Errorf("apply: %v", err)
+	} else if green {
+		stepstest.Green(s, session)
+	} else {
+		stepstest.Green(s, admin)
+	}
+	stepstest.Undo(s, admin)
+}

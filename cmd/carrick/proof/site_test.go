@@ -1,0 +1,110 @@
+package proof
+
+import (
+	"io/fs"
+	"slices"
+	"testing"
+
+	"carrick/assets"
+	"carrick/cluster"
+	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/carricktest"
+	"carrick/cmd/carrick/guides"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/guides/interlink"
+	"carrick/steps/guides/ondemand"
+	"carrick/steps/guides/vsphere"
+	"carrick/steps/linkfile"
+	"carrick/steps/stepstest"
+)
+
+// sites are what a guide needs to be applied to the scenario of its name, beyond
+// what it finds out by itself: answers, secret ones among them. A guide that is
+// not here needs nothing.
+var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
+	"renku": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return map[string]any{"renku.token": carricktest.RenkuToken(t, box)}
+	},
+	"ondemand": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return stepstest.Given(t, box, ondemand.Guide(), map[string]any{"trial.make": false})
+	},
+	"interlink": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return stepstest.Given(t, box, interlink.Guide(), map[string]any{"cert.source": "own", "test.watch": 1, "workload.argo": true})
+	},
+	"vsphere": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
+		return stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "supervisor.cluster": "kubeflow", "mutation.by": "webhook", "cert.source": "own"})
+	},
+}
+
+// takers are guides that edit what somebody else made, such as a chart or a file in a ConfigMap: apply is told to.
+var takers = []string{"interlink", "vsphere"}
+
+// site is a sandbox in which a guide can be applied, and what it takes.
+type site struct {
+	*testing.T
+	box     *clustertest.Sandbox
+	guide   *steps.Guide
+	assets  fs.FS
+	answers map[string]any
+}
+
+// takesOver reports whether apply is told to take over, and options are the same for a session.
+func (s site) takesOver() bool { return slices.Contains(takers, s.guide.Name) }
+
+func (s site) options() steps.ApplyOptions {
+	return steps.ApplyOptions{TakeOver: s.takesOver()}
+}
+
+// end is what a link names on a side: a context, or the folder that stands for a machine.
+func (s site) end(side steps.Side) linkfile.EndSpec {
+	if s.guide.Sides[side].Kind == steps.Host {
+		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
+	}
+	return linkfile.EndSpec{Context: s.box.Contexts[string(side)]}
+}
+
+// machine is the end of a side that is a machine; not ok: it is a cluster.
+func (s site) machine(side steps.Side) (_ engine.End, ok bool) {
+	s.Helper()
+	if s.guide.Sides[side].Kind != steps.Host {
+		return engine.End{}, false
+	}
+	h, err := cluster.NewHostWith(s.box.Hosts[string(side)], cluster.HostOptions{Here: s.box.Here[string(side)]})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(h.Close)
+	return engine.End{Host: h, Name: h.Root}, true
+}
+
+// eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the
+// scenario of its name.
+func eachGuide(t *testing.T, try func(s site)) {
+	for _, g := range guides.All() {
+		t.Run(g.Name, func(t *testing.T) {
+			carricktest.OnlyNamed(t, g.Name)
+			t.Parallel()
+			box := clustertest.Start(t)
+			box.Seed(t, g.Name)
+			files, err := fs.Sub(assets.FS, g.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := site{t, box, g, files, map[string]any{}}
+			if more := sites[g.Name]; more != nil {
+				s.answers = more(t, box)
+			}
+			try(s)
+		})
+	}
+}
+
+// A site that no guide has would be looked at by nobody.
+func TestSitesAreOfGuides(t *testing.T) {
+	for name := range sites {
+		if !slices.ContainsFunc(guides.All(), func(g *steps.Guide) bool { return g.Name == name }) {
+			t.Errorf("there is no guide %s", name)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-package main
-
-import "os"
-
-func readFile(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	return string(b), err
-}

@@ -1,0 +1,65 @@
+package toy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"carrick/cmd/carrick/carricktest"
+	"carrick/steps"
+)
+
+// There and back by answers that come from a pipe.
+func TestToyInLines(t *testing.T) {
+	t.Parallel()
+	y := newToy(t)
+	cmd := y.command("--accessible", y.link(nil))
+	cmd.Stdin = strings.NewReader(inLines(throughToy, nil))
+	out, said, code := carricktest.Finish(t, cmd)
+	heard(t, throughToy, out, said, code, greenInLines, `(?m)^Not all is green: `)
+	for _, want := range []string{"hub: sandbox-local", "spoke: sandbox-remote", "Fix: f 1 does it: Create the namespace."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it did not say %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out+said, "eyJ") {
+		t.Errorf("it said a token:\n%s", out)
+	}
+	y.nothingLeft()
+}
+
+// The same on a terminal that can do nothing but lines. Ctrl+c stops an apply there, too.
+func TestToyOnAPlainTerminal(t *testing.T) {
+	t.Parallel()
+	y := newToy(t)
+	p := carricktest.StartOnTerminal(t, y.command(y.link(steps.Given{"account.approval": true})), y.kubeconfig, "TERM=dumb")
+	apply := func(step int) {
+		p.Types(fmt.Sprintf("%d\n", step))
+		p.Wait(fmt.Sprintf(`(?s)Choices: .*Step %d, %s:\s*$`, step, throughToy.Titles[step]))
+		p.Types("a\n")
+		p.Wait(`Apply (this|these [0-9]+) changes?\?\s+\[y/N\]\s*$`)
+		p.Types("y\n")
+	}
+	p.Wait(`Step 2, Account:`)
+	apply(2)
+	p.Wait(`created Secret toy/hub-token\.`)
+	p.Types("\x03")
+	p.Wait(`Stopped by you after 4 changes\. What was done stays`)
+	y.approve()
+	apply(3)
+	p.Wait(`(?s)Done: .*In this step: .*Step 3, Register:\s*$`)
+	p.Types("s\n")
+	p.Wait(`All is green|All in all|Summary:\s*$`)
+	p.Types("u\n")
+	p.Wait(`Take back these [0-9]+ things\? \[y/N\]\s*$`)
+	p.Types("y\n")
+	p.Wait(`(?s)Step 3, Register: .*Summary:\s*$`)
+	p.Types("q\n")
+	if code := p.Leaves(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, p.Text())
+	}
+	if !p.Wrote("All is green: ") || !p.Wrote("Not all is green: ") || p.Wrote("\x1b") || p.Wrote("eyJ") {
+		t.Errorf("it was not green, not undone, or wrote an escape sequence or a token:\n%s", p.Text())
+	}
+	y.nothingLeft()
+}

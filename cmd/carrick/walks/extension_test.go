@@ -1,0 +1,524 @@
+package walks
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"carrick/cluster/clustertest"
+	"carrick/cmd/carrick/carricktest"
+)
+
+var (
+	claimKind     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	bindingKind   = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	profileKind   = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
+)
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
+}
+
+func objectMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// profileCRD is as much of Kubeflow's as is looked at.
+const profileCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: profiles.kubeflow.org}
+spec:
+  group: kubeflow.org
+  scope: Cluster
+  names: {kind: Profile, plural: profiles, singular: profile, listKind: ProfileList}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+const loadClasses = `
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: load-policy, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: example.org/none
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: nfs-client}
+provisioner: example.org/nothing
+`
+
+// ground is a cluster of the sandbox with Kubeflow's kind and two classes.
+func ground(t *testing.T) (*clustertest.Sandbox, dynamic.Interface) {
+	t.Helper()
+	box := clustertest.Start(t)
+	box.Reset(t)
+	box.Run(t, clustertest.Local, loadClasses, "apply", "-f", "-")
+	config, err := clientcmd.BuildConfigFromFlags("", box.Kubeconfigs[clustertest.Local])
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box, client
+}
+
+func defineProfiles(t *testing.T, box *clustertest.Sandbox) {
+	t.Helper()
+	box.Run(t, clustertest.Local, profileCRD, "apply", "-f", "-")
+	box.Run(t, clustertest.Local, "", "wait", "--for=create", "--timeout=10m", "crd/profiles.kubeflow.org")
+	box.Run(t, clustertest.Local, "", "wait", "--for=condition=established", "--timeout=10m", "crd/profiles.kubeflow.org")
+}
+
+// register has the API server ask the extension about claims in namespaces of profiles.
+// Where it fails, the claim is refused.
+func register(t *testing.T, box *clustertest.Sandbox, h *hooked) {
+	t.Helper()
+	registerAt(t, box, h, `{url: "https://`+h.address+`/pvc/mutate", caBundle: %s}`)
+}
+
+// registerAt is register with where it is asked, and a place for the CA in that.
+func registerAt(t *testing.T, box *clustertest.Sandbox, h *hooked, at string) {
+	t.Helper()
+	box.Run(t, clustertest.Local, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: mutating.vsphere-extensions.keeyzar.de}
+webhooks:
+  - name: mutating.vsphere-extensions.keeyzar.de
+    rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims], scope: Namespaced}]
+    namespaceSelector: {matchLabels: {app.kubernetes.io/part-of: kubeflow-profile}}
+    clientConfig: %s
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    failurePolicy: Fail
+    timeoutSeconds: 5
+`, fmt.Sprintf(at, base64.StdEncoding.EncodeToString(h.ca.Cert))), "apply", "-f", "-")
+}
+
+func anObject(apiVersion, kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	for k, v := range more {
+		o.Object[k] = v
+	}
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func theProfile(name string) *unstructured.Unstructured {
+	return anObject("kubeflow.org/v1", "Profile", "", name, map[string]any{"spec": map[string]any{"owner": map[string]any{"kind": "User", "name": name + "@example.org"}}})
+}
+
+func theSpace(name, owner string) *unstructured.Unstructured {
+	o := anObject("v1", "Namespace", "", name, nil)
+	o.SetAnnotations(map[string]string{"owner": owner})
+	o.SetLabels(map[string]string{"app.kubernetes.io/part-of": "kubeflow-profile"})
+	return o
+}
+
+// sorts are claims, and the class that each gets.
+var sorts = []struct {
+	mode, class string // class "-": none is named
+	gets        string
+}{
+	{"ReadWriteMany", "-", "nfs-client"},
+	{"ReadWriteMany", "load-policy", "nfs-client"},
+	{"ReadWriteMany", "", ""},
+	{"ReadWriteMany", "other", "other"},
+	{"ReadWriteOnce", "load-policy", "load-policy"},
+	{"ReadWriteOnce", "-", "load-policy"},
+}
+
+func theClaim(namespace string, n int) *unstructured.Unstructured {
+	s := sorts[n%len(sorts)]
+	spec := map[string]any{"accessModes": []any{s.mode}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
+	if s.class != "-" {
+		spec["storageClassName"] = s.class
+	}
+	return anObject("v1", "PersistentVolumeClaim", namespace, fmt.Sprintf("claim-%04d", n), map[string]any{"spec": spec})
+}
+
+func classOf(o *unstructured.Unstructured) string {
+	c, _, _ := unstructured.NestedString(o.Object, "spec", "storageClassName")
+	return c
+}
+
+// till watches a kind until done holds of all that stands.
+func till(t *testing.T, of dynamic.ResourceInterface, selector, what string, done func(map[string]*unstructured.Unstructured) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	list, err := of.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*unstructured.Unstructured{}
+	for i := range list.Items {
+		all[list.Items[i].GetNamespace()+"/"+list.Items[i].GetName()] = &list.Items[i]
+	}
+	w, err := of.Watch(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for !done(all) {
+		e, ok := <-w.ResultChan()
+		o, is := e.Object.(*unstructured.Unstructured)
+		if !ok || !is {
+			t.Fatalf("%s: not so in time, %d are there: %v", what, len(all), e.Object)
+		}
+		if e.Type == watch.Deleted {
+			delete(all, o.GetNamespace()+"/"+o.GetName())
+		} else {
+			all[o.GetNamespace()+"/"+o.GetName()] = o
+		}
+	}
+}
+
+// active waits until the API server asks: what is registered is not asked at once.
+func active(t *testing.T, client dynamic.Interface, namespace string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	for {
+		got, err := client.Resource(claimKind).Namespace(namespace).Create(ctx, theClaim(namespace, 0), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && classOf(got) == "nfs-client" {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the API server does not ask the extension: %v, %v", got, err)
+		}
+	}
+}
+
+const (
+	loadClaims   = 1000
+	loadProfiles = 200
+	loadSpaces   = 5 // of the claims
+)
+
+// A thousand claims and two hundred profiles come at once. In the middle the certificate
+// is renewed, and the extension is killed and starts again: every claim has its class,
+// and every namespace its binding and its level.
+func extensionUnderLoad(t *testing.T) {
+	box, client := ground(t)
+	defineProfiles(t, box)
+	h := hook(t, box, carricktest.Program(t))
+	for i := range loadSpaces {
+		mustMake(t, client, namespaceKind, theSpace(fmt.Sprintf("load-%d", i), "nobody"))
+	}
+	register(t, box, h)
+	active(t, client, "load-0")
+	addedByAdmission(t, client)
+	var done atomic.Int64
+	d := newDisturbance()
+	work, ctx := errgroup.WithContext(t.Context())
+	work.SetLimit(32)
+	work.Go(func() error { return madeProfiles(ctx, client) })
+	middle := make(chan string, 1)
+	go func() { middle <- d.of(h) }()
+	for n := range loadClaims {
+		work.Go(func() error {
+			err := d.claim(ctx, client, n)
+			switch done.Add(1) {
+			case loadClaims / 3:
+				close(d.third)
+			case loadClaims / 2:
+				close(d.half)
+			}
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := h.shown(t), <-middle; got != want {
+		t.Error("it does not show the renewed certificate")
+	}
+	t.Logf("%d times a claim was refused while the extension was away, and asked for again", d.refusals.Load())
+	claimsAreRight(t, client)
+	profilesAreSeenTo(t, client)
+	if err := h.end(); err != nil {
+		t.Errorf("told to end, it ended with %v", err)
+	}
+	lease := box.Run(t, clustertest.Local, "", "get", "lease", "carrick", "-n", "vsphere-extensions", "-o", "jsonpath={.spec.holderIdentity}")
+	if lease != "" {
+		t.Errorf("it ended and holds the lease: %s", lease)
+	}
+}
+
+// addedByAdmission measures what the webhook adds to the making of a claim, on a quiet
+// machine, side by side: in a namespace whose claims are looked at, and in one whose are
+// not.
+func addedByAdmission(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	mustMake(t, client, namespaceKind, anObject("v1", "Namespace", "", "load-none", nil))
+	took := map[string][]time.Duration{}
+	for n := range 200 {
+		for _, in := range []string{"load-none", "load-0"} {
+			c := theClaim(in, 0)
+			c.SetName(fmt.Sprintf("measured-%03d", n))
+			began := time.Now()
+			mustMake(t, client, claimKind, c)
+			took[in] = append(took[in], time.Since(began))
+		}
+	}
+	median := func(in string) time.Duration {
+		slices.Sort(took[in])
+		return took[in][len(took[in])/2].Round(10 * time.Microsecond)
+	}
+	without, with := median("load-none"), median("load-0")
+	t.Logf("making a claim takes %s (median of %d), and %s with the webhook: admission adds %s", without, len(took["load-none"]), with, with-without)
+	for in := range took {
+		if err := client.Resource(claimKind).Namespace(in).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		till(t, client.Resource(claimKind).Namespace(in), "", "the claims are gone", func(all map[string]*unstructured.Unstructured) bool { return len(all) == 0 })
+	}
+}
+
+func mustMake(t *testing.T, client dynamic.Interface, kind schema.GroupVersionResource, o *unstructured.Unstructured) {
+	t.Helper()
+	if _, err := client.Resource(kind).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A profile that comes after its namespace is seen, and so is one whose kind is served
+// only then: until it is, the extension waits, and answers reviews.
+func extensionBeforeProfiles(t *testing.T) {
+	box, client := ground(t)
+	mustMake(t, client, namespaceKind, theSpace("late", "late@example.org"))
+	mustMake(t, client, namespaceKind, theSpace("taken", "somebody@example.org"))
+	h := hook(t, box, carricktest.Program(t))
+	register(t, box, h)
+	active(t, client, "late")
+	h.hears("can't be followed now")
+	defineProfiles(t, box)
+	mustMake(t, client, profileKind, theProfile("taken"))
+	mustMake(t, client, profileKind, theProfile("late"))
+	till(t, client.Resource(bindingKind), "app.kubernetes.io/managed-by=carrick-vsphere-extension", "the binding", func(all map[string]*unstructured.Unstructured) bool {
+		if all["taken/rb-all-sa_ns-taken"] != nil {
+			t.Fatal("a namespace of somebody else is bound")
+		}
+		return all["late/rb-all-sa_ns-late"] != nil
+	})
+	h.hears("left alone")
+	if h.cmd.ProcessState != nil {
+		t.Errorf("it has ended: %s", h.cmd.ProcessState)
+	}
+}
+
+// The API server finds the extension by a Service, as in a cluster. EndpointSlices refuse
+// loopback, so it listens on an address of this machine that others can use.
+func extensionByAService(t *testing.T) {
+	box, client := ground(t)
+	at := ownAddress(t)
+	h := hook(t, box, carricktest.Program(t), at)
+	mustMake(t, client, namespaceKind, theSpace("served", "nobody"))
+	_, port, err := net.SplitHostPort(h.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(t, clustertest.Local, fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: vsphere-extensions, namespace: vsphere-extensions}
+spec: {ports: [{name: https, port: 443, targetPort: https}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: vsphere-extensions-1, namespace: vsphere-extensions, labels: {kubernetes.io/service-name: vsphere-extensions}}
+addressType: IPv4
+ports: [{name: https, port: %s, protocol: TCP}]
+endpoints: [{addresses: [%s], conditions: {ready: true}}]
+`, port, at), "apply", "-f", "-")
+	registerAt(t, box, h, "{service: {namespace: vsphere-extensions, name: vsphere-extensions, path: /pvc/mutate, port: 443}, caBundle: %s}")
+	active(t, client, "served")
+}
+
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback")
+	return ""
+}
+
+// disturbance renews the certificate after a third of the claims, and kills the process after half of them. It
+// starts again once a claim was refused.
+type disturbance struct {
+	third, half           chan struct{} // closed when so many claims are made
+	killed, refused, back chan struct{} // closed in this order
+	once                  sync.Once
+	refusals              atomic.Int64
+}
+
+func newDisturbance() *disturbance {
+	return &disturbance{
+		third: make(chan struct{}), half: make(chan struct{}),
+		killed: make(chan struct{}), refused: make(chan struct{}), back: make(chan struct{}),
+	}
+}
+
+// of disturbs it, and returns the renewed certificate.
+func (d *disturbance) of(h *hooked) (certificate string) {
+	<-d.third
+	certificate = h.renew()
+	<-d.half
+	h.kill()
+	close(d.killed)
+	<-d.refused
+	h.start()
+	close(d.back)
+	return certificate
+}
+
+// claim makes a claim, and again where the extension did not answer, as a client does. The last third of the claims
+// wait until it is killed: however slow that is, some are refused.
+func (d *disturbance) claim(ctx context.Context, client dynamic.Interface, n int) error {
+	if n > loadClaims*2/3 {
+		<-d.killed
+	}
+	for {
+		in := fmt.Sprintf("load-%d", n%loadSpaces)
+		_, err := client.Resource(claimKind).Namespace(in).Create(ctx, theClaim(in, n), metav1.CreateOptions{})
+		if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+			return err
+		}
+		d.refusals.Add(1)
+		select {
+		case <-d.killed:
+			d.once.Do(func() { close(d.refused) })
+			<-d.back
+		case <-ctx.Done():
+			return ctx.Err()
+		default: // it was slow
+		}
+	}
+}
+
+// madeProfiles makes profiles and their namespaces, every other one in the other order.
+func madeProfiles(ctx context.Context, client dynamic.Interface) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for n := range loadProfiles {
+		group.Go(func() error {
+			name := fmt.Sprintf("user-%03d", n)
+			both := []struct {
+				kind schema.GroupVersionResource
+				o    *unstructured.Unstructured
+			}{{profileKind, theProfile(name)}, {namespaceKind, theSpace(name, name+"@example.org")}}
+			if n%2 == 1 {
+				slices.Reverse(both)
+			}
+			for _, b := range both {
+				if _, err := client.Resource(b.kind).Create(ctx, b.o, metav1.CreateOptions{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// shown is the certificate that it shows, in PEM.
+func (h *hooked) shown(t *testing.T) string {
+	t.Helper()
+	conn, err := tls.Dial("tcp", h.address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: conn.ConnectionState().PeerCertificates[0].Raw}))
+}
+
+func claimsAreRight(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	seen := 0
+	for i := range loadSpaces {
+		all, err := client.Resource(claimKind).Namespace(fmt.Sprintf("load-%d", i)).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all.Items {
+			var n int
+			if _, err := fmt.Sscanf(c.GetName(), "claim-%d", &n); err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			if got, want := classOf(&c), sorts[n%len(sorts)].gets; got != want {
+				t.Errorf("claim %s/%s (%v) has class %q, not %q", c.GetNamespace(), c.GetName(), sorts[n%len(sorts)], got, want)
+			}
+		}
+	}
+	if seen != loadClaims {
+		t.Errorf("%d claims are there, of %d", seen, loadClaims)
+	}
+}
+
+func profilesAreSeenTo(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	const mine = "app.kubernetes.io/managed-by=carrick-vsphere-extension"
+	till(t, client.Resource(bindingKind), mine, "every namespace of a profile has its binding", func(all map[string]*unstructured.Unstructured) bool { return len(all) >= loadProfiles })
+	all, err := client.Resource(bindingKind).List(t.Context(), metav1.ListOptions{LabelSelector: mine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]int{}
+	for _, b := range all.Items {
+		in[b.GetNamespace()]++
+		role, _, _ := unstructured.NestedString(b.Object, "roleRef", "name")
+		whom, _, _ := unstructured.NestedSlice(b.Object, "subjects")
+		if b.GetName() != "rb-all-sa_ns-"+b.GetNamespace() || role != "psp:load" || len(whom) != 1 || whom[0].(map[string]any)["name"] != "system:serviceaccounts:"+b.GetNamespace() {
+			t.Errorf("%v", b.Object)
+		}
+	}
+	for n := range loadProfiles {
+		if name := fmt.Sprintf("user-%03d", n); in[name] != 1 {
+			t.Errorf("namespace %s has %d bindings", name, in[name])
+		}
+	}
+	if len(in) != loadProfiles {
+		t.Errorf("%d namespaces have a binding, of %d profiles", len(in), loadProfiles)
+	}
+	till(t, client.Resource(namespaceKind), "app.kubernetes.io/part-of=kubeflow-profile", "every namespace of a profile has its level", func(all map[string]*unstructured.Unstructured) bool {
+		n := 0
+		for _, ns := range all {
+			if strings.HasPrefix(ns.GetName(), "user-") && ns.GetLabels()["pod-security.kubernetes.io/enforce"] == "baseline" {
+				n++
+			}
+		}
+		return n == loadProfiles
+	})
+}

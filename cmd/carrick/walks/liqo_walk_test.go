@@ -1,0 +1,50 @@
+package walks
+
+import (
+	"testing"
+
+	"carrick/cmd/carrick/carricktest"
+)
+
+var throughLiqo = carricktest.Walk{
+	Steps: 9,
+	Titles: map[int]string{
+		2: "Tenant namespaces", 3: "Network configuration", 4: "Gateway keys", 5: "Tunnel", 6: "Credentials", 7: "Authentication", 8: "Resources", 9: "Offloading",
+	},
+}
+
+const (
+	allGreen  = `(8|9|10)[0-9] ok · 1[0-9] skipped`
+	nothingOf = `2 failed · 1 warning · [5-9][0-9] skipped`
+)
+
+// liqoByKeys goes from two clusters with Liqo to an offloaded namespace, all green, and back to nothing. The consumer is
+// answered to listen for the tunnel.
+func liqoByKeys(t *testing.T) {
+	w := throughLiqo
+	w.Before = map[int]func(*carricktest.Terminal){5: func(p *carricktest.Terminal) {
+		p.Types("e")
+		p.Wait(`Which side listens`)
+		p.Types("\x1b[C") // the other choice
+		p.Types("\x13")
+		p.Wait(`a apply`)
+	}}
+	p := carricktest.LentDemo(t, "liqo")
+	p.Wait(carricktest.Beginning)
+	p.Types("\r")
+	w.Apply(p, 1, 9)
+	p.Wait(allGreen)
+	w.Undo(p)
+	p.Wait(nothingOf)
+	p.Quits()
+}
+
+// A peering is made, all green, without a key of a person's.
+func liqoByAutoplay(t *testing.T) {
+	p := carricktest.LentDemo(t, "liqo", "--autoplay", "--pace", "100")
+	p.Reaches("That was the walk.")
+	p.Wait(`✓ everything is as it should be|! nothing fails, and `)
+	p.Types("\x1b[D")
+	p.Wait(`(?s)` + throughLiqo.On(9) + `.*` + allGreen)
+	p.Quits()
+}
