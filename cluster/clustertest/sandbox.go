@@ -109,6 +109,26 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
+// Another starts a sandbox of the test's own next to the one that Start lends it, and ends it with the test. It takes no room
+// in the pool: a test that waits for a second sandbox while it has one would keep others waiting, too.
+func Another(tb testing.TB) *Sandbox {
+	tb.Helper()
+	program := os.Getenv(Program)
+	if program == "" {
+		tb.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", Program)
+	}
+	box, err := startBox(program)
+	if err != nil {
+		tb.Fatalf("start another sandbox: %v", err)
+	}
+	tb.Cleanup(func() { _ = box.end() })
+	s := &Sandbox{ask: box.Ask}
+	if err := s.greet(box.Ready); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
 // Room waits until the pool has room for a sandbox that the test starts itself, and holds the room until the test ends.
 // It skips the test when CARRICK_SANDBOX is not set.
 func Room(tb testing.TB) {

@@ -38,15 +38,15 @@ func NewNetworks(t testing.TB) *Networks {
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skipf("WireGuard in userspace requires a TUN device: %v", err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "ip", "netns", "list").CombinedOutput(); err != nil {
-		t.Skipf("network namespaces require ip netns: %v\n%s", err, out)
+	if err := ip("netns", "list"); err != nil {
+		t.Skipf("network namespaces require ip netns: %v", err)
 	}
 	id := make([]byte, 2)
 	_, _ = rand.Read(id)
 	// 198.18.0.0/15 is for tests between networks (RFC 2544): no machine has such an address.
 	n := &Networks{bridge: fmt.Sprintf("carrick-%x", id), prefix: fmt.Sprintf("198.%d.%d.", 18+id[0]&1, id[1])}
-	if out, err := exec.CommandContext(t.Context(), "ip", "link", "add", n.bridge, "type", "bridge").CombinedOutput(); err != nil {
-		t.Skipf("a bridge between network namespaces is not permitted here: %v\n%s", err, out)
+	if err := ip("link", "add", n.bridge, "type", "bridge"); err != nil {
+		t.Skipf("a bridge between network namespaces is not permitted here: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := ip("link", "delete", n.bridge); err != nil {
@@ -115,7 +115,8 @@ func (n *Network) listen(address string) (l net.Listener, err error) {
 	return l, err
 }
 
-// command is one in the namespace. It has a /run of its own: WireGuard has sockets there that are named after interfaces.
+// command is one in the namespace. It has a /run of its own: WireGuard's sockets there have the names of interfaces, which
+// are the same in each namespace.
 func (n *Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
 	if n == nil {
 		return exec.CommandContext(ctx, program, args...)

@@ -123,7 +123,8 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 		return nil, fmt.Errorf("Deployment %s/%s: %w", namespace, name, err)
 	}
 	pod := d.Spec.Template.Spec
-	c := pod.Containers[max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == r.Container }))]
+	named := func(c corev1.Container) bool { return c.Name == r.Container }
+	c := pod.Containers[max(0, slices.IndexFunc(pod.Containers, named))]
 	program := c.Name // an image's entry point: it is not in the Deployment
 	if len(c.Command) > 0 {
 		program = filepath.Base(c.Command[0])

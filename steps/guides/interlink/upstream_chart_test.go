@@ -15,7 +15,7 @@ import (
 // chartVersion is the version that upstream publishes the chart with: what is in the repository has none.
 const chartVersion = "0.6.2-pre3"
 
-// TestUpstreamChart upgrades the release of the scenario to upstream's own chart, whose configuration carrick edits then.
+// TestUpstreamChart upgrades the release of the scenario to upstream's own chart, whose configuration carrick then edits.
 func TestUpstreamChart(t *testing.T) {
 	src := upstream.Find(t, "interlink-helm-chart")
 	charts := t.TempDir()
@@ -29,7 +29,8 @@ func TestUpstreamChart(t *testing.T) {
 			values[k] = v
 		}
 		err := chart.Install(t.Context(), c, chart.Request{
-			Name: "virtual-node", Namespace: "interlink", Source: chart.Source(filepath.Join(charts, "interlink")), Chart: "interlink", Manager: "helm", TakeOver: true,
+			Name: "virtual-node", Namespace: "interlink", Manager: "helm", TakeOver: true,
+			Source: chart.Source(filepath.Join(charts, "interlink")), Chart: "interlink",
 			Values: map[string]any{
 				"nodeName": "virtual-node", "interlink": values,
 				"virtualNode": map[string]any{"image": "ghcr.io/interlink-hq/interlink/virtual-kubelet-inttw:0.6.2-pre3"},

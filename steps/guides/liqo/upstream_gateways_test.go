@@ -13,7 +13,7 @@ import (
 	"carrick/cluster/clustertest/upstream"
 )
 
-// gateways are the gateways of a cluster's Liqo. Each has a network namespace, whose address is that of its load balancer.
+// gateways are the gateways of a cluster's Liqo. Each has a network namespace, with the address of its load balancer.
 type gateways struct {
 	run    upstream.Runner
 	nets   *upstream.Networks
@@ -24,8 +24,8 @@ type gateways struct {
 	programs map[string]map[string]*upstream.Program // by the same, and container
 }
 
-// runGateways runs the programs of each gateway's pod, as long as that is there, and does what a load balancer's controller
-// does. No geneve runs: that is a kernel module.
+// runGateways runs the programs of each gateway's pod, as long as that is there, and does what a load balancer's
+// controller does. The container geneve does not run: it requires a kernel module.
 func runGateways(t *testing.T, run upstream.Runner, nets *upstream.Networks, server string) *gateways {
 	t.Helper()
 	g := &gateways{
@@ -98,12 +98,14 @@ func (g *gateways) network(t *testing.T, namespace, name string) (*upstream.Netw
 		}
 		g.in[namespace+"/"+name] = at
 	}
-	kind, err := g.run.Kubectl(t.Context(), "-n", namespace, "get", "service", name, "--ignore-not-found", "-o", "jsonpath={.spec.type}")
+	service := []string{"-n", namespace, "get", "service", name, "--ignore-not-found", "-o", "jsonpath={.spec.type}"}
+	kind, err := g.run.Kubectl(t.Context(), service...)
 	if err != nil || kind != "LoadBalancer" {
 		return at, err
 	}
 	status := fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, at.Address)
-	_, err = g.run.Kubectl(t.Context(), "-n", namespace, "patch", "service", name, "--subresource=status", "--type=merge", "-p", status)
+	_, err = g.run.Kubectl(t.Context(), "-n", namespace, "patch", "service", name,
+		"--subresource=status", "--type=merge", "-p", status)
 	return at, err
 }
 

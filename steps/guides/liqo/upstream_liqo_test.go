@@ -196,7 +196,7 @@ func whileThere(
 	const names = `go-template={{range .items}}{{.metadata.namespace}}/{{.metadata.name}} {{end}}`
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	running := map[string]func(){}
+	running, faults := map[string]func(){}, map[string]error{}
 	look := func() {
 		text, err := run.Kubectl(ctx, append(append([]string{"get"}, list...), "-A", "-o", names)...)
 		if err != nil {
@@ -209,7 +209,8 @@ func whileThere(
 				continue
 			}
 			namespace, name, _ := strings.Cut(one, "/")
-			if end, err := start(namespace, name); err == nil {
+			end, err := start(namespace, name)
+			if faults[one] = err; err == nil {
 				running[one] = end
 			}
 		}
@@ -231,7 +232,15 @@ func whileThere(
 			}
 		}
 	}()
-	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		for one, err := range faults {
+			if err != nil && t.Failed() {
+				t.Logf("%s of %s: %v", one, run.Side, err)
+			}
+		}
+	})
 }
 
 // webhookCertificate is a certificate for the webhooks that is its own authority, with its key, as their Secret holds them.
