@@ -89,6 +89,24 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	return open(cfg, Access{}, o, nil)
 }
 
+// OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. One request may take as long
+// as timeout says; 0: 10 s. One with a proxy is ErrProxy.
+func OpenKubeconfig(k Kubeconfig, timeout time.Duration, o Options) (*Cluster, error) {
+	if k.ProxyURL != "" {
+		return nil, ErrProxy
+	}
+	return openKubeconfig(k, timeout, o, nil)
+}
+
+func openKubeconfig(k Kubeconfig, timeout time.Duration, o Options, over *Cluster) (*Cluster, error) {
+	c, err := open(configOf(k), Access{Timeout: timeout}, o, over)
+	if err != nil {
+		return nil, err
+	}
+	c.namespace = cmp.Or(k.Namespace, "default")
+	return c, nil
+}
+
 // open makes a cluster. With over, it uses the connections of that one, which
 // has no credentials and leads to the same server.
 func open(cfg *rest.Config, a Access, o Options, over *Cluster) (*Cluster, error) {
@@ -207,11 +225,10 @@ func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
 	if k.ProxyURL != "" {
 		return nil, ErrProxy
 	}
-	other, err := open(configOf(k), Access{Timeout: c.timeout}, c.options, c.aheadOf(k))
+	other, err := openKubeconfig(k, c.timeout, c.options, c.aheadOf(k))
 	if err != nil {
 		return nil, err
 	}
-	other.namespace = cmp.Or(k.Namespace, "default")
 	if sharedBy(k.Server, k.CA) == sharedBy(c.Server(), c.CA()) {
 		other.twin = c
 	}

@@ -242,7 +242,9 @@ func TestConflicts(t *testing.T) {
 		},
 	})
 	_, err := c.Apply(t.Context(), parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}}"), ApplyOptions{Manager: "m"})
-	want := []Conflict{{"kubectl-edit", ".spec.replicas"}, {`a "b"`, ".status.x"}, {"something else", ".x"}}
+	want := []Conflict{
+		{Manager: "kubectl-edit", Field: ".spec.replicas"}, {Manager: `a "b"`, Field: ".status.x"}, {Manager: "something else", Field: ".x"},
+	}
 	if diff := cmp.Diff(want, Conflicts(err)); diff != "" {
 		t.Error(diff)
 	}

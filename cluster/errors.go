@@ -15,9 +15,12 @@ var (
 	// ErrClosed means that the Cluster was closed.
 	ErrClosed = errors.New("the cluster is closed")
 
+	// errNoAnswer means that there was no answer since the start.
 	errNoAnswer = errors.New("the API server has not answered yet")
-	errTimeout  = errors.New("the API server took too long to answer")
-	errNotJSON  = errors.New("the answer is not from an API server")
+	// errTimeout means that one request took longer than a request may.
+	errTimeout = errors.New("the API server took too long to answer")
+	// errNotJSON means that something else than an API server answered.
+	errNotJSON = errors.New("the answer is not from an API server")
 )
 
 // StaleError means that the cluster, or one of its APIs, does not answer.

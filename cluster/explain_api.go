@@ -105,6 +105,7 @@ func Refused(err error) []Right {
 // reading are the verbs that a tracked read needs.
 var reading = []string{"get", "list", "watch"}
 
+// toRead returns the rights that it takes to keep a read current that lacks one of them.
 func toRead(right Right) []Right {
 	out := make([]Right, len(reading))
 	for i, verb := range reading {

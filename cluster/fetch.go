@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const (
-	pageSize  = 500
-	mostBytes = 64 << 20 // of one answer, or of one event
-)
+const pageSize = 500
+
+// mostBytes is how large one answer may be, or one event of a watch.
+const mostBytes = 64 << 20
 
 // request is a request for the collection of a read, or for its one object.
 func (r *read) request(single bool) *rest.Request {

@@ -13,6 +13,7 @@ func (e *foreignError) Error() string        { return errNotJSON.Error() + ": " 
 func (e *foreignError) Is(target error) bool { return target == errNotJSON }
 func (e *foreignError) Unwrap() error        { return e.err }
 
+// notJSON marks an error about an answer as one that no API server causes: it is errNotJSON, too.
 func notJSON(err error) error { return &foreignError{err} }
 
 // errCutShort is an answer that begins as one of an API server does.

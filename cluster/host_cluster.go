@@ -5,14 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"sync"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // hostClusters are the clusters that kubeconfigs of a host lead to, by content.
@@ -33,9 +30,6 @@ func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*Cluster, error)
 	if err != nil {
 		return nil, err
 	}
-	if k.ProxyURL != "" {
-		return nil, ErrProxy
-	}
 	return h.clusters.open(k, h.options)
 }
 
@@ -45,54 +39,13 @@ func (h *Host) kubeconfig(ctx context.Context, name string) (Kubeconfig, error) 
 	if err != nil {
 		return Kubeconfig{}, err
 	}
-	files := referredFiles{h: h, ctx: ctx, folder: path.Dir(name)}
-	p := &kubeconfigParser{}
-	p.file = func(at *yaml.Node, key string) ([]byte, bool) { return files.read(p, at, key) }
-	k := p.parse(data)
-	switch {
-	case files.failed != nil:
-		return Kubeconfig{}, files.failed
-	case len(p.problems) > 0:
-		return Kubeconfig{}, KubeconfigError{Problems: p.sorted()}
-	}
-	return k, nil
-}
-
-// referredFiles are the files that a kubeconfig on a host refers to.
-type referredFiles struct {
-	h      *Host
-	ctx    context.Context
-	folder string
-	failed error // why one could not be looked at
-}
-
-func (r *referredFiles) read(p *kubeconfigParser, at *yaml.Node, key string) ([]byte, bool) {
-	if at.Kind != yaml.ScalarNode || at.ShortTag() != "!!str" || at.Value == "" {
-		p.say(at, RuleWrongType, "%s must be the path of a file", key)
-		return nil, false
-	}
-	name := at.Value
-	if !path.IsAbs(name) {
-		name = path.Join(r.folder, name)
-	}
-	data, err := r.h.Read(r.ctx, name)
-	switch {
-	case err == nil:
-		return data, true
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNotRegular):
-		p.say(at, RuleFileReference, "%s is %s: %v", key, name, bareCause(err))
-	case r.failed == nil:
-		r.failed = fmt.Errorf("%s of the kubeconfig: %w", key, err)
-	}
-	return nil, false
-}
-
-// bareCause is an error of Read without the path, which stands beside it.
-func bareCause(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
+	return ParseReferring(data, path.Dir(name), func(name string) (data []byte, unusable, err error) {
+		data, err = h.Read(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
+			unusable, err = cmp.Or(errors.Unwrap(err), err), nil // the path is named already
+		}
+		return data, unusable, err
+	})
 }
 
 func (c *hostClusters) open(k Kubeconfig, o HostOptions) (*Cluster, error) {
@@ -105,11 +58,10 @@ func (c *hostClusters) open(k Kubeconfig, o HostOptions) (*Cluster, error) {
 	if known, ok := c.byHash[sum]; ok {
 		return known, nil
 	}
-	out, err := open(configOf(k), Access{Timeout: o.Timeout}, o.Clusters, nil)
+	out, err := OpenKubeconfig(k, o.Timeout, o.Clusters)
 	if err != nil {
 		return nil, err
 	}
-	out.namespace = cmp.Or(k.Namespace, "default")
 	if c.byHash == nil {
 		c.byHash = map[[sha256.Size]byte]*Cluster{}
 	}

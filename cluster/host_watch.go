@@ -90,8 +90,9 @@ func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	note(ctx, f, f.version.now())
 	if blind != nil {
 		h.watch.said.Do(func() {
-			log := h.options.Clusters.withDefaults().Log
-			log.Warn(blind.Error(), "host", h.Root, "instead", "read every "+hostPoll.String())
+			if log := h.options.Clusters.Log; log != nil {
+				log.Warn(blind.Error(), "host", h.Root, "instead", "read every "+hostPoll.String())
+			}
 		})
 		Expires(ctx, time.Now().Add(hostPoll))
 	}

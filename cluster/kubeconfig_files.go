@@ -2,10 +2,46 @@ package cluster
 
 import (
 	"encoding/base64"
+	"fmt"
+	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// ParseReferring is ParseKubeconfig of a kubeconfig that may refer to files, relative ones from folder on. read returns
+// their content; a file that is unusable (it does not exist, or is a folder) is a problem of the kubeconfig. The first err
+// of read is returned in the place of a KubeconfigError.
+func ParseReferring(data []byte, folder string, read func(path string) (data []byte, unusable, err error)) (Kubeconfig, error) {
+	p := kubeconfigParser{}
+	var failed error
+	p.file = func(at *yaml.Node, key string) ([]byte, bool) {
+		if at.Kind != yaml.ScalarNode || at.ShortTag() != "!!str" || at.Value == "" {
+			p.say(at, RuleWrongType, "%s must be the path of a file", key)
+			return nil, false
+		}
+		name := at.Value
+		if !path.IsAbs(name) {
+			name = path.Join(folder, name)
+		}
+		data, unusable, err := read(name)
+		switch {
+		case unusable != nil:
+			p.say(at, RuleFileReference, "%s is %s: %v", key, name, unusable)
+		case err != nil && failed == nil:
+			failed = fmt.Errorf("%s of the kubeconfig: %w", key, err)
+		}
+		return data, unusable == nil && err == nil
+	}
+	k := p.parse(data)
+	switch {
+	case failed != nil:
+		return Kubeconfig{}, failed
+	case len(p.problems) > 0:
+		return Kubeconfig{}, KubeconfigError{Problems: p.sorted()}
+	}
+	return k, nil
+}
 
 // inline puts what files hold in the place of the references to them, where they may be followed. As with kubectl, what
 // stands in the kubeconfig itself comes first.

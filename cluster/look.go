@@ -43,6 +43,12 @@ type look struct {
 	watchers int    // callers that wait for done; guarded by Looks.mu
 }
 
+// Standing is an owner of looks that may be known not to answer. standing returns why it does not, and makes whoever asks
+// due again when that begins or ends.
+type Standing interface {
+	standing(ctx context.Context) error
+}
+
 func (l *look) changes() *version        { return &l.version }
 func (l *look) heard() (time.Time, bool) { return l.at, false }
 
@@ -65,8 +71,9 @@ func Look[T any](ctx context.Context, key string, age time.Duration, look func(c
 	return lookOf(ctx, nil, key, age, look)
 }
 
+// lookOf is Look for the results of one owner, which may be a Standing.
 func lookOf[T any](ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error)) (T, error) {
-	return lookAged(ctx, owner, key, ages{age, age}, run)
+	return lookAged(ctx, owner, key, ages{first: age, steady: age}, run)
 }
 
 // ages are for how long a result counts: the first one, and one after many in
@@ -80,14 +87,14 @@ func (a ages) after(l *look) time.Duration {
 	return min(2*l.age, a.steady)
 }
 
+// lookAged is lookOf with results whose age grows.
 func lookAged[T any](ctx context.Context, owner any, key string, kept ages, run func(context.Context) (T, error)) (T, error) {
-	if c, ok := owner.(*Cluster); ok {
+	var zero T
+	if c, ok := owner.(Standing); ok {
 		if err := c.standing(ctx); err != nil { // what was kept says nothing of a side that is gone
-			var zero T
 			return zero, err
 		}
 	}
-	var zero T
 	if err := context.Cause(ctx); err != nil {
 		return zero, err
 	}
@@ -167,6 +174,13 @@ func (s *Looks) Forget(prefix string) {
 			delete(s.kept, k)
 			l.version.bump()
 		}
+	}
+}
+
+// forget drops every result in the Looks of ctx whose key starts with prefix.
+func forget(ctx context.Context, prefix string) {
+	if looks, ok := ctx.Value(looksKey{}).(*Looks); ok {
+		looks.Forget(prefix)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"unique"
 )
 
+// hidden is shown in the place of a secret.
 const hidden = "(hidden)"
 
 // Masked is a secret value. However it is printed, logged or encoded, it says
@@ -65,6 +66,7 @@ func (m Masked) MarshalYAML() (any, error) { return hidden, nil }
 // LogValue logs "(hidden)".
 func (m Masked) LogValue() slog.Value { return slog.StringValue(hidden) }
 
+// hashOf returns the Hash of a value that is not masked.
 func hashOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return "sha256:" + hex.EncodeToString(sum[:])[:12]

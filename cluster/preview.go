@@ -63,7 +63,7 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 	}
 	key := "preview/" + at.String() + "/" + Mask(string(body)).Hash()
 	age := cmp.Or(o.Age, previewAge)
-	return lookAged(ctx, c, key, ages{age, max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
+	return lookAged(ctx, c, key, ages{first: age, steady: max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
 		if o.On != nil {
 			if err := o.On(ctx); err != nil {
 				return Preview{}, &PremiseError{err}

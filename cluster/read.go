@@ -184,7 +184,10 @@ func (c *Cluster) nudgeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.reads {
-		signal(r.nudge)
+		select {
+		case r.nudge <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ func Traced(ctx context.Context) (context.Context, *Trace) {
 	return context.WithValue(ctx, traceKey{}, t), t
 }
 
+// traceOf returns the trace of ctx, or nil.
 func traceOf(ctx context.Context) *Trace {
 	t, _ := ctx.Value(traceKey{}).(*Trace)
 	return t
@@ -139,11 +140,16 @@ func (t *Trace) Seen() (at time.Time, polled bool) {
 	return at, polled
 }
 
+// watchable is a source that is polled where it can't be watched; unwatched returns why it can't.
+type watchable interface {
+	unwatched() error
+}
+
 // Unwatched returns why some of what was read is polled although it could be watched; nil: nothing is.
 func (t *Trace) Unwatched() error {
 	notes, _ := t.snapshot()
 	for s := range notes {
-		if f, ok := s.(*hostFile); ok {
+		if f, ok := s.(watchable); ok {
 			if err := f.unwatched(); err != nil {
 				return err
 			}

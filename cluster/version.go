@@ -64,7 +64,12 @@ func (v *version) late() {
 }
 
 func (v *version) announce() {
-	v.announced, v.paid = v.n, later(v.paid, time.Now()).Add(pace)
+	v.announced = v.n
+	if now := time.Now(); v.paid.Before(now) {
+		v.paid = now
+	}
+	v.paid = v.paid.Add(pace)
+
 	for wake, gen := range v.waiters {
 		if gen < v.announced {
 			signal(wake)
@@ -85,6 +90,7 @@ func (v *version) subscribe(wake chan<- struct{}, gen uint64) {
 	v.waiters[wake] = gen
 }
 
+// unsubscribe ends what subscribe began.
 func (v *version) unsubscribe(wake chan<- struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

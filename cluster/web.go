@@ -137,9 +137,7 @@ func (w *Web) JSON(ctx context.Context, method, path string, in, out any) (statu
 		})
 	} else {
 		answer, err = w.call(ctx, method, target, "application/json", body)
-		if looks, ok := ctx.Value(looksKey{}).(*Looks); ok {
-			looks.Forget(key)
-		}
+		forget(ctx, key)
 	}
 	return answer.decode(doing, target, out, err)
 }
