@@ -16,20 +16,11 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-)
 
-// Access says how to reach a cluster, in kubectl's terms.
-type Access struct {
-	Kubeconfig string        // path, may start with ~/; "": $KUBECONFIG (merged), then ~/.kube/config
-	Context    string        // "": the current context
-	As         string        // user to impersonate
-	AsGroups   []string      // groups to impersonate
-	Timeout    time.Duration // of one request; 0: 10 s
-	Stderr     io.Writer     // where exec plugins and the API server's warnings write; nil: discarded
-	// FromFile: a file named the kubeconfig, and not the user. Unless it is one of the user's own, in ~/.kube or in
-	// $KUBECONFIG, it runs no program and reads no token file, whose content its server would get.
-	FromFile bool
-}
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/permission"
+)
 
 // Cluster is one Kubernetes cluster, seen with one identity. It is safe for
 // concurrent use. Close ends everything that it started.
@@ -60,8 +51,8 @@ type Cluster struct {
 	mu     sync.Mutex
 	closed bool
 	reads  map[readKey]*read
-	needed map[Right]bool // see Need
-	later  map[Right]bool // without their verbs; see WillRead
+	needed map[permission.Right]bool // see Need
+	later  map[permission.Right]bool // without their verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
 	twin   *Cluster                 // the same API server with other credentials, which serves the same kinds; nil: none is known
@@ -70,36 +61,36 @@ type Cluster struct {
 
 // Open returns the cluster that a says how to reach. It makes no request and
 // starts no exec plugin.
-func Open(a Access, o Options) (*Cluster, error) {
-	found, err := load(a)
+func Open(a kubeconfig.Access, o Options) (*Cluster, error) {
+	found, err := kubeconfig.Load(a)
 	if err != nil {
 		return nil, err
 	}
-	c, err := open(found.config, a, o, nil)
+	c, err := open(found.Config, a, o, nil)
 	if err != nil {
-		return nil, fmt.Errorf("context %q: %w", found.context, err)
+		return nil, fmt.Errorf("context %q: %w", found.Context, err)
 	}
-	c.context, c.namespace = found.context, cmp.Or(found.namespace, "default")
+	c.context, c.namespace = found.Context, cmp.Or(found.Namespace, "default")
 	return c, nil
 }
 
 // New returns the cluster that cfg describes, without a context's name. It
 // makes no request. cfg is copied; its rate limits and timeout are ignored.
 func New(cfg *rest.Config, o Options) (*Cluster, error) {
-	return open(cfg, Access{}, o, nil)
+	return open(cfg, kubeconfig.Access{}, o, nil)
 }
 
 // OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. One request may take as long
-// as timeout says; 0: 10 s. One with a proxy is ErrProxy.
-func OpenKubeconfig(k Kubeconfig, timeout time.Duration, o Options) (*Cluster, error) {
+// as timeout says; 0: 10 s. One with a proxy is failure.ErrProxy.
+func OpenKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options) (*Cluster, error) {
 	if k.ProxyURL != "" {
-		return nil, ErrProxy
+		return nil, failure.ErrProxy
 	}
 	return openKubeconfig(k, timeout, o, nil)
 }
 
-func openKubeconfig(k Kubeconfig, timeout time.Duration, o Options, over *Cluster) (*Cluster, error) {
-	c, err := open(configOf(k), Access{Timeout: timeout}, o, over)
+func openKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options, over *Cluster) (*Cluster, error) {
+	c, err := open(kubeconfig.RESTConfig(k), kubeconfig.Access{Timeout: timeout}, o, over)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +100,7 @@ func openKubeconfig(k Kubeconfig, timeout time.Duration, o Options, over *Cluste
 
 // open makes a cluster. With over, it uses the connections of that one, which
 // has no credentials and leads to the same server.
-func open(cfg *rest.Config, a Access, o Options, over *Cluster) (*Cluster, error) {
+func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Cluster, error) {
 	silenceKlog()
 	o = o.withDefaults()
 	c := &Cluster{
@@ -150,7 +141,7 @@ func (c *Cluster) connect(stderr io.Writer, over *Cluster) error {
 }
 
 // Close ends every read and every goroutine of the cluster, and of those that
-// As made, and closes their connections. Reads then return ErrClosed, and who
+// As made, and closes their connections. Reads then return failure.ErrClosed, and who
 // waits for a change is woken.
 func (c *Cluster) Close() {
 	c.mu.Lock()
@@ -162,13 +153,13 @@ func (c *Cluster) Close() {
 	others, atEnd := slices.Collect(maps.Values(c.seenAs)), c.atEnd
 	others = slices.AppendSeq(others, maps.Values(c.ahead))
 	for _, r := range c.reads {
-		r.version.bump()
+		r.version.Bump()
 	}
 	c.mu.Unlock()
 	for _, other := range others {
 		other.Close()
 	}
-	c.end(ErrClosed)
+	c.end(failure.ErrClosed)
 	c.work.Wait()
 	if c.http != nil {
 		c.http.CloseIdleConnections()
@@ -206,24 +197,24 @@ func (c *Cluster) CA() []byte {
 }
 
 // As returns the cluster that a kubeconfig of somebody else describes, seen
-// with nothing but that. The kubeconfig is parsed strictly (ParseKubeconfig); one
-// with a proxy is ErrProxy. The same bytes give the same *Cluster; it is closed with c.
-func (c *Cluster) As(kubeconfig []byte) (*Cluster, error) {
-	sum := sha256.Sum256(kubeconfig)
+// with nothing but that. The kubeconfig is parsed strictly (kubeconfig.Parse); one
+// with a proxy is failure.ErrProxy. The same bytes give the same *Cluster; it is closed with c.
+func (c *Cluster) As(config []byte) (*Cluster, error) {
+	sum := sha256.Sum256(config)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, ErrClosed
+		return nil, failure.ErrClosed
 	}
 	if other, ok := c.seenAs[sum]; ok {
 		return other, nil
 	}
-	k, err := ParseKubeconfig(kubeconfig)
+	k, err := kubeconfig.Parse(config)
 	if err != nil {
 		return nil, err
 	}
 	if k.ProxyURL != "" {
-		return nil, ErrProxy
+		return nil, failure.ErrProxy
 	}
 	other, err := openKubeconfig(k, c.timeout, c.options, c.aheadOf(k))
 	if err != nil {
@@ -243,8 +234,8 @@ func (c *Cluster) Timeout() time.Duration { return c.timeout }
 // the cluster, too.
 func (c *Cluster) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { end(ErrClosed) })
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
+	stop := context.AfterFunc(c.life, func() { end(failure.ErrClosed) })
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, failure.ErrTimeout)
 	return ctx, func() {
 		cancel()
 		stop()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 )
 
 const twoContexts = `apiVersion: v1
@@ -32,7 +33,7 @@ users:
   user: {token: secret-token}
 `
 
-func kubeconfig(t *testing.T, content string) string {
+func config(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -42,11 +43,11 @@ func kubeconfig(t *testing.T, content string) string {
 }
 
 func TestContextsAreSorted(t *testing.T) {
-	got, err := cluster.Contexts(kubeconfig(t, twoContexts))
+	got, err := kubeconfig.Contexts(config(t, twoContexts))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []cluster.Context{
+	want := []kubeconfig.Context{
 		{Name: "kind-milan", Cluster: "milan", User: "milan", Server: "https://milan.test:6443"},
 		{Name: "kind-rome", Cluster: "rome", User: "rome", Namespace: "forum", Server: "https://rome.test:6443", Current: true},
 	}
@@ -57,8 +58,8 @@ func TestContextsAreSorted(t *testing.T) {
 
 func TestKubeconfigsAreMergedAsKubectlDoes(t *testing.T) {
 	other := strings.ReplaceAll(strings.ReplaceAll(twoContexts, "rome", "turin"), "milan", "bari")
-	t.Setenv("KUBECONFIG", strings.Join([]string{kubeconfig(t, twoContexts), filepath.Join(t.TempDir(), "none"), kubeconfig(t, other)}, string(filepath.ListSeparator)))
-	got, err := cluster.Contexts("")
+	t.Setenv("KUBECONFIG", strings.Join([]string{config(t, twoContexts), filepath.Join(t.TempDir(), "none"), config(t, other)}, string(filepath.ListSeparator)))
+	got, err := kubeconfig.Contexts("")
 	if err != nil || len(got) != 4 {
 		t.Fatalf("got %v, %v", got, err)
 	}
@@ -70,15 +71,15 @@ func TestKubeconfigsAreMergedAsKubectlDoes(t *testing.T) {
 }
 
 func TestAKubeconfigAtHomeIsFound(t *testing.T) {
-	path := kubeconfig(t, twoContexts)
+	path := config(t, twoContexts)
 	t.Setenv("HOME", filepath.Dir(path))
-	if got, err := cluster.Contexts("~/config"); err != nil || len(got) != 2 {
+	if got, err := kubeconfig.Contexts("~/config"); err != nil || len(got) != 2 {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
 func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
-	path := kubeconfig(t, twoContexts)
+	path := config(t, twoContexts)
 	if err := os.Mkdir(filepath.Join(filepath.Dir(path), "pki"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pki", "ca.crt"), pem, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Open(cluster.Access{Kubeconfig: path}, cluster.Options{})
+	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: path}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
 	if c.Context() != "kind-rome" || c.Namespace() != "forum" || c.Server() != "https://rome.test:6443" || string(c.CA()) != string(pem) {
 		t.Errorf("got %q %q %q %q", c.Context(), c.Namespace(), c.Server(), c.CA())
 	}
-	milan, err := cluster.Open(cluster.Access{Kubeconfig: path, Context: "kind-milan"}, cluster.Options{})
+	milan, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Context: "kind-milan"}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,8 @@ func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
 			text := strings.Replace(twoContexts, "{token: secret-token}", tc.user, 1)
 			text = strings.Replace(text, "certificate-authority: pki/ca.crt, ", "", 1)
 			text = strings.Replace(text, "certificate-authority: pki/ca.crt", "tls-server-name: rome.test", 1)
-			path := kubeconfig(t, text)
-			opened := func(a cluster.Access) error {
+			path := config(t, text)
+			opened := func(a kubeconfig.Access) error {
 				a.Context = "kind-rome"
 				c, err := cluster.Open(a, cluster.Options{})
 				if err == nil {
@@ -131,7 +132,7 @@ func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
 				}
 				return err
 			}
-			err := opened(cluster.Access{Kubeconfig: path, FromFile: true})
+			err := opened(kubeconfig.Access{Kubeconfig: path, FromFile: true})
 			if tc.want == "" && err != nil {
 				t.Fatal(err)
 			}
@@ -144,11 +145,11 @@ func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
 			if name == "an auth provider" {
 				return // which this build has none of
 			}
-			if err := opened(cluster.Access{Kubeconfig: path}); err != nil {
+			if err := opened(kubeconfig.Access{Kubeconfig: path}); err != nil {
 				t.Errorf("named by the user: %v", err)
 			}
 			t.Setenv("KUBECONFIG", "/nowhere"+string(filepath.ListSeparator)+path)
-			if err := opened(cluster.Access{Kubeconfig: path, FromFile: true}); err != nil {
+			if err := opened(kubeconfig.Access{Kubeconfig: path, FromFile: true}); err != nil {
 				t.Errorf("in $KUBECONFIG: %v", err)
 			}
 			t.Setenv("KUBECONFIG", "")
@@ -156,21 +157,21 @@ func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
 			if err := errors.Join(os.Mkdir(filepath.Dir(own), 0o700), os.WriteFile(own, []byte(text), 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			if err := opened(cluster.Access{Kubeconfig: own, FromFile: true}); err != nil {
+			if err := opened(kubeconfig.Access{Kubeconfig: own, FromFile: true}); err != nil {
 				t.Errorf("in ~/.kube: %v", err)
 			}
 			outside := filepath.Join(home, ".kube", "link")
 			if err := os.Symlink(path, outside); err != nil {
 				t.Fatal(err)
 			}
-			if err := opened(cluster.Access{Kubeconfig: outside, FromFile: true}); err != nil {
+			if err := opened(kubeconfig.Access{Kubeconfig: outside, FromFile: true}); err != nil {
 				t.Errorf("a symlink that the user put into ~/.kube: %v", err)
 			}
 			through := filepath.Join(home, ".kube", "..", filepath.Base(path))
 			if err := os.WriteFile(through, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := opened(cluster.Access{Kubeconfig: home + "/.kube/../" + filepath.Base(path), FromFile: true}); (err == nil) != (tc.want == "") {
+			if err := opened(kubeconfig.Access{Kubeconfig: home + "/.kube/../" + filepath.Base(path), FromFile: true}); (err == nil) != (tc.want == "") {
 				t.Errorf("a path that leads out of ~/.kube: %v", err)
 			}
 		})
@@ -202,21 +203,21 @@ func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			path := kubeconfig(t, test.content)
-			_, err := cluster.Open(cluster.Access{Kubeconfig: path, Context: test.context}, cluster.Options{})
+			path := config(t, test.content)
+			_, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Context: test.context}, cluster.Options{})
 			says(t, err, append(test.want, filepath.Base(path))...)
 		})
 	}
-	_, err := cluster.Open(cluster.Access{Kubeconfig: missing}, cluster.Options{})
+	_, err := cluster.Open(kubeconfig.Access{Kubeconfig: missing}, cluster.Options{})
 	says(t, err, missing+" does not exist")
-	_, err = cluster.Contexts(t.TempDir())
+	_, err = kubeconfig.Contexts(t.TempDir())
 	says(t, err, "is a directory")
 	t.Setenv("KUBECONFIG", missing)
-	_, err = cluster.Contexts("")
+	_, err = kubeconfig.Contexts("")
 	says(t, err, "$KUBECONFIG names "+missing+", which does not exist")
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("HOME", t.TempDir())
-	_, err = cluster.Contexts("")
+	_, err = kubeconfig.Contexts("")
 	says(t, err, "no kubeconfig", "$KUBECONFIG is not set")
 }
 

@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
 )
 
 // serverAndCA is what has to be the same for two clusters to share connections.
@@ -31,7 +34,7 @@ func (c *Cluster) Ahead(server string) {
 	if c.closed || c.ahead[at] != nil || !strings.HasPrefix(server, "https://") {
 		return
 	}
-	stranger, err := open(configOf(Kubeconfig{Server: server, CA: []byte(at.ca)}), Access{Timeout: c.timeout}, c.options, nil)
+	stranger, err := open(kubeconfig.RESTConfig(kubeconfig.Config{Server: server, CA: []byte(at.ca)}), kubeconfig.Access{Timeout: c.timeout}, c.options, nil)
 	if err != nil {
 		return
 	}
@@ -42,7 +45,7 @@ func (c *Cluster) Ahead(server string) {
 // aheadOf is the connection that was opened ahead for a kubeconfig; nil where
 // there is none. One that signs in on the connection itself, by a client
 // certificate, gets its own. The caller holds the mutex.
-func (c *Cluster) aheadOf(k Kubeconfig) *Cluster {
+func (c *Cluster) aheadOf(k kubeconfig.Config) *Cluster {
 	if len(k.ClientCert) > 0 || k.TLSServerName != "" {
 		return nil
 	}
@@ -78,7 +81,7 @@ func (c *Cluster) dialEarly(server string) {
 		conf.NextProtos = []string{"h2", "http/1.1"}
 	}
 	dial := func(ctx context.Context, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, c.dialTimeout()+c.options.Silence, errTimeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, c.dialTimeout()+c.options.Silence, failure.ErrTimeout)
 		defer cancel()
 		return dialTLS(ctx, own.DialContext, address, conf.Clone())
 	}

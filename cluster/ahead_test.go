@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 )
 
 // crowd is an API server that notes who asked over which connection.
@@ -65,7 +67,7 @@ func (s *crowd) open(t *testing.T) *cluster.Cluster {
 // ask asks for the version with a kubeconfig for that address.
 func (s *crowd) ask(t *testing.T, c *cluster.Cluster, server, token string) {
 	t.Helper()
-	k := cluster.Kubeconfig{Server: server, CA: append(s.ca, '\n'), Namespace: "a", Token: cluster.Mask(token)}
+	k := kubeconfig.Config{Server: server, CA: append(s.ca, '\n'), Namespace: "a", Token: masked.New(token)}
 	as, err := c.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carrick/cluster/failure"
 )
 
 // answer is what an error of a read's request means to the read.
@@ -31,7 +33,7 @@ const (
 
 // answerOf sorts an error of a request.
 func answerOf(err error) answer {
-	if errors.Is(err, errNotJSON) {
+	if errors.Is(err, failure.ErrNotJSON) {
 		return failing
 	}
 	var status apierrors.APIStatus

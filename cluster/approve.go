@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/clean"
 )
 
 var signingRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
@@ -29,7 +31,7 @@ var ErrDenied = errors.New("the request was denied")
 func (c *Cluster) Approve(ctx context.Context, name string, expected func(certificatesv1.CertificateSigningRequestSpec) error,
 	reason, message string,
 ) error {
-	doing := "approve CertificateSigningRequest " + Clean(name)
+	doing := "approve CertificateSigningRequest " + clean.Text(name)
 	at := location{gvr: signingRequests, name: name}
 	live, err := c.send(ctx, doing, request{verb: http.MethodGet, at: at})
 	if err != nil {

@@ -2,17 +2,15 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
+
+	"carrick/cluster/failure"
 )
 
 // An answer of more than freeBytes is large. One large answer is read at a time:
 // a server that sends too much to every read must not fill the memory.
 const freeBytes = 1 << 20
-
-// errTooLarge is the end of an answer that is larger than any that is of use.
-var errTooLarge = notJSON(fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20))
 
 // bodies bounds what is read of the answers of one cluster.
 type bodies struct {
@@ -38,7 +36,7 @@ func (b *bodies) bound(ctx context.Context, body io.ReadCloser) *bounded {
 	return &bounded{ReadCloser: body, ctx: ctx, large: b.large}
 }
 
-// bounded is a body, or an event of one, that may not be larger than mostBytes.
+// bounded is a body, or an event of one, that may not be larger than failure.AnswerLimit.
 type bounded struct {
 	io.ReadCloser
 	ctx   context.Context
@@ -49,9 +47,9 @@ type bounded struct {
 
 // Read waits for its turn where the answer is a large one.
 func (b *bounded) Read(p []byte) (int, error) {
-	if b.read > mostBytes {
+	if b.read > failure.AnswerLimit {
 		b.yield()
-		return 0, errTooLarge
+		return 0, failure.ErrTooLarge
 	}
 	if b.read > freeBytes && !b.holds {
 		select {
@@ -61,7 +59,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 			return 0, context.Cause(b.ctx)
 		}
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), mostBytes+1-b.read)])
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), failure.AnswerLimit+1-b.read)])
 	b.read += int64(n)
 	if err != nil {
 		b.yield()

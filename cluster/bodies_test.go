@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"carrick/cluster/failure"
 )
 
 type zeroes struct{}
@@ -18,7 +20,7 @@ func (zeroes) Close() error               { return nil }
 func TestAnAnswerThatIsTooLargeIsNotRead(t *testing.T) {
 	b := newBodies().bound(t.Context(), zeroes{})
 	n, err := io.Copy(io.Discard, b)
-	if !errors.Is(err, errTooLarge) || n != mostBytes+1 {
+	if !errors.Is(err, failure.ErrTooLarge) || n != failure.AnswerLimit+1 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
@@ -89,8 +91,8 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"":                             "the answer can't be used: something between the API server and this machine changes or cuts it (the answer ends in its middle)",
 		`{"a":1}`:                      "what answers is no API server: a proxy, a login page or another service (it has no kind)",
 	} {
-		err := fmt.Errorf("read Secret x: %w", unreadable([]byte(body), errors.New("it has no kind")))
-		if got := Explain(err); got != want || !errors.Is(err, errNotJSON) {
+		err := fmt.Errorf("read Secret x: %w", failure.Unreadable([]byte(body), errors.New("it has no kind")))
+		if got := failure.Explain(err); got != want || !errors.Is(err, failure.ErrNotJSON) {
 			t.Errorf("%q: %s", body, got)
 		}
 	}

@@ -1,9 +1,11 @@
 package cluster
 
 import (
-	"strings"
 	"sync"
 	"time"
+
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 )
 
 // breaker knows whether a cluster answers. While it does not, one read at a
@@ -11,7 +13,7 @@ import (
 // good answer wakes them all. Nothing but its version is locked under its mutex.
 type breaker struct {
 	c       *Cluster
-	version version // bumped when the loss is said, and when it ends
+	version tracked.Version // bumped when the loss is said, and when it ends
 
 	mu       sync.Mutex
 	answered bool      // ever
@@ -19,7 +21,7 @@ type breaker struct {
 	streams  int       // watches that live
 	lost     time.Time // zero: it answers
 	cause    error
-	open     *StaleError // set once the loss is said
+	open     *failure.StaleError // set once the loss is said
 	timer    *time.Timer
 	turns    turns
 }
@@ -68,10 +70,10 @@ func (b *breaker) late() {
 	b.c.staleAll(said)
 }
 
-func (b *breaker) trip() *StaleError {
-	b.open = &StaleError{Since: b.lost, Cause: b.cause, Never: !b.answered}
+func (b *breaker) trip() *failure.StaleError {
+	b.open = &failure.StaleError{Since: b.lost, Cause: b.cause, Never: !b.answered}
 	b.stopTimer()
-	b.version.bump()
+	b.version.Bump()
 	return b.open
 }
 
@@ -93,7 +95,7 @@ func (b *breaker) heal() {
 	}
 	b.reset()
 	b.healed = time.Now()
-	b.version.bump()
+	b.version.Bump()
 	b.mu.Unlock()
 	b.c.nudgeAll()
 }
@@ -104,7 +106,7 @@ func (b *breaker) forget() {
 	defer b.mu.Unlock()
 	if !b.lost.IsZero() {
 		b.reset()
-		b.version.bump()
+		b.version.Bump()
 	}
 }
 
@@ -120,7 +122,7 @@ func (b *breaker) reset() {
 }
 
 // said returns the loss once it is said, else nil.
-func (b *breaker) said() *StaleError {
+func (b *breaker) said() *failure.StaleError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open
@@ -144,8 +146,8 @@ func (b *breaker) everAnswered() bool {
 }
 
 // stale is the loss of one read.
-func (c *Cluster) stale(since time.Time, cause error) *StaleError {
-	return &StaleError{Since: since, Cause: cause, Never: !c.outages.everAnswered()}
+func (c *Cluster) stale(since time.Time, cause error) *failure.StaleError {
+	return &failure.StaleError{Since: since, Cause: cause, Never: !c.outages.everAnswered()}
 }
 
 func (b *breaker) isLost() bool {
@@ -167,15 +169,9 @@ func (b *breaker) living() int {
 	return b.streams
 }
 
-func (b *breaker) changes() *version { return &b.version }
+func (b *breaker) Changes() *tracked.Version { return &b.version }
 
-func (b *breaker) heard() (at time.Time, polled bool) { return b.c.wire.lastHeard(), false }
-
-// wentSilent tells the loss of a connection that gave no sign of life, which
-// took longer than anybody's patience, from one that was cut just now.
-func wentSilent(err error) bool {
-	return strings.Contains(err.Error(), "client connection lost")
-}
+func (b *breaker) Heard() (at time.Time, polled bool) { return b.c.wire.lastHeard(), false }
 
 // patience is how long no answer may last before it is said. An exec plugin
 // that has yet to run may take as long as a request.

@@ -33,7 +33,7 @@ type PatchOptions struct {
 }
 
 // Fetch returns the object that obj names by apiVersion, kind, namespace and name, whole and with its managedFields. An
-// object that is not there is apierrors.IsNotFound, a kind that is not there ErrNotServed.
+// object that is not there is apierrors.IsNotFound, a kind that is not there failure.ErrNotServed.
 func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	doing := "read " + describeObject(obj)
 	at, err := c.locate(ctx, obj)

@@ -12,12 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/failure"
 )
 
 const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // Find lists the metadata of the objects that s selects; namespace "" is all namespaces. It asks for pages of 500. A
-// resource that is not there is ErrNotServed.
+// resource that is not there is failure.ErrNotServed.
 func (c *Cluster) Find(ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector) ([]metav1.PartialObjectMetadata, error) {
 	at := location{gvr: gvr, namespace: namespace}
 	doing := "list " + at.String()
@@ -27,7 +29,7 @@ func (c *Cluster) Find(ctx context.Context, gvr schema.GroupVersionResource, nam
 		found, err = c.pages(ctx, doing, at, s, 0)
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, failed(ctx, doing, fmt.Errorf("%w (%w)", ErrNotServed, err))
+		return nil, failed(ctx, doing, fmt.Errorf("%w (%w)", failure.ErrNotServed, err))
 	}
 	return found, err
 }
@@ -51,10 +53,10 @@ func (c *Cluster) pages(ctx context.Context, doing string, at location, s Select
 		}
 		var page metav1.PartialObjectMetadataList
 		if err := json.Unmarshal(data, &page); err != nil {
-			return nil, failed(ctx, doing, unreadable(data, err))
+			return nil, failed(ctx, doing, failure.Unreadable(data, err))
 		}
 		if !strings.HasSuffix(page.Kind, "List") { // nothing found is not the same as nothing said
-			return nil, failed(ctx, doing, notJSON(errors.New("it is no list")))
+			return nil, failed(ctx, doing, failure.NotJSON(errors.New("it is no list")))
 		}
 		out = append(out, page.Items...)
 		if page.Continue == "" {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"carrick/cluster/failure"
 )
 
 // goneWithin is how long Gone waits. 71 s have been seen for the virtual node of a Liqo peering whose pods were drained,
@@ -50,7 +52,7 @@ func (c *Cluster) Gone(ctx context.Context, gvr schema.GroupVersionResource, nam
 			if trouble != nil {
 				return &changeError{doing: doing, err: fmt.Errorf("%w (%w)", trouble, context.Cause(ctx))}
 			}
-			return &StillThereError{What: at.String(), Why: held(last), cause: context.Cause(ctx)}
+			return &failure.StillThereError{What: at.String(), Why: held(last), Cause: context.Cause(ctx)}
 		case <-c.life.Done():
 			return &changeError{doing: doing, err: context.Cause(c.life)}
 		case <-time.After(time.Second):
@@ -86,19 +88,6 @@ func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **
 		}
 	}
 }
-
-// StillThereError says that an object that was to go is still there, and what
-// holds it.
-type StillThereError struct {
-	What  string // "namespaces demo"
-	Why   string
-	cause error
-}
-
-func (e *StillThereError) Error() string { return Clean(e.What + ": " + e.Why) }
-
-// Unwrap returns why it was waited for no longer.
-func (e *StillThereError) Unwrap() error { return e.cause }
 
 // held says why an object is still there.
 func held(obj *unstructured.Unstructured) string {

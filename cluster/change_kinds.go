@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"carrick/cluster/failure"
 )
 
 // Kind is one kind that a cluster serves.
@@ -40,7 +42,7 @@ type served struct {
 }
 
 // Resource returns how the API calls a kind, and whether its objects stand in namespaces. What a cluster serves is
-// asked once and kept; a kind that is not among it is asked for once more, and is then ErrNotServed.
+// asked once and kept; a kind that is not among it is asked for once more, and is then failure.ErrNotServed.
 func (c *Cluster) Resource(ctx context.Context, gvk schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error) {
 	if gvk.Kind == "" || gvk.Version == "" {
 		return gvr, false, fmt.Errorf("apiVersion %q and kind %q don't name a kind", gvk.GroupVersion(), gvk.Kind)
@@ -68,7 +70,7 @@ func (c *Cluster) Resource(ctx context.Context, gvk schema.GroupVersionKind) (gv
 	if err := now.silent[gvk.GroupVersion()]; err != nil {
 		return gvr, false, fmt.Errorf("what %s serves can't be told: %w", gvk.GroupVersion(), err)
 	}
-	return gvr, false, fmt.Errorf("%s in %s: %w", gvk.Kind, gvk.GroupVersion(), ErrNotServed)
+	return gvr, false, fmt.Errorf("%s in %s: %w", gvk.Kind, gvk.GroupVersion(), failure.ErrNotServed)
 }
 
 // Kinds returns every kind that can be listed, each in the version that the API server prefers, sorted by group and

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 )
 
 const jsonType types.PatchType = "application/json"
@@ -33,7 +36,7 @@ func (l location) String() string {
 			parts = append(parts, part)
 		}
 	}
-	return Clean(strings.TrimSpace(l.gvr.GroupResource().String() + " " + strings.Join(parts, "/")))
+	return clean.Text(strings.TrimSpace(l.gvr.GroupResource().String() + " " + strings.Join(parts, "/")))
 }
 
 func (l location) path() []string {
@@ -83,7 +86,7 @@ func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructu
 	}
 	out := &unstructured.Unstructured{}
 	if err := out.UnmarshalJSON(data); err != nil {
-		return nil, failed(ctx, doing, unreadable(data, err))
+		return nil, failed(ctx, doing, failure.Unreadable(data, err))
 	}
 	return out, nil
 }
@@ -159,9 +162,9 @@ func encode(obj *unstructured.Unstructured) ([]byte, error) {
 }
 
 func describeObject(obj *unstructured.Unstructured) string {
-	name := CleanName(obj.GetName())
+	name := clean.Name(obj.GetName())
 	if name == "" && obj.GetGenerateName() != "" {
-		name = CleanName(obj.GetGenerateName()) + "…"
+		name = clean.Name(obj.GetGenerateName()) + "…"
 	}
 	if obj.GetNamespace() != "" {
 		name = obj.GetNamespace() + "/" + name
@@ -170,7 +173,7 @@ func describeObject(obj *unstructured.Unstructured) string {
 	if kind == "" {
 		kind = "an object without a kind"
 	}
-	return Clean(strings.TrimSpace(kind + " " + name))
+	return clean.Text(strings.TrimSpace(kind + " " + name))
 }
 
 // changeError is an error of the API with what was being done, fit to be shown: what came from the server is cleaned.
@@ -179,7 +182,7 @@ type changeError struct {
 	err   error
 }
 
-func (e *changeError) Error() string { return Clean(e.doing + ": " + e.err.Error()) }
+func (e *changeError) Error() string { return clean.Text(e.doing + ": " + e.err.Error()) }
 
 // Unwrap returns the API's own error.
 func (e *changeError) Unwrap() error { return e.err }

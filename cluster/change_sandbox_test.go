@@ -13,7 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/bearer"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/diff"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 )
 
 const manager = "carrick.test.a"
@@ -61,8 +67,8 @@ func TestApplyOnARealServer(t *testing.T) {
 
 	t.Run("twice is no change", func(t *testing.T) {
 		second := apply(t, c, config("one"))
-		if second.GetResourceVersion() != first.GetResourceVersion() || cluster.Diff(first, second) != "" {
-			t.Errorf("changed: %s", cluster.Diff(first, second))
+		if second.GetResourceVersion() != first.GetResourceVersion() || diff.Objects(first, second) != "" {
+			t.Errorf("changed: %s", diff.Objects(first, second))
 		}
 	})
 	t.Run("a dry run changes nothing, and shows what would change", func(t *testing.T) {
@@ -74,15 +80,15 @@ func TestApplyOnARealServer(t *testing.T) {
 		if err != nil || now.GetResourceVersion() != first.GetResourceVersion() || len(now.GetManagedFields()) == 0 {
 			t.Errorf("then %v, %v", now, err)
 		}
-		if diff := cluster.Diff(now, would); !strings.Contains(diff, "-  key: one\n+  key: two\n") || strings.Contains(diff, "resourceVersion") {
+		if diff := diff.Objects(now, would); !strings.Contains(diff, "-  key: one\n+  key: two\n") || strings.Contains(diff, "resourceVersion") {
 			t.Errorf("diff %s", diff)
 		}
 	})
 	t.Run("a conflict names the manager and the field", func(t *testing.T) {
 		other := cluster.ApplyOptions{Manager: "carrick.test.b"}
 		_, err := c.Apply(t.Context(), config("two"), other)
-		conflicts := cluster.Conflicts(err)
-		if len(conflicts) != 1 || conflicts[0] != (cluster.Conflict{Manager: manager, Field: ".data.key"}) || !apierrors.IsConflict(err) {
+		conflicts := failure.Conflicts(err)
+		if len(conflicts) != 1 || conflicts[0] != (failure.Conflict{Manager: manager, Field: ".data.key"}) || !apierrors.IsConflict(err) {
 			t.Fatalf("got %+v, %v", conflicts, err)
 		}
 		other.Force = true
@@ -114,7 +120,7 @@ func TestApplyOnARealServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		diff := cluster.Diff(before, would)
+		diff := diff.Objects(before, would)
 		if !strings.Contains(diff, "+  password: (hidden, 10 bytes, changed)\n") || strings.Contains(diff, "c2VjcmV0") || strings.Contains(diff, "-secret") {
 			t.Errorf("diff %s", diff)
 		}
@@ -204,12 +210,12 @@ type: kubernetes.io/service-account-token`))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		token := filledToken(ctx, t, c, namespace, "robot-token")
-		claims, err := cluster.ParseToken(token)
+		claims, err := bearer.Parse(token)
 		where, name, ok := claims.ServiceAccount()
 		if err != nil || !ok || where != namespace || name != "robot" || !claims.Expires.IsZero() {
 			t.Errorf("got %+v, %v", claims, err)
 		}
-		kubeconfig := cluster.Kubeconfig{Server: c.Server(), CA: c.CA(), Namespace: namespace, Token: token}
+		kubeconfig := kubeconfig.Config{Server: c.Server(), CA: c.CA(), Namespace: namespace, Token: token}
 		robot, err := c.As([]byte(kubeconfig.Bytes().Reveal()))
 		if err != nil {
 			t.Fatal(err)
@@ -228,7 +234,7 @@ type: kubernetes.io/service-account-token`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		claims, err := cluster.ParseToken(token)
+		claims, err := bearer.Parse(token)
 		if err != nil || !claims.Expires.Equal(expires) || len(claims.Audience) != 1 || claims.Audience[0] != "other" {
 			t.Errorf("got %+v, %v, %v", claims, expires, err)
 		}
@@ -244,10 +250,10 @@ type: kubernetes.io/service-account-token`))
 }
 
 // filledToken waits for the controller that puts the token into its Secret.
-func filledToken(ctx context.Context, t *testing.T, c *cluster.Cluster, namespace, name string) cluster.Masked {
+func filledToken(ctx context.Context, t *testing.T, c *cluster.Cluster, namespace, name string) masked.Value {
 	t.Helper()
 	for {
-		traced, trace := cluster.Traced(ctx)
+		traced, trace := tracked.WithTrace(ctx)
 		secret, err := c.Secret(traced, namespace, name, "token")
 		if err == nil && !secret.Data["token"].IsZero() {
 			return secret.Data["token"]
@@ -280,10 +286,10 @@ func TestKindsOnARealServer(t *testing.T) {
 		t.Errorf("found %v, %v", found, err)
 	}
 	gvk := schema.GroupVersionKind{Group: "liqo.io", Version: "v1", Kind: "Nothing"}
-	if _, _, err := c.Resource(t.Context(), gvk); !errors.Is(err, cluster.ErrNotServed) {
+	if _, _, err := c.Resource(t.Context(), gvk); !errors.Is(err, failure.ErrNotServed) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := c.Find(t.Context(), gvk.GroupVersion().WithResource("nothings"), "", cluster.Selector{}); !errors.Is(err, cluster.ErrNotServed) {
+	if _, err := c.Find(t.Context(), gvk.GroupVersion().WithResource("nothings"), "", cluster.Selector{}); !errors.Is(err, failure.ErrNotServed) {
 		t.Errorf("error %v", err)
 	}
 }

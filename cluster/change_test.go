@@ -18,8 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"carrick/cluster/failure"
 )
 
 var configMapsGVR = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -128,15 +132,15 @@ func TestResource(t *testing.T) {
 		{situation: "a core kind", kind: "ConfigMap", resource: "configmaps", namespaced: true},
 		{situation: "a cluster-scoped kind", kind: "Namespace", resource: "namespaces"},
 		{situation: "a kind of a group", group: "apps", kind: "Deployment", resource: "deployments", namespaced: true},
-		{situation: "a kind that is not there", group: "apps", kind: "Nothing", is: ErrNotServed},
-		{situation: "a group that is not there", group: "liqo.io", kind: "ForeignCluster", is: ErrNotServed},
+		{situation: "a kind that is not there", group: "apps", kind: "Nothing", is: failure.ErrNotServed},
+		{situation: "a group that is not there", group: "liqo.io", kind: "ForeignCluster", is: failure.ErrNotServed},
 		{situation: "a group that does not answer", group: "metrics.k8s.io", kind: "PodMetrics", words: "metrics.k8s.io/v1"},
 		{situation: "no kind", words: "don't name a kind"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			gvr, namespaced, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: tc.group, Version: "v1", Kind: tc.kind})
 			if tc.resource == "" {
-				if err == nil || tc.is != nil && !errors.Is(err, tc.is) || tc.is == nil && errors.Is(err, ErrNotServed) || !strings.Contains(err.Error(), tc.words) {
+				if err == nil || tc.is != nil && !errors.Is(err, tc.is) || tc.is == nil && errors.Is(err, failure.ErrNotServed) || !strings.Contains(err.Error(), tc.words) {
 					t.Errorf("error %v", err)
 				}
 				return
@@ -155,7 +159,7 @@ func TestResource(t *testing.T) {
 func TestResourceThatAppearsIsFoundAtOnce(t *testing.T) {
 	c, s := scripted(t, nil)
 	gvk := schema.GroupVersionKind{Group: "liqo.io", Version: "v1", Kind: "Tunnel"}
-	if _, _, err := c.Resource(t.Context(), gvk); !errors.Is(err, ErrNotServed) {
+	if _, _, err := c.Resource(t.Context(), gvk); !errors.Is(err, failure.ErrNotServed) {
 		t.Fatalf("error %v", err)
 	}
 	s.mu.Lock()
@@ -242,16 +246,16 @@ func TestConflicts(t *testing.T) {
 		},
 	})
 	_, err := c.Apply(t.Context(), parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}}"), ApplyOptions{Manager: "m"})
-	want := []Conflict{
+	want := []failure.Conflict{
 		{Manager: "kubectl-edit", Field: ".spec.replicas"}, {Manager: `a "b"`, Field: ".status.x"}, {Manager: "something else", Field: ".x"},
 	}
-	if diff := cmp.Diff(want, Conflicts(err)); diff != "" {
+	if diff := cmp.Diff(want, failure.Conflicts(err)); diff != "" {
 		t.Error(diff)
 	}
 	if !apierrors.IsConflict(err) || strings.Contains(err.Error(), "\x1b") || !strings.HasPrefix(err.Error(), "apply ConfigMap a/x: ") {
 		t.Errorf("error %q", err)
 	}
-	if got := Conflicts(errors.New("other")); got != nil {
+	if got := failure.Conflicts(errors.New("other")); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -351,7 +355,7 @@ func TestFind(t *testing.T) {
 	})
 	t.Run("a resource that is not there", func(t *testing.T) {
 		c, _ := scripted(t, nil)
-		if _, err := c.Find(t.Context(), configMapsGVR, "", Selector{}); !errors.Is(err, ErrNotServed) {
+		if _, err := c.Find(t.Context(), configMapsGVR, "", Selector{}); !errors.Is(err, failure.ErrNotServed) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -375,7 +379,7 @@ func TestRequestsThatFail(t *testing.T) {
 	})
 	t.Run("a proxy's page is no object", func(t *testing.T) {
 		c, _ := scripted(t, map[string]http.HandlerFunc{path: say("text/html", "<html>log in</html>")})
-		if _, err := c.Fetch(t.Context(), parsed(t, get)); !errors.Is(err, errNotJSON) {
+		if _, err := c.Fetch(t.Context(), parsed(t, get)); !errors.Is(err, failure.ErrNotJSON) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -383,13 +387,13 @@ func TestRequestsThatFail(t *testing.T) {
 		c, _ := scripted(t, map[string]http.HandlerFunc{path: func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, `configmaps "x" not found`, &metav1.StatusDetails{Name: "x", Kind: "configmaps"})
 		}})
-		if _, err := c.Fetch(t.Context(), parsed(t, get)); !apierrors.IsNotFound(err) || errors.Is(err, ErrNotServed) {
+		if _, err := c.Fetch(t.Context(), parsed(t, get)); !apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("a kind that is not there", func(t *testing.T) {
 		c, _ := scripted(t, nil)
-		if _, err := c.Fetch(t.Context(), parsed(t, "{apiVersion: liqo.io/v1, kind: X, metadata: {name: x}}")); !errors.Is(err, ErrNotServed) {
+		if _, err := c.Fetch(t.Context(), parsed(t, "{apiVersion: liqo.io/v1, kind: X, metadata: {name: x}}")); !errors.Is(err, failure.ErrNotServed) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -406,4 +410,17 @@ func TestLogs(t *testing.T) {
 	if want := "GET /api/v1/namespaces/a/pods/x/log?container=main&limitBytes=1048576&tailLines=10"; s.requests()[0] != want {
 		t.Errorf("asked %s", s.requests()[0])
 	}
+}
+
+// parsed returns the object that text is the YAML of; nil for "".
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
+		t.Fatal(err)
+	}
+	return obj
 }

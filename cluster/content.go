@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster/failure"
 )
 
 // content is what a read has to tell.
@@ -17,7 +19,7 @@ type content struct {
 	sorted   []record                     // the same, sorted; nil: not sorted yet
 	objects  []*unstructured.Unstructured // of sorted
 	err      error                        // what it said instead: refused, not served
-	stale    *StaleError                  // it does not answer
+	stale    *failure.StaleError          // it does not answer
 	polled   bool
 }
 
@@ -143,7 +145,7 @@ func (r *read) settle(differs bool) {
 // another one. The caller holds the mutex.
 func (r *read) tell(differs bool) {
 	if differs {
-		r.version.bump()
+		r.version.Bump()
 	}
 	close(r.turned)
 	r.turned = make(chan struct{})
@@ -204,7 +206,7 @@ func (r *read) impatient() {
 }
 
 // grow makes the content stale. The caller holds the mutex.
-func (r *read) grow(said *StaleError) {
+func (r *read) grow(said *failure.StaleError) {
 	if r.stale != nil {
 		return
 	}

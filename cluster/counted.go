@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 )
 
 // Counted are the lines of one family of the metrics that the API server has of
@@ -14,8 +18,8 @@ import (
 // right to get /metrics, which is noted (see Need). Of several API servers the one that
 // answers tells its own.
 func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
-	c.Need(Right{Verb: "get", Path: "/metrics"})
-	return lookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {
+	c.Need(permission.Right{Verb: "get", Path: "/metrics"})
+	return tracked.LookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {
 		ctx, cancel := c.bounded(ctx)
 		defer cancel()
 		text, err := c.api.Verb(http.MethodGet).AbsPath("/metrics").MaxRetries(fewRetries).Do(ctx).Raw()
@@ -25,7 +29,7 @@ func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) 
 		var out []string
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 			if l := lines.Text(); strings.HasPrefix(l, family+"{") || strings.HasPrefix(l, family+" ") {
-				out = append(out, Clean(l))
+				out = append(out, clean.Text(l))
 			}
 		}
 		return out, nil

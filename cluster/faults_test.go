@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
 )
 
 type faultFunc = func(w http.ResponseWriter, r *http.Request) bool
@@ -168,8 +170,8 @@ func TestAServerFaultIsSaidAfterPatienceAndRecovers(t *testing.T) {
 			return true
 		})
 		p := configMap(t, api.open(cluster.Options{}), "x").look().stale()
-		if p.took != 3*time.Second || !strings.Contains(cluster.Explain(p.err), "etcd is away") {
-			t.Errorf("after %v: %v", p.took, cluster.Explain(p.err))
+		if p.took != 3*time.Second || !strings.Contains(failure.Explain(p.err), "etcd is away") {
+			t.Errorf("after %v: %v", p.took, failure.Explain(p.err))
 		}
 		time.Sleep(time.Minute) // the bubble's clock
 		if got := len(api.requests()); got > 40 {
@@ -215,7 +217,7 @@ func TestALoginPageIsNotAnAPIServer(t *testing.T) {
 			return true
 		})
 		p := configMap(t, api.open(cluster.Options{}), "x").look().stale()
-		got := cluster.Explain(p.err)
+		got := failure.Explain(p.err)
 		if !strings.Contains(got, "no API server") || strings.ContainsRune(got, 0x1b) {
 			t.Errorf("explained as %q", got)
 		}
@@ -328,7 +330,7 @@ func TestOneAPIThatFailsLeavesTheOthersAlone(t *testing.T) {
 		})
 		c := api.open(cluster.Options{})
 		p := configMap(t, c, "x").look().is("1")
-		if _, err := c.List(t.Context(), widgets, "a", cluster.Selector{}); !errors.As(err, new(*cluster.StaleError)) {
+		if _, err := c.List(t.Context(), widgets, "a", cluster.Selector{}); !errors.As(err, new(*failure.StaleError)) {
 			t.Errorf("the hanging API gave %v", err)
 		}
 		p.same(time.Minute)
@@ -346,7 +348,7 @@ func TestAKindThatIsNotServedYetIsReadOnceItIs(t *testing.T) {
 			list, err := c.List(ctx, widgets, "a", cluster.Selector{})
 			return len(list), err
 		}}).look()
-		p.fails("not served", func(err error) bool { return errors.Is(err, cluster.ErrNotServed) })
+		p.fails("not served", func(err error) bool { return errors.Is(err, failure.ErrNotServed) })
 		if _, polled := p.trace.Seen(); polled {
 			t.Error("it says that it is polled, though its definition is watched")
 		}
@@ -407,7 +409,7 @@ func TestWarningsAreWrittenOnceAndClean(t *testing.T) {
 			return false
 		})
 		var out lines
-		c, err := cluster.NewAccess(api.config(), cluster.Access{Stderr: &out}, cluster.Options{})
+		c, err := cluster.NewAccess(api.config(), kubeconfig.Access{Stderr: &out}, cluster.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

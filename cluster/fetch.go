@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
+
+	"carrick/cluster/failure"
 )
 
 const pageSize = 500
-
-// mostBytes is how large one answer may be, or one event of a watch.
-const mostBytes = 64 << 20
 
 // request is a request for the collection of a read, or for its one object.
 func (r *read) request(single bool) *rest.Request {
@@ -61,7 +60,7 @@ func (r *read) fetch(ctx context.Context) (map[string]record, error) {
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(body); err != nil {
-		return nil, notJSON(err)
+		return nil, failure.NotJSON(err)
 	}
 	records := map[string]record{}
 	r.collect(records, object)
@@ -82,7 +81,7 @@ func (r *read) list(ctx context.Context) (map[string]record, string, error) {
 		}
 		page := &unstructured.UnstructuredList{}
 		if err := page.UnmarshalJSON(body); err != nil {
-			return nil, "", notJSON(err)
+			return nil, "", failure.NotJSON(err)
 		}
 		for i := range page.Items {
 			r.collect(records, &page.Items[i])
@@ -122,7 +121,7 @@ func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 	case err != nil:
 		return nil, caused(ctx, err)
 	case !json.Valid(body):
-		return nil, unreadable(body, nil)
+		return nil, failure.Unreadable(body, nil)
 	}
 	return body, nil
 }
@@ -133,14 +132,4 @@ func caused(ctx context.Context, err error) error {
 		return cause
 	}
 	return err
-}
-
-// excerpt is the start of a text from outside, fit to be shown.
-func excerpt(body []byte) string {
-	const most = 120
-	text := Clean(string(body[:min(len(body), most)]))
-	if len(body) > most {
-		text += "…"
-	}
-	return strconv.Quote(text)
 }

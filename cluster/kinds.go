@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/failure"
 )
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -21,7 +23,7 @@ const soon = 50 * time.Millisecond
 // definition; where it may not, or there can be none, it just waits a while.
 func (r *read) untilServed(cause error) time.Duration {
 	name := r.key.gvr.Resource + "." + r.key.gvr.Group
-	missing := fmt.Errorf("read %s: %w (%w)", name, ErrNotServed, cause)
+	missing := fmt.Errorf("read %s: %w (%w)", name, failure.ErrNotServed, cause)
 	if !strings.Contains(r.key.gvr.Group, ".") || r.key.gvr.Group == crds.Group {
 		r.refuse(missing, true)
 		return r.retry()
@@ -39,14 +41,14 @@ func (r *read) untilServed(cause error) time.Duration {
 		return min(soon<<min(r.fails-1, 7), r.c.options.BackoffMax)
 	}
 	r.fails = 0
-	_, polled := crd.heard()
+	_, polled := crd.Heard()
 	blind := err != nil && !isAbsent(err) // nothing will tell
 	r.watchInstead(crd)
 	defer r.watchInstead(nil)
 	r.refuse(missing, polled || blind)
 	wake := make(chan struct{}, 1)
-	crd.version.subscribe(wake, seen.gen)
-	defer crd.version.unsubscribe(wake)
+	crd.version.Subscribe(wake, seen.gen)
+	defer crd.version.Unsubscribe(wake)
 	var due <-chan time.Time
 	if blind {
 		timer := time.NewTimer(r.retry())

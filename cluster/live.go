@@ -11,6 +11,8 @@ import (
 	segments "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/masked"
 )
 
 // Selector narrows a list, in the notation of kubectl's -l and --field-selector.
@@ -21,8 +23,8 @@ type Secret struct {
 	Namespace, Name, UID, Type string
 	Labels, Annotations        map[string]string
 	Created                    time.Time
-	Data                       map[string]Masked // the keys that were asked for and exist
-	Keys                       map[string]int    // every key and the size of its value
+	Data                       map[string]masked.Value // the keys that were asked for and exist
+	Keys                       map[string]int          // every key and the size of its value
 }
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -34,8 +36,8 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 // replaced by "sha256:<12 hex> (<n> bytes)".
 //
 // The error is one of: no such object (apierrors.IsNotFound), no such kind
-// (ErrNotServed), refused (apierrors.IsForbidden, IsUnauthorized), no answer
-// (*StaleError, after Options.Patience at the latest), ErrClosed, or the cause
+// (failure.ErrNotServed), refused (apierrors.IsForbidden, IsUnauthorized), no answer
+// (*failure.StaleError, after Options.Patience at the latest), failure.ErrClosed, or the cause
 // of ctx.
 func (c *Cluster) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	seen, err := c.read(ctx, readKey{gvr: gvr, namespace: namespace, name: name}, true)
@@ -124,7 +126,7 @@ func (r *record) secret(keys []string) *Secret {
 		Labels:      r.object.GetLabels(),
 		Annotations: r.object.GetAnnotations(),
 		Created:     r.object.GetCreationTimestamp().Time,
-		Data:        map[string]Masked{},
+		Data:        map[string]masked.Value{},
 		Keys:        maps.Clone(r.sizes),
 	}
 	for key, value := range r.kept {

@@ -14,6 +14,10 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 )
 
 // seenWithin is how long any change may take to be seen: a limit for slow machines, no budget.
@@ -73,7 +77,7 @@ func (r *real) limited(verbs string) *cluster.Cluster {
 	r.kubectl("-n", r.namespace, "create", "role", "limited", "--verb="+verbs, "--resource=configmaps")
 	r.grant()
 	token := strings.TrimSpace(r.kubectl("-n", r.namespace, "create", "token", "limited"))
-	k := cluster.Kubeconfig{Name: "limited", Server: r.c.Server(), CA: r.c.CA(), Token: cluster.Mask(token), Namespace: r.namespace}
+	k := kubeconfig.Config{Name: "limited", Server: r.c.Server(), CA: r.c.CA(), Token: masked.New(token), Namespace: r.namespace}
 	c, err := r.c.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		r.t.Fatal(err)
@@ -142,7 +146,7 @@ func TestSandboxAServerThatIsAwayTurnsReadsStaleAndAllRecover(t *testing.T) {
 	for _, p := range probes {
 		p.changed(seenWithin).stale()
 	}
-	t.Logf("all stale %v after the API server had gone: %s", time.Since(lost), cluster.Explain(probes[0].err))
+	t.Logf("all stale %v after the API server had gone: %s", time.Since(lost), failure.Explain(probes[0].err))
 	ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 	defer cancel()
 	_ = probes[0].trace.Wait(ctx)
@@ -161,7 +165,7 @@ func TestSandboxARevokedRightIsNoticed(t *testing.T) {
 	r := realCluster(t, clustertest.Remote)
 	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=1")
 	limited := r.limited("get,list,watch")
-	right := cluster.Right{Verb: "watch", Resource: "configmaps", Namespace: r.namespace}
+	right := permission.Right{Verb: "watch", Resource: "configmaps", Namespace: r.namespace}
 	p := r.configMap(limited, "x")
 	for p.look(); p.err != nil; { // the binding may take a moment to count
 		p.changed(seenWithin)
@@ -173,7 +177,7 @@ func TestSandboxARevokedRightIsNoticed(t *testing.T) {
 	for !apierrors.IsForbidden(p.err) {
 		p.changed(seenWithin)
 	}
-	t.Log(cluster.Explain(p.err))
+	t.Log(failure.Explain(p.err))
 	start := time.Now()
 	r.grant()
 	p.changed(seenWithin).is("1")
@@ -182,7 +186,7 @@ func TestSandboxARevokedRightIsNoticed(t *testing.T) {
 }
 
 // can waits, without a store of looks, until a right is or is not there.
-func can(t *testing.T, c *cluster.Cluster, right cluster.Right, want bool) {
+func can(t *testing.T, c *cluster.Cluster, right permission.Right, want bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		decisions, err := c.Can(t.Context(), right)
@@ -239,7 +243,7 @@ func TestSandboxAKindIsReadOnceItIsServed(t *testing.T) {
 		list, err := r.c.List(ctx, boats, r.namespace, cluster.Selector{})
 		return len(list), err
 	}}
-	p.look().fails("not served", func(err error) bool { return errors.Is(err, cluster.ErrNotServed) })
+	p.look().fails("not served", func(err error) bool { return errors.Is(err, failure.ErrNotServed) })
 	r.apply(fmt.Sprintf(boatsCRD, r.namespace))
 	t.Cleanup(func() {
 		_ = r.c.Delete(context.Background(), crds, "", "boats."+r.namespace+".example.com", "")
@@ -250,7 +254,7 @@ func TestSandboxAKindIsReadOnceItIsServed(t *testing.T) {
 	r.apply(fmt.Sprintf("{apiVersion: %s/v1, kind: Boat, metadata: {name: b, namespace: %s}}", boats.Group, r.namespace))
 	p.changed(seenWithin).is("1")
 	r.kubectl("delete", "crd", "boats."+boats.Group)
-	for !errors.Is(p.err, cluster.ErrNotServed) {
+	for !errors.Is(p.err, failure.ErrNotServed) {
 		p.changed(seenWithin)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 )
 
 // data is a ConfigMap's.
@@ -26,7 +28,7 @@ type probe struct {
 	count func(ctx context.Context) (int, error) // in place of read
 	value string
 	err   error
-	trace *cluster.Trace
+	trace *tracked.Trace
 	took  time.Duration
 }
 
@@ -43,7 +45,7 @@ func configMap(t *testing.T, c *cluster.Cluster, name string) *probe {
 
 func (p *probe) look() *probe {
 	start := time.Now()
-	ctx, trace := cluster.Traced(p.t.Context())
+	ctx, trace := tracked.WithTrace(p.t.Context())
 	if p.count != nil {
 		var n int
 		n, p.err = p.count(ctx)
@@ -93,7 +95,7 @@ func (p *probe) is(value string) *probe {
 
 func (p *probe) stale() *probe {
 	p.t.Helper()
-	var stale *cluster.StaleError
+	var stale *failure.StaleError
 	if !errors.As(p.err, &stale) {
 		p.t.Fatalf("got %q, %v; want a StaleError", p.value, p.err)
 	}
@@ -227,10 +229,10 @@ func TestCloseEndsReadsAndWaiters(t *testing.T) {
 		if err := <-woken; err != nil {
 			t.Errorf("the waiter got %v", err)
 		}
-		if err := <-got; !errors.Is(err, cluster.ErrClosed) {
+		if err := <-got; !errors.Is(err, failure.ErrClosed) {
 			t.Errorf("the waiting read got %v", err)
 		}
-		p.look().fails("closed", func(err error) bool { return errors.Is(err, cluster.ErrClosed) })
+		p.look().fails("closed", func(err error) bool { return errors.Is(err, failure.ErrClosed) })
 		c.Close()
 	})
 }
@@ -283,7 +285,7 @@ func BenchmarkGetWarm(b *testing.B) {
 	}
 	defer c.Close()
 	for b.Loop() {
-		ctx, _ := cluster.Traced(b.Context())
+		ctx, _ := tracked.WithTrace(b.Context())
 		if _, err := c.Get(ctx, configMaps, "a", "x"); err != nil {
 			b.Fatal(err)
 		}

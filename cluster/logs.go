@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/clean"
 )
 
 // logLimit is how much of a log is read.
@@ -26,5 +28,5 @@ func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, ta
 	if err != nil {
 		return "", err
 	}
-	return Clean(string(data)), nil
+	return clean.Text(string(data)), nil
 }

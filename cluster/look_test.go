@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/tracked"
 )
 
 func TestALookIsKeptForItsAgeAndThenDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		base := tracked.WithLooks(t.Context(), tracked.NewLooks())
 		looked := 0
-		look := func() *cluster.Trace {
-			ctx, trace := cluster.Traced(base)
-			n, err := cluster.Look(ctx, "tcp/a", time.Minute, func(context.Context) (int, error) {
+		look := func() *tracked.Trace {
+			ctx, trace := tracked.WithTrace(base)
+			n, err := tracked.Look(ctx, "tcp/a", time.Minute, func(context.Context) (int, error) {
 				looked++
 				return looked, nil
 			})
@@ -48,10 +49,10 @@ func TestALookIsKeptForItsAgeAndThenDue(t *testing.T) {
 
 func TestAnErrorIsKeptForFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), cluster.NewLooks()))
+		ctx, trace := tracked.WithTrace(tracked.WithLooks(t.Context(), tracked.NewLooks()))
 		looked := 0
 		for range 3 {
-			_, err := cluster.Look(ctx, "tcp/a", time.Minute, func(context.Context) (int, error) {
+			_, err := tracked.Look(ctx, "tcp/a", time.Minute, func(context.Context) (int, error) {
 				looked++
 				return 0, errors.New("refused")
 			})
@@ -69,10 +70,10 @@ func TestAnErrorIsKeptForFiveSeconds(t *testing.T) {
 
 func TestLooksAtTheSameTimeAreOneAndSurviveTheFirstToLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		base := tracked.WithLooks(t.Context(), tracked.NewLooks())
 		looked, ended := 0, false
 		look := func(ctx context.Context) (string, error) {
-			return cluster.Look(ctx, "k", time.Minute, func(ctx context.Context) (string, error) {
+			return tracked.Look(ctx, "k", time.Minute, func(ctx context.Context) (string, error) {
 				looked++
 				select {
 				case <-time.After(time.Second):
@@ -104,7 +105,7 @@ func TestLooksAtTheSameTimeAreOneAndSurviveTheFirstToLeave(t *testing.T) {
 			t.Errorf("%v, %d looks", err, looked)
 		}
 		// the last to leave ends it
-		alone, leave := context.WithCancelCause(cluster.WithLooks(t.Context(), cluster.NewLooks()))
+		alone, leave := context.WithCancelCause(tracked.WithLooks(t.Context(), tracked.NewLooks()))
 		go func() { _, err := look(alone); errs <- err }()
 		synctest.Wait()
 		leave(why)
@@ -118,10 +119,10 @@ func TestLooksAtTheSameTimeAreOneAndSurviveTheFirstToLeave(t *testing.T) {
 
 func TestForgettingALookWakesWhoUsedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := cluster.NewLooks()
-		ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), looks))
+		looks := tracked.NewLooks()
+		ctx, trace := tracked.WithTrace(tracked.WithLooks(t.Context(), looks))
 		look := func(key string) int {
-			n, _ := cluster.Look(ctx, key, time.Hour, func(context.Context) (int, error) { return int(time.Now().Unix()), nil })
+			n, _ := tracked.Look(ctx, key, time.Hour, func(context.Context) (int, error) { return int(time.Now().Unix()), nil })
 			return n
 		}
 		a, b := look("tcp/a"), look("tls/a")
@@ -138,9 +139,9 @@ func TestForgettingALookWakesWhoUsedIt(t *testing.T) {
 }
 
 func TestLooksOfOneKeyAndTwoTypesAreTwo(t *testing.T) {
-	ctx := cluster.WithLooks(t.Context(), cluster.NewLooks())
-	_, _ = cluster.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { return 1, nil })
-	got, err := cluster.Look(ctx, "k", time.Hour, func(context.Context) (string, error) { return "one", nil })
+	ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())
+	_, _ = tracked.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { return 1, nil })
+	got, err := tracked.Look(ctx, "k", time.Hour, func(context.Context) (string, error) { return "one", nil })
 	if got != "one" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -148,9 +149,9 @@ func TestLooksOfOneKeyAndTwoTypesAreTwo(t *testing.T) {
 
 func TestAPanicInALookIsAnError(t *testing.T) {
 	for name, ctx := range map[string]context.Context{
-		"kept": cluster.WithLooks(t.Context(), cluster.NewLooks()), "not kept": t.Context(),
+		"kept": tracked.WithLooks(t.Context(), tracked.NewLooks()), "not kept": t.Context(),
 	} {
-		_, err := cluster.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { panic("no") })
+		_, err := tracked.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { panic("no") })
 		if err == nil || !strings.Contains(err.Error(), "panicked: no") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -161,11 +162,11 @@ func TestWhatALookReadsCountsForWhoUsesIt(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
 		api.put(configMaps, "a", "x", data("1"))
 		c := api.open(cluster.Options{})
-		looks := cluster.NewLooks()
+		looks := tracked.NewLooks()
 		looked := 0
-		look := func() *cluster.Trace {
-			ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), looks))
-			_, _ = cluster.Look(ctx, "k", time.Hour, func(ctx context.Context) (string, error) {
+		look := func() *tracked.Trace {
+			ctx, trace := tracked.WithTrace(tracked.WithLooks(t.Context(), looks))
+			_, _ = tracked.Look(ctx, "k", time.Hour, func(ctx context.Context) (string, error) {
 				looked++
 				_, err := c.Get(ctx, configMaps, "a", "x")
 				return "", err
@@ -193,9 +194,9 @@ func TestAnAbsorbedTraceCountsWithItsOldestVersions(t *testing.T) {
 		fact := configMap(t, c, "x").look()
 		api.put(configMaps, "a", "x", data("2"))
 		synctest.Wait()
-		ctx, trace := cluster.Traced(t.Context())
+		ctx, trace := tracked.WithTrace(t.Context())
 		_, _ = c.Get(ctx, configMaps, "a", "x")
-		cluster.AbsorbInto(ctx, fact.trace)
+		tracked.AbsorbInto(ctx, fact.trace)
 		if trace.Reads() != 1 || !trace.Differs() {
 			t.Errorf("%d reads, differs %v", trace.Reads(), trace.Differs())
 		}
@@ -207,10 +208,10 @@ func TestAnAbsorbedTraceCountsWithItsOldestVersions(t *testing.T) {
 
 func TestATraceExpiresAtTheEarliestMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, trace := cluster.Traced(t.Context())
-		cluster.Expires(ctx, time.Now().Add(time.Hour))
-		cluster.Expires(ctx, time.Now().Add(time.Minute))
-		cluster.Expires(ctx, time.Time{})
+		ctx, trace := tracked.WithTrace(t.Context())
+		tracked.Expires(ctx, time.Now().Add(time.Hour))
+		tracked.Expires(ctx, time.Now().Add(time.Minute))
+		tracked.Expires(ctx, time.Time{})
 		start := time.Now()
 		if err := trace.Wait(t.Context()); err != nil || time.Since(start) != time.Minute {
 			t.Errorf("woken after %v: %v", time.Since(start), err)
@@ -219,9 +220,9 @@ func TestATraceExpiresAtTheEarliestMoment(t *testing.T) {
 }
 
 func BenchmarkLookThatIsKept(b *testing.B) {
-	ctx := cluster.WithLooks(b.Context(), cluster.NewLooks())
+	ctx := tracked.WithLooks(b.Context(), tracked.NewLooks())
 	for b.Loop() {
-		ctx, _ := cluster.Traced(ctx)
-		_, _ = cluster.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { return 1, nil })
+		ctx, _ := tracked.WithTrace(ctx)
+		_, _ = tracked.Look(ctx, "k", time.Hour, func(context.Context) (int, error) { return 1, nil })
 	}
 }

@@ -6,15 +6,17 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/permission"
 )
 
 // Need notes rights that who uses the cluster takes, beyond those to read what is
 // read.
-func (c *Cluster) Need(rights ...Right) {
+func (c *Cluster) Need(rights ...permission.Right) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.needed == nil {
-		c.needed = map[Right]bool{}
+		c.needed = map[permission.Right]bool{}
 	}
 	for _, r := range rights {
 		c.needed[r] = true
@@ -28,15 +30,15 @@ func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.later == nil {
-		c.later = map[Right]bool{}
+		c.later = map[permission.Right]bool{}
 	}
 	for _, ns := range namespaces {
-		c.later[Right{Group: gvr.Group, Resource: gvr.Resource, Namespace: ns}] = true
+		c.later[permission.Right{Group: gvr.Group, Resource: gvr.Resource, Namespace: ns}] = true
 	}
 }
 
 // Noted are the rights that were noted.
-func (c *Cluster) Noted() []Right {
+func (c *Cluster) Noted() []permission.Right {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(c.needed), compareRights)
@@ -44,27 +46,27 @@ func (c *Cluster) Noted() []Right {
 
 // Needed are the rights that all reads so far take, whether they were refused or
 // not, and those that were noted.
-func (c *Cluster) Needed() []Right {
+func (c *Cluster) Needed() []permission.Right {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := maps.Clone(c.needed)
 	if all == nil {
-		all = map[Right]bool{}
+		all = map[permission.Right]bool{}
 	}
 	for kind := range c.later {
-		for _, right := range toRead(kind) {
+		for _, right := range permission.ToRead(kind) {
 			all[right] = true
 		}
 	}
 	for key := range c.reads {
-		for _, right := range toRead(Right{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
+		for _, right := range permission.ToRead(permission.Right{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
 			all[right] = true
 		}
 	}
 	return slices.SortedFunc(maps.Keys(all), compareRights)
 }
 
-func compareRights(a, b Right) int {
+func compareRights(a, b permission.Right) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
 		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
 }

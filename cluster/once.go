@@ -5,6 +5,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster/failure"
 )
 
 // runOnce asks until there is an answer, or patience is at its end. What it
@@ -41,7 +43,7 @@ func (r *read) answeredBy(err error) bool {
 	case absent:
 		r.publish(map[string]record{}, false)
 	case unserved:
-		r.refuse(fmt.Errorf("read %s: %w (%w)", r.key.gvr.GroupResource(), ErrNotServed, err), false)
+		r.refuse(fmt.Errorf("read %s: %w (%w)", r.key.gvr.GroupResource(), failure.ErrNotServed, err), false)
 	case refused, unauthorized, rejected, unwatchable:
 		r.refuse(err, false)
 	default:

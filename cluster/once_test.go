@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
 )
 
 func TestOnceReadsEachThingOnceAndOpensNoWatch(t *testing.T) {
@@ -74,7 +76,7 @@ func TestOnceSaysAtOnceThatNothingIsThere(t *testing.T) {
 		api.stop()
 		c := api.open(cluster.Options{Once: true})
 		for _, name := range []string{"x", "y"} {
-			if p := configMap(t, c, name).look().stale(); p.took != 0 || !strings.Contains(cluster.Explain(p.err), "refused") {
+			if p := configMap(t, c, name).look().stale(); p.took != 0 || !strings.Contains(failure.Explain(p.err), "refused") {
 				t.Errorf("after %v: %v", p.took, p.err)
 			}
 		}
@@ -122,7 +124,7 @@ func TestALongerTimeoutIsMorePatience(t *testing.T) {
 					return true
 				})
 				time.AfterFunc(30*time.Second, func() { api.setFault(nil) })
-				c, err := cluster.NewAccess(api.config(), cluster.Access{Timeout: timeout}, cluster.Options{Once: true})
+				c, err := cluster.NewAccess(api.config(), kubeconfig.Access{Timeout: timeout}, cluster.Options{Once: true})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -13,6 +13,8 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/transport"
+
+	"carrick/cluster/failure"
 )
 
 // lastWords is how long Close waits for what a plugin wrote.
@@ -92,7 +94,7 @@ func (p *plugin) enter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return ErrClosed
+		return failure.ErrClosed
 	}
 	p.trips++
 	return nil
@@ -142,7 +144,7 @@ func (a apart) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer a.plugin.leave()
 		defer func() {
 			if p := recover(); p != nil {
-				done <- roundTrip{err: fmt.Errorf("%w: %v", errPanicked, p)}
+				done <- roundTrip{err: fmt.Errorf("%w: %v", failure.ErrPanicked, p)}
 			}
 		}()
 		resp, err := a.next.RoundTrip(req)

@@ -17,6 +17,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 )
 
 // lines collects what a plugin writes.
@@ -43,7 +46,7 @@ func withPlugin(t *testing.T, host, script string) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("the plugin is a shell script")
 	}
-	path := kubeconfig(t, `apiVersion: v1
+	path := config(t, `apiVersion: v1
 kind: Config
 current-context: x
 contexts: [{name: x, context: {cluster: x, user: x}}]
@@ -93,7 +96,7 @@ func openThrough(t *testing.T, api *fakeAPI, path string, out *lines) *cluster.C
 			InteractiveMode: clientcmdapi.IfAvailableExecInteractiveMode,
 		},
 	}
-	c, err := cluster.NewAccess(cfg, cluster.Access{Stderr: out}, cluster.Options{})
+	c, err := cluster.NewAccess(cfg, kubeconfig.Access{Stderr: out}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,13 +107,13 @@ func openThrough(t *testing.T, api *fakeAPI, path string, out *lines) *cluster.C
 func TestAPluginThatFailsSaysSo(t *testing.T) {
 	path := withPlugin(t, "https://127.0.0.1:1", "echo no session >&2\nexit 3\n")
 	var out lines
-	c, err := cluster.Open(cluster.Access{Kubeconfig: path, Stderr: &out}, cluster.Options{})
+	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Stderr: &out}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := configMap(t, c, "x").look().stale()
 	c.Close()
-	if got := cluster.Explain(p.err); !strings.Contains(got, "exit code 3") {
+	if got := failure.Explain(p.err); !strings.Contains(got, "exit code 3") {
 		t.Errorf("%v is explained as %q", p.err, got)
 	}
 	if !strings.Contains(out.String(), "no session") {
@@ -119,13 +122,13 @@ func TestAPluginThatFailsSaysSo(t *testing.T) {
 	if err := os.Remove(filepath.Join(filepath.Dir(path), "plugin")); err != nil {
 		t.Fatal(err)
 	}
-	c, err = cluster.Open(cluster.Access{Kubeconfig: path}, cluster.Options{})
+	c, err = cluster.Open(kubeconfig.Access{Kubeconfig: path}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	p = configMap(t, c, "x").look().stale()
-	if got := cluster.Explain(p.err); !strings.Contains(got, "credentials") {
+	if got := failure.Explain(p.err); !strings.Contains(got, "credentials") {
 		t.Errorf("%v is explained as %q", p.err, got)
 	}
 }
@@ -133,7 +136,7 @@ func TestAPluginThatFailsSaysSo(t *testing.T) {
 func TestAPluginThatHangsHoldsNobodyUp(t *testing.T) {
 	// it ends when the test's folder is removed
 	path := withPlugin(t, "https://127.0.0.1:1", `while [ -e "$0" ]; do sleep 0.05; done`)
-	c, err := cluster.Open(cluster.Access{Kubeconfig: path, Timeout: 200 * time.Millisecond}, cluster.Options{Patience: 100 * time.Millisecond, Silence: 100 * time.Millisecond})
+	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Timeout: 200 * time.Millisecond}, cluster.Options{Patience: 100 * time.Millisecond, Silence: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +160,8 @@ func TestAClusterSeenWithAForeignKubeconfig(t *testing.T) {
 	api := newFakeAPI(t)
 	api.put(configMaps, "a", "x", data("1"))
 	c := api.open(cluster.Options{})
-	k := cluster.Kubeconfig{
-		Name: "peer", Server: "https://127.0.0.1:1", CA: api.config().CAData, Namespace: "tenant", Token: cluster.Mask("t"),
+	k := kubeconfig.Config{
+		Name: "peer", Server: "https://127.0.0.1:1", CA: api.config().CAData, Namespace: "tenant", Token: masked.New("t"),
 	}
 	raw := []byte(k.Bytes().Reveal())
 	peer, err := c.As(raw)
@@ -177,10 +180,10 @@ func TestAClusterSeenWithAForeignKubeconfig(t *testing.T) {
 		t.Error("a kubeconfig with an exec plugin is accepted")
 	}
 	c.Close()
-	if _, err := peer.Get(t.Context(), configMaps, "a", "x"); !errors.Is(err, cluster.ErrClosed) || apierrors.IsNotFound(err) {
+	if _, err := peer.Get(t.Context(), configMaps, "a", "x"); !errors.Is(err, failure.ErrClosed) || apierrors.IsNotFound(err) {
 		t.Errorf("after the parent is closed: %v", err)
 	}
-	if _, err := c.As(raw); !errors.Is(err, cluster.ErrClosed) {
+	if _, err := c.As(raw); !errors.Is(err, failure.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"carrick/cluster/failure"
 )
 
 // poll asks once, and returns the pause before the next time.
@@ -64,10 +66,10 @@ func (r *read) settleFor(start time.Time, err error) time.Duration {
 // silence is a loss since it began, a connection that gave no sign of life since
 // its last one.
 func (r *read) lossOf(start time.Time, err error) time.Time {
-	if errors.Is(err, errNoAnswer) || errors.Is(err, errTimeout) {
+	if errors.Is(err, failure.ErrNoAnswer) || errors.Is(err, failure.ErrTimeout) {
 		return start
 	}
-	if heard := r.c.wire.lastHeard(); wentSilent(err) && time.Since(heard) > r.c.options.Ping {
+	if heard := r.c.wire.lastHeard(); failure.WentSilent(err) && time.Since(heard) > r.c.options.Ping {
 		return heard
 	}
 	return time.Now()

@@ -12,6 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 )
 
 // previewAge is how long what an API server said of an object is kept where
@@ -59,11 +65,11 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 		return Preview{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	for _, verb := range []string{"create", "patch"} {
-		c.Need(Right{Verb: verb, Group: at.gvr.Group, Resource: at.gvr.Resource, Namespace: at.namespace})
+		c.Need(permission.Right{Verb: verb, Group: at.gvr.Group, Resource: at.gvr.Resource, Namespace: at.namespace})
 	}
-	key := "preview/" + at.String() + "/" + Mask(string(body)).Hash()
+	key := "preview/" + at.String() + "/" + masked.New(string(body)).Hash()
 	age := cmp.Or(o.Age, previewAge)
-	return lookAged(ctx, c, key, ages{first: age, steady: max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
+	return tracked.LookAged(ctx, c, key, tracked.Ages{First: age, Steady: max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
 		if o.On != nil {
 			if err := o.On(ctx); err != nil {
 				return Preview{}, &PremiseError{err}
@@ -89,10 +95,10 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 	}
 	out := Preview{Kept: &unstructured.Unstructured{}}
 	if err := out.Kept.UnmarshalJSON(raw); err != nil {
-		return Preview{}, failed(ctx, doing, unreadable(raw, err))
+		return Preview{}, failed(ctx, doing, failure.Unreadable(raw, err))
 	}
 	for _, w := range result.Warnings() {
-		out.Warnings = append(out.Warnings, Clean(w.Text))
+		out.Warnings = append(out.Warnings, clean.Text(w.Text))
 	}
 	return out, nil
 }
@@ -103,7 +109,7 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 // It takes the right to get the subresource proxy, which is noted (see Need).
 // port may be a name or a number; "": the only one.
 func (c *Cluster) Proxied(ctx context.Context, resource, namespace, name, port, path string, query map[string]string) ([]byte, error) {
-	c.Need(Right{Verb: "get", Resource: resource, Subresource: "proxy", Namespace: namespace})
+	c.Need(permission.Right{Verb: "get", Resource: resource, Subresource: "proxy", Namespace: namespace})
 	if port != "" {
 		name += ":" + port
 	}
@@ -112,7 +118,7 @@ func (c *Cluster) Proxied(ctx context.Context, resource, namespace, name, port, 
 	if err := at.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	return lookOf(ctx, c, "proxy/"+at.String()+path+strconv.Quote(fmt.Sprint(query)), 30*time.Second, func(ctx context.Context) ([]byte, error) {
+	return tracked.LookOf(ctx, c, "proxy/"+at.String()+path+strconv.Quote(fmt.Sprint(query)), 30*time.Second, func(ctx context.Context) ([]byte, error) {
 		ctx, cancel := c.bounded(ctx)
 		defer cancel()
 		call := c.api.Verb(http.MethodGet).AbsPath(append(at.path(), path)...).MaxRetries(fewRetries)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/tracked"
 )
 
 const discoveryType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -66,7 +67,7 @@ func TestAPreviewSaysWhatWouldBeKeptAndWarnedOf(t *testing.T) {
 			o["data"] = map[string]any{"key": "changed"}
 			return "it was asked for otherwise", false
 		})
-		c, ctx := api.open(cluster.Options{}), cluster.WithLooks(t.Context(), cluster.NewLooks())
+		c, ctx := api.open(cluster.Options{}), tracked.WithLooks(t.Context(), tracked.NewLooks())
 		for range 2 {
 			got, err := preview(t, c, ctx, cluster.PreviewOptions{})
 			if err != nil {
@@ -92,12 +93,12 @@ func TestAPreviewIsAskedAnewWhenWhatItHangsOnChanges(t *testing.T) {
 		asked := admits(api, func(map[string]any) (string, bool) { return "", refuses })
 		api.put(configMaps, "a", "policy", data("open"))
 		c := api.open(cluster.Options{})
-		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		base := tracked.WithLooks(t.Context(), tracked.NewLooks())
 		o := cluster.PreviewOptions{Age: 10 * time.Second, On: func(ctx context.Context) error {
 			_, err := c.Get(ctx, configMaps, "a", "policy")
 			return err
 		}}
-		ctx, trace := cluster.Traced(base)
+		ctx, trace := tracked.WithTrace(base)
 		if _, err := preview(t, c, ctx, o); err != nil || *asked != 1 {
 			t.Fatalf("asked %d times, %v", *asked, err)
 		}
@@ -123,7 +124,7 @@ func TestAPreviewIsAskedLessOftenWhileNothingChanges(t *testing.T) {
 		asked := admits(api, func(map[string]any) (string, bool) { return "", false })
 		api.put(configMaps, "a", "policy", data("open"))
 		c := api.open(cluster.Options{})
-		base := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		base := tracked.WithLooks(t.Context(), tracked.NewLooks())
 		o := cluster.PreviewOptions{Age: 3 * time.Second, Steady: 10 * time.Second, On: func(ctx context.Context) error {
 			_, err := c.Get(ctx, configMaps, "a", "policy")
 			return err
@@ -131,7 +132,7 @@ func TestAPreviewIsAskedLessOftenWhileNothingChanges(t *testing.T) {
 		next := func() time.Duration {
 			t.Helper()
 			before, start := *asked, time.Now()
-			ctx, trace := cluster.Traced(base)
+			ctx, trace := tracked.WithTrace(base)
 			if _, err := preview(t, c, ctx, o); err != nil || *asked != before+1 {
 				t.Fatalf("asked %d times, not %d: %v", *asked, before+1, err)
 			}
@@ -161,7 +162,7 @@ func TestAPreviewWithoutItsPremiseIsNotAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
 		asked := admits(api, func(map[string]any) (string, bool) { return "", false })
 		c := api.open(cluster.Options{})
-		ctx := cluster.WithLooks(t.Context(), cluster.NewLooks())
+		ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())
 		away := errors.New("away")
 		for range 2 { // the second is what was kept of the first
 			_, err := preview(t, c, ctx, cluster.PreviewOptions{On: func(context.Context) error { return away }})

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 )
 
 // readKey tells tracked reads apart. Without a name it is a list.
@@ -28,7 +31,7 @@ func (k readKey) String() string {
 type read struct {
 	c       *Cluster
 	key     readKey
-	version version
+	version tracked.Version
 	life    context.Context
 	stop    context.CancelFunc
 	nudge   chan struct{} // ends a pause early
@@ -65,7 +68,7 @@ func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, ErrClosed
+		return nil, failure.ErrClosed
 	}
 	r := c.reads[key]
 	if r == nil {
@@ -79,7 +82,7 @@ func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 		r.life, r.stop = context.WithCancel(c.life)
 		c.reads[key] = r
 		r.want(keys)
-		r.lose(r.started, errNoAnswer)
+		r.lose(r.started, failure.ErrNoAnswer)
 		c.work.Go(r.guardedRun)
 	} else {
 		r.want(keys)
@@ -109,13 +112,13 @@ func (c *Cluster) sweep(r *read) {
 	if c.closed || c.reads[r.key] != r || r.users > 0 {
 		return
 	}
-	if rest := c.options.Linger - r.version.unwaited(); rest > 0 {
+	if rest := c.options.Linger - r.version.Unwaited(); rest > 0 {
 		r.idle = time.AfterFunc(rest, func() { c.sweep(r) })
 		return
 	}
 	delete(c.reads, r.key)
 	r.stop()
-	r.version.bump()
+	r.version.Bump()
 	if len(c.reads) == 0 {
 		c.outages.forget()
 	}
@@ -126,7 +129,7 @@ func (c *Cluster) sweep(r *read) {
 func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 	for {
 		r.mu.Lock()
-		told, gen, turned := r.has(keys), r.version.now(), r.turned
+		told, gen, turned := r.has(keys), r.version.Now(), r.turned
 		var seen view
 		if told {
 			seen = r.view(r.key)
@@ -134,16 +137,16 @@ func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 		}
 		r.mu.Unlock()
 		if told {
-			note(ctx, r, gen)
+			tracked.Note(ctx, r, gen)
 			return seen, seen.err
 		}
 		select {
 		case <-turned:
 		case <-ctx.Done():
-			note(ctx, r, gen)
+			tracked.Note(ctx, r, gen)
 			return view{}, context.Cause(ctx)
 		case <-r.life.Done():
-			return view{}, ErrClosed
+			return view{}, failure.ErrClosed
 		}
 	}
 }
@@ -156,14 +159,14 @@ func (r *read) has(keys []string) bool {
 	return r.answered && (r.err != nil || r.keeps(keys))
 }
 
-func (r *read) changes() *version { return &r.version }
+func (r *read) Changes() *tracked.Version { return &r.version }
 
-func (r *read) heard() (at time.Time, polled bool) {
+func (r *read) Heard() (at time.Time, polled bool) {
 	r.mu.Lock()
 	live, good, polled, via := r.live, r.good, r.polled, r.via
 	r.mu.Unlock()
 	if via != nil {
-		at, byPolling := via.heard()
+		at, byPolling := via.Heard()
 		return later(at, good), polled || byPolling
 	}
 	if live {
@@ -192,7 +195,7 @@ func (c *Cluster) nudgeAll() {
 }
 
 // staleAll makes every read stale, unless the loss is over meanwhile.
-func (c *Cluster) staleAll(said *StaleError) {
+func (c *Cluster) staleAll(said *failure.StaleError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.reads {

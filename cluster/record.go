@@ -5,13 +5,16 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster/diff"
+	"carrick/cluster/masked"
 )
 
 // record is one object as the store keeps it. It is never changed.
 type record struct {
 	object *unstructured.Unstructured
-	kept   map[string]Masked // values of a Secret that somebody asked for
-	sizes  map[string]int    // every key of a Secret
+	kept   map[string]masked.Value // values of a Secret that somebody asked for
+	sizes  map[string]int          // every key of a Secret
 }
 
 // same reports whether nothing tells two records apart.
@@ -38,7 +41,7 @@ func (r *read) take(object *unstructured.Unstructured) record {
 
 // hide replaces the values of a Secret by their hashes.
 func (r *record) hide(wanted map[string]bool) {
-	r.kept, r.sizes = map[string]Masked{}, map[string]int{}
+	r.kept, r.sizes = map[string]masked.Value{}, map[string]int{}
 	if data, ok := r.object.Object["data"].(map[string]any); ok {
 		for key, value := range data {
 			text, _ := value.(string)
@@ -47,19 +50,19 @@ func (r *record) hide(wanted map[string]bool) {
 				raw = []byte(text)
 			}
 			if wanted[key] || wanted[EveryKey] {
-				r.kept[key] = Mask(string(raw))
+				r.kept[key] = masked.New(string(raw))
 			}
 			r.sizes[key] = len(raw)
-			data[key] = fmt.Sprintf("%s (%d bytes)", hashOf(string(raw)), len(raw))
+			data[key] = fmt.Sprintf("%s (%d bytes)", masked.Hash(string(raw)), len(raw))
 		}
 	} else {
 		delete(r.object.Object, "data")
 	}
 	delete(r.object.Object, "stringData")
 	annotations := r.object.GetAnnotations()
-	for _, repeats := range appliedAnnotations { // the data, too
+	for _, repeats := range diff.AppliedAnnotations { // the data, too
 		if _, ok := annotations[repeats]; ok {
-			annotations[repeats] = hidden
+			annotations[repeats] = masked.Hidden
 			r.object.SetAnnotations(annotations)
 		}
 	}

@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 )
 
 const (
@@ -19,41 +23,10 @@ const (
 	reviewsTogether = 128 // fewer than the 250 streams that API servers allow on one connection
 )
 
-// Right is one thing that somebody may or may not do.
-type Right struct {
-	Verb, Group, Resource, Subresource string
-
-	Namespace string // "": cluster-scoped, or in all namespaces
-	Name      string // "": any
-	Path      string // a non-resource URL; then only Verb counts besides
-}
-
-// String reads like a sentence's end: "create secrets in renku-user-sessions",
-// "list priorityclasses.scheduling.k8s.io", "get /metrics".
-func (r Right) String() string {
-	if r.Path != "" {
-		return r.Verb + " " + r.Path
-	}
-	what := r.Resource
-	if r.Group != "" {
-		what += "." + r.Group
-	}
-	if r.Subresource != "" {
-		what += "/" + r.Subresource
-	}
-	if r.Name != "" {
-		what += " " + strconv.Quote(r.Name)
-	}
-	if r.Namespace != "" {
-		what += " in " + r.Namespace
-	}
-	return r.Verb + " " + what
-}
-
 // Decision is what the API server said about one right. With Err it said
 // nothing, and Allowed means nothing.
 type Decision struct {
-	Right   Right
+	Right   permission.Right
 	Allowed bool
 	Reason  string // in the API server's words, cleaned; often empty
 	Err     error
@@ -62,13 +35,13 @@ type Decision struct {
 // Can asks the API server whether the cluster's identity has these rights, all
 // at once, and returns a decision for each, in their order. A decision is kept
 // as a look for a minute. The error is not nil only if none could be had.
-func (c *Cluster) Can(ctx context.Context, rights ...Right) ([]Decision, error) {
+func (c *Cluster) Can(ctx context.Context, rights ...permission.Right) ([]Decision, error) {
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
 	group.SetLimit(reviewsTogether)
 	for i, right := range rights {
 		group.Go(func() error {
-			decision, err := lookOf(ctx, c, fmt.Sprintf("review/can/%#v", right), reviewAge, func(ctx context.Context) (Decision, error) {
+			decision, err := tracked.LookOf(ctx, c, fmt.Sprintf("review/can/%#v", right), reviewAge, func(ctx context.Context) (Decision, error) {
 				return c.decide(ctx, right)
 			})
 			decisions[i] = decision
@@ -90,7 +63,7 @@ func (c *Cluster) Can(ctx context.Context, rights ...Right) ([]Decision, error) 
 	return decisions, fmt.Errorf("ask what is allowed: %w", errs[0])
 }
 
-func (c *Cluster) decide(ctx context.Context, right Right) (Decision, error) {
+func (c *Cluster) decide(ctx context.Context, right permission.Right) (Decision, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	if right.Path != "" {
@@ -106,9 +79,9 @@ func (c *Cluster) decide(ctx context.Context, right Right) (Decision, error) {
 	}
 	status := review.Status
 	if status.EvaluationError != "" && !status.Allowed && !status.Denied {
-		return Decision{}, fmt.Errorf("the authorizer could not decide: %s", Clean(status.EvaluationError))
+		return Decision{}, fmt.Errorf("the authorizer could not decide: %s", clean.Text(status.EvaluationError))
 	}
-	return Decision{Allowed: status.Allowed, Reason: Clean(status.Reason)}, nil
+	return Decision{Allowed: status.Allowed, Reason: clean.Text(status.Reason)}, nil
 }
 
 // allRules is what Rules keeps.
@@ -122,7 +95,7 @@ type allRules struct {
 // incomplete, an authorizer could not list all that it allows. It is kept as a
 // look for a minute.
 func (c *Cluster) Rules(ctx context.Context, namespace string) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
-	all, err := lookOf(ctx, c, "review/rules/"+namespace, reviewAge, func(ctx context.Context) (allRules, error) {
+	all, err := tracked.LookOf(ctx, c, "review/rules/"+namespace, reviewAge, func(ctx context.Context) (allRules, error) {
 		return c.rules(ctx, namespace)
 	})
 	if err != nil {
@@ -166,15 +139,15 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 		return err
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return notJSON(err)
+		return failure.NotJSON(err)
 	}
 	return nil
 }
 
-// standing returns the loss of the cluster once it is said, and makes whoever
+// Standing returns the loss of the cluster once it is said, and makes whoever
 // asks due again when that begins or ends.
-func (c *Cluster) standing(ctx context.Context) error {
-	note(ctx, &c.outages, c.outages.version.now())
+func (c *Cluster) Standing(ctx context.Context) error {
+	tracked.Note(ctx, &c.outages, c.outages.version.Now())
 	if said := c.outages.said(); said != nil {
 		return said
 	}
@@ -184,12 +157,12 @@ func (c *Cluster) standing(ctx context.Context) error {
 // answering returns the loss of the cluster once it is said; what was looked at
 // then is due again when that ends.
 func (c *Cluster) answering(ctx context.Context) error {
-	gen := c.outages.version.now()
+	gen := c.outages.version.Now()
 	if c.life.Err() != nil {
-		return ErrClosed
+		return failure.ErrClosed
 	}
 	if said := c.outages.said(); said != nil {
-		note(ctx, &c.outages, gen)
+		tracked.Note(ctx, &c.outages, gen)
 		return said
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 )
 
 // reviews answers access reviews: what is allowed is a set of verbs.
@@ -43,8 +45,8 @@ func TestCanAsksEachRightOnceAMinute(t *testing.T) {
 		allowed := map[string]bool{"get": true}
 		reviews(api, &allowed)
 		c := api.open(cluster.Options{})
-		ctx := cluster.WithLooks(t.Context(), cluster.NewLooks())
-		rights := []cluster.Right{{Verb: "get", Resource: "pods", Namespace: "a"}, {Verb: "delete", Resource: "pods", Namespace: "a"}, {Verb: "get", Path: "/metrics"}}
+		ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())
+		rights := []permission.Right{{Verb: "get", Resource: "pods", Namespace: "a"}, {Verb: "delete", Resource: "pods", Namespace: "a"}, {Verb: "get", Path: "/metrics"}}
 		can := func() (got []bool) {
 			decisions, err := c.Can(ctx, rights...)
 			if err != nil {
@@ -88,12 +90,12 @@ func TestCanFailsOnlyIfNothingCouldBeAsked(t *testing.T) {
 			return true
 		})
 		c := api.open(cluster.Options{})
-		decisions, err := c.Can(t.Context(), cluster.Right{Verb: "get", Resource: "a"}, cluster.Right{Verb: "get", Resource: "b"})
+		decisions, err := c.Can(t.Context(), permission.Right{Verb: "get", Resource: "a"}, permission.Right{Verb: "get", Resource: "b"})
 		if err != nil || (decisions[0].Err == nil) == (decisions[1].Err == nil) {
 			t.Errorf("got %+v, %v", decisions, err)
 		}
 		api.setFault(refuse)
-		if _, err := c.Can(t.Context(), cluster.Right{Verb: "get", Resource: "a"}); !apierrors.IsForbidden(err) {
+		if _, err := c.Can(t.Context(), permission.Right{Verb: "get", Resource: "a"}); !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -107,16 +109,16 @@ func TestReviewsAreNotAskedOfAClusterThatIsAway(t *testing.T) {
 		api.stop()
 		reading.changed(5 * time.Second).stale()
 		synctest.Wait()
-		ctx, trace := cluster.Traced(cluster.WithLooks(t.Context(), cluster.NewLooks()))
+		ctx, trace := tracked.WithTrace(tracked.WithLooks(t.Context(), tracked.NewLooks()))
 		p := &probe{t: t, trace: trace}
-		_, p.err = c.Can(ctx, cluster.Right{Verb: "get", Resource: "a"})
+		_, p.err = c.Can(ctx, permission.Right{Verb: "get", Resource: "a"})
 		p.stale()
 		api.start()
 		start := time.Now()
 		if err := trace.Wait(t.Context()); err != nil || time.Since(start) > 2*time.Second {
 			t.Errorf("due after %v: %v", time.Since(start), err)
 		}
-		if _, err := c.Can(ctx, cluster.Right{Verb: "get", Resource: "a"}); err != nil {
+		if _, err := c.Can(ctx, permission.Right{Verb: "get", Resource: "a"}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -157,7 +159,7 @@ func TestWhoAmIRulesAndVersion(t *testing.T) {
 }
 
 func TestARightReadsAsASentenceGoesOn(t *testing.T) {
-	for want, right := range map[string]cluster.Right{
+	for want, right := range map[string]permission.Right{
 		"create secrets in renku-user-sessions":   {Verb: "create", Resource: "secrets", Namespace: "renku-user-sessions"},
 		"list priorityclasses.scheduling.k8s.io":  {Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses"},
 		"get /metrics":                            {Verb: "get", Path: "/metrics"},

@@ -10,6 +10,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 )
 
 // CanAs asks the API server whether somebody else has these rights, all at
@@ -17,18 +21,18 @@ import (
 // asking takes the right to create subjectaccessreviews.authorization.k8s.io,
 // which is noted (see Need). A decision that is not the hoped one, which somebody
 // may be about to change, is kept for 5 s only.
-func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...Right) ([]Decision, error) {
-	c.Need(Right{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
+func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...permission.Right) ([]Decision, error) {
+	c.Need(permission.Right{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
 	group.SetLimit(reviewsTogether)
 	for i, right := range rights {
 		group.Go(func() error {
 			key := fmt.Sprintf("review/can/%q/%q/%#v", who.Name, strings.Join(who.Groups, "\n"), right)
-			decision, err := lookOf(ctx, c, key, reviewAge, func(ctx context.Context) (Decision, error) {
+			decision, err := tracked.LookOf(ctx, c, key, reviewAge, func(ctx context.Context) (Decision, error) {
 				d, err := c.decideFor(ctx, who, right)
 				if d.Allowed != hoped {
-					Expires(ctx, time.Now().Add(errorAge))
+					tracked.Expires(ctx, time.Now().Add(tracked.ErrorAge))
 				}
 				return d, err
 			})
@@ -48,10 +52,10 @@ func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...Rig
 	if len(errs) == 0 {
 		return decisions, nil
 	}
-	return decisions, fmt.Errorf("ask what %s may do: %w", Clean(who.Name), errs[0])
+	return decisions, fmt.Errorf("ask what %s may do: %w", clean.Text(who.Name), errs[0])
 }
 
-func (c *Cluster) decideFor(ctx context.Context, who User, right Right) (Decision, error) {
+func (c *Cluster) decideFor(ctx context.Context, who User, right permission.Right) (Decision, error) {
 	if who.Name == "" {
 		return Decision{}, errors.New("no user is named")
 	}
@@ -72,7 +76,7 @@ func (c *Cluster) decideFor(ctx context.Context, who User, right Right) (Decisio
 	}
 	status := review.Status
 	if status.EvaluationError != "" && !status.Allowed && !status.Denied {
-		return Decision{}, fmt.Errorf("the authorizer could not decide: %s", Clean(status.EvaluationError))
+		return Decision{}, fmt.Errorf("the authorizer could not decide: %s", clean.Text(status.EvaluationError))
 	}
-	return Decision{Allowed: status.Allowed, Reason: Clean(status.Reason)}, nil
+	return Decision{Allowed: status.Allowed, Reason: clean.Text(status.Reason)}, nil
 }

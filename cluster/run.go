@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"carrick/cluster/failure"
 )
 
 const (
@@ -27,7 +29,7 @@ func (r *read) guardedRun() {
 	defer func() {
 		if p := recover(); p != nil {
 			r.c.options.Log.Error("read", "resource", r.key.gvr.Resource, "panic", p)
-			r.refuse(fmt.Errorf("read %s: %w: %v", r.key.gvr.Resource, errPanicked, p), false)
+			r.refuse(fmt.Errorf("read %s: %w: %v", r.key.gvr.Resource, failure.ErrPanicked, p), false)
 		}
 	}()
 	if r.c.options.Once {
@@ -107,15 +109,15 @@ func (r *read) try() time.Duration {
 	if r.life.Err() != nil {
 		return 0
 	}
-	if errors.Is(err, errHeld) && !r.c.wire.lastHeard().After(start) {
-		err = errNoAnswer
+	if errors.Is(err, failure.ErrHeld) && !r.c.wire.lastHeard().After(start) {
+		err = failure.ErrNoAnswer
 	}
 	return r.after(ctx, start, err)
 }
 
 // watch opens a watch in the way that the API server understands.
 func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error {
-	silent := time.AfterFunc(r.c.firstWord(), func() { cancel(errHeld) })
+	silent := time.AfterFunc(r.c.firstWord(), func() { cancel(failure.ErrHeld) })
 	defer silent.Stop()
 	if r.c.listsFirst.Load() {
 		return r.watchListed(ctx, silent)
@@ -138,11 +140,11 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 	case errors.Is(err, errMoreKeys):
 		r.lose(time.Now(), err)
 		return 0
-	case errors.Is(err, errHeld):
+	case errors.Is(err, failure.ErrHeld):
 		r.lose(time.Now(), err)
 		r.watchAt = time.Now().Add(heldRetry)
 		return r.poll(r.life, time.Now()) // the attempt's own context has ended
-	case errors.Is(err, errEnded):
+	case errors.Is(err, failure.ErrEnded):
 		return r.again(start, err)
 	}
 	switch answerOf(err) {

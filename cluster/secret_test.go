@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 )
 
 var secretValues = map[string]string{"token": "correct-horse", "ca.crt": "battery-staple"}
@@ -56,7 +58,7 @@ func TestASecretIsHiddenUnlessAskedFor(t *testing.T) {
 		for _, o := range append(list, object) {
 			raw, _ := json.Marshal(o)
 			leaks(t, "the store", string(raw))
-			if got := o.Object["data"].(map[string]any)["token"]; got != cluster.Mask("correct-horse").Hash()+" (13 bytes)" {
+			if got := o.Object["data"].(map[string]any)["token"]; got != masked.New("correct-horse").Hash()+" (13 bytes)" {
 				t.Errorf("token is %q", got)
 			}
 			if len(o.GetManagedFields()) != 0 || o.GetAnnotations()["kept"] != "yes" {
@@ -104,7 +106,7 @@ func TestAKeyThatIsWantedLaterIsReadAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
 		putSecret(api)
 		c := api.open(cluster.Options{})
-		ctx, trace := cluster.Traced(t.Context())
+		ctx, trace := tracked.WithTrace(t.Context())
 		if _, err := c.Get(ctx, secretsGVR, "a", "s"); err != nil {
 			t.Fatal(err)
 		}
@@ -122,16 +124,16 @@ func TestAKeyThatIsWantedLaterIsReadAgain(t *testing.T) {
 }
 
 func TestAMaskedValueIsNeverShown(t *testing.T) {
-	m := cluster.Mask("correct-horse")
+	m := masked.New("correct-horse")
 	var log strings.Builder
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", m, "in", struct{ M cluster.Masked }{m})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", m, "in", struct{ M masked.Value }{m})
 	asJSON, _ := json.Marshal(map[string]any{"m": m, "p": &m})
 	asYAML, _ := yaml.Marshal(map[string]any{"m": m})
 	text, _ := m.MarshalText()
 	for where, shown := range map[string]string{
 		"log": log.String(), "JSON": string(asJSON), "YAML": string(asYAML), "text": string(text),
-		"formats": fmt.Sprintf("%v %+v %#v %s %q %x %d %v", m, m, m, m, m, m, m, struct{ M *cluster.Masked }{&m}),
-		"fields":  fmt.Sprintf("%v %+v %#v (hidden)", struct{ m cluster.Masked }{m}, struct{ m *cluster.Masked }{&m}, struct{ m map[string]cluster.Masked }{map[string]cluster.Masked{"k": m}}),
+		"formats": fmt.Sprintf("%v %+v %#v %s %q %x %d %v", m, m, m, m, m, m, m, struct{ M *masked.Value }{&m}),
+		"fields":  fmt.Sprintf("%v %+v %#v (hidden)", struct{ m masked.Value }{m}, struct{ m *masked.Value }{&m}, struct{ m map[string]masked.Value }{map[string]masked.Value{"k": m}}),
 		"String":  m.String() + m.GoString(), "hash": m.Hash(),
 	} {
 		leaks(t, where, shown)
@@ -139,10 +141,10 @@ func TestAMaskedValueIsNeverShown(t *testing.T) {
 			t.Errorf("%s does not say that it is hidden: %s", where, shown)
 		}
 	}
-	if m != cluster.Mask("correct-"+strings.Repeat("horse", 1)) || m == cluster.Mask("other") || cluster.Mask("") != (cluster.Masked{}) {
+	if m != masked.New("correct-"+strings.Repeat("horse", 1)) || m == masked.New("other") || masked.New("") != (masked.Value{}) {
 		t.Error("masked values can't be compared")
 	}
-	if m.IsZero() || !cluster.Mask("").IsZero() || m.Reveal() != "correct-horse" || len(m.Hash()) != len("sha256:")+12 {
+	if m.IsZero() || !masked.New("").IsZero() || m.Reveal() != "correct-horse" || len(m.Hash()) != len("sha256:")+12 {
 		t.Error("a masked value is not what it was made of")
 	}
 }

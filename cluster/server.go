@@ -16,6 +16,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 )
 
 const (
@@ -32,7 +36,7 @@ type User struct {
 // WhoAmI asks the API server who the cluster's credentials belong to. The
 // answer is kept as a look for 5 minutes.
 func (c *Cluster) WhoAmI(ctx context.Context) (User, error) {
-	user, err := lookOf(ctx, c, "review/who", whoAge, c.whoAmI)
+	user, err := tracked.LookOf(ctx, c, "review/who", whoAge, c.whoAmI)
 	if err != nil {
 		return User{}, fmt.Errorf("ask who the credentials belong to: %w", err)
 	}
@@ -67,7 +71,7 @@ type Version struct {
 // Version asks the API server for its version. The answer is kept as a look
 // for 30 s.
 func (c *Cluster) Version(ctx context.Context) (Version, error) {
-	version, err := lookOf(ctx, c, "version", versionAge, c.version)
+	version, err := tracked.LookOf(ctx, c, "version", versionAge, c.version)
 	if err != nil {
 		return Version{}, fmt.Errorf("ask the API server's version: %w", err)
 	}
@@ -102,7 +106,7 @@ func (c *Cluster) version(ctx context.Context) (Version, error) {
 		return Version{}, caused(ctx, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return Version{}, apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "version"}, "", excerpt(body), 0, true)
+		return Version{}, apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "version"}, "", clean.Excerpt(body), 0, true)
 	}
 	version, err := parseVersion(body)
 	if err != nil {
@@ -121,12 +125,12 @@ func (c *Cluster) version(ctx context.Context) (Version, error) {
 func parseVersion(body []byte) (Version, error) {
 	var info struct{ Major, Minor, GitVersion string }
 	if err := json.Unmarshal(body, &info); err != nil {
-		return Version{}, notJSON(errors.New(excerpt(body)))
+		return Version{}, failure.NotJSON(errors.New(clean.Excerpt(body)))
 	}
 	if info.GitVersion == "" {
-		return Version{}, notJSON(errors.New("it names no version"))
+		return Version{}, failure.NotJSON(errors.New("it names no version"))
 	}
-	return Version{Git: Clean(info.GitVersion), Major: leading(info.Major), Minor: leading(info.Minor)}, nil
+	return Version{Git: clean.Text(info.GitVersion), Major: leading(info.Major), Minor: leading(info.Minor)}, nil
 }
 
 // leading reads the number at the start of "36+".

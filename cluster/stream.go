@@ -12,13 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"carrick/cluster/failure"
 )
 
 var (
-	// errHeld means that a watch has no first word while the wire lives.
-	errHeld = errors.New("the watch is held back on its way")
-	// errEnded means that a watch came to its end in good order.
-	errEnded = errors.New("the watch ended")
 	// errMoreKeys ends an attempt that has dropped what is wanted since.
 	errMoreKeys = errors.New("more keys of the Secret are wanted")
 )
@@ -150,7 +148,7 @@ type events struct {
 
 func newEvents(body *bounded) *events { return &events{json.NewDecoder(body), body} }
 
-// next returns errEnded at a watch's end in good order, errNotJSON for what no
+// next returns failure.ErrEnded at a watch's end in good order, failure.ErrNotJSON for what no
 // API server sends, and else the error of the network.
 func (e *events) next() (event, error) {
 	e.body.anew()
@@ -160,9 +158,9 @@ func (e *events) next() (event, error) {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		return ev, notJSON(errNoEvent)
+		return ev, failure.NotJSON(errNoEvent)
 	case errors.Is(err, io.EOF):
-		return ev, errEnded
+		return ev, failure.ErrEnded
 	}
 	return ev, err
 }
@@ -172,13 +170,13 @@ func (e event) decode() (*unstructured.Unstructured, error) {
 	if e.Type == watch.Error {
 		status := &metav1.Status{}
 		if err := json.Unmarshal(e.Object, status); err != nil {
-			return nil, notJSON(err)
+			return nil, failure.NotJSON(err)
 		}
 		return nil, apierrors.FromObject(status)
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(e.Object); err != nil {
-		return nil, notJSON(err)
+		return nil, failure.NotJSON(err)
 	}
 	return object, nil
 }

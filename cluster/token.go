@@ -12,6 +12,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"carrick/cluster/masked"
 )
 
 // TokenOptions say which token to ask for.
@@ -24,7 +26,7 @@ type TokenOptions struct {
 
 // RequestToken mints a token for a service account and returns it with the moment when it ends. It can't be taken back
 // before that, other than with the service account or what it is bound to.
-func (c *Cluster) RequestToken(ctx context.Context, namespace, serviceAccount string, o TokenOptions) (Masked, time.Time, error) {
+func (c *Cluster) RequestToken(ctx context.Context, namespace, serviceAccount string, o TokenOptions) (masked.Value, time.Time, error) {
 	at := location{gvr: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, namespace: namespace, name: serviceAccount, subresource: "token"}
 	doing := "request a token for " + at.String()
 	ask := authenticationv1.TokenRequest{
@@ -37,15 +39,15 @@ func (c *Cluster) RequestToken(ctx context.Context, namespace, serviceAccount st
 	}
 	body, err := json.Marshal(ask)
 	if err != nil {
-		return Masked{}, time.Time{}, fmt.Errorf("%s: %w", doing, err)
+		return masked.Value{}, time.Time{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	data, err := c.raw(ctx, doing, request{verb: http.MethodPost, at: at, body: body, contentType: jsonType})
 	if err != nil {
-		return Masked{}, time.Time{}, err
+		return masked.Value{}, time.Time{}, err
 	}
 	var answer authenticationv1.TokenRequest
 	if err := json.Unmarshal(data, &answer); err != nil || answer.Status.Token == "" {
-		return Masked{}, time.Time{}, failed(ctx, doing, errors.New("there is no token in the answer"))
+		return masked.Value{}, time.Time{}, failed(ctx, doing, errors.New("there is no token in the answer"))
 	}
-	return Mask(answer.Status.Token), answer.Status.ExpirationTimestamp.Time, nil
+	return masked.New(answer.Status.Token), answer.Status.ExpirationTimestamp.Time, nil
 }

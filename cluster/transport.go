@@ -16,8 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // kubectl knows this auth provider
-	"k8s.io/client-go/rest"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc"
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 )
@@ -35,7 +34,7 @@ var silenceKlog = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 // was last heard on any.
 type wire struct {
 	born  time.Time
-	heard atomic.Int64 // since born, in nanoseconds; 0: never
+	Heard atomic.Int64 // since born, in nanoseconds; 0: never
 	empty func()       // called when the last connection closes
 
 	mu    sync.Mutex
@@ -69,7 +68,7 @@ func (w *wire) remove(c *wiredConn) bool {
 
 // lastHeard returns the zero time when nothing was ever heard.
 func (w *wire) lastHeard() time.Time {
-	since := w.heard.Load()
+	since := w.Heard.Load()
 	if since == 0 {
 		return time.Time{}
 	}
@@ -85,7 +84,7 @@ type wiredConn struct {
 func (c *wiredConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		c.wire.heard.Store(int64(max(1, time.Since(c.wire.born))))
+		c.wire.Heard.Store(int64(max(1, time.Since(c.wire.born))))
 	}
 	return n, err
 }
@@ -203,17 +202,3 @@ func sameHost(req *http.Request, via []*http.Request) error {
 }
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
-
-// configOf is the configuration that a parsed foreign kubeconfig describes.
-func configOf(k Kubeconfig) *rest.Config {
-	return &rest.Config{
-		Host:        k.Server,
-		BearerToken: k.Token.Reveal(),
-		TLSClientConfig: rest.TLSClientConfig{
-			ServerName: k.TLSServerName,
-			CAData:     k.CA,
-			CertData:   k.ClientCert,
-			KeyData:    []byte(k.ClientKey.Reveal()),
-		},
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"carrick/cluster/failure"
 )
 
 const mostWarnings = 200 // different ones that are written
@@ -24,5 +26,5 @@ func (w *warnings) HandleWarningHeader(code int, _, text string) {
 		return
 	}
 	w.said[text] = true
-	_, _ = fmt.Fprintln(w.to, "Warning: "+sentenced(text))
+	_, _ = fmt.Fprintln(w.to, "Warning: "+failure.Sentence(text))
 }

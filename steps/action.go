@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 )
 
 // Action is one change on one side.
@@ -24,7 +26,7 @@ type Action struct {
 	When  func(Env) bool
 	// Reads are rights beyond those of its own objects: for the facts that its
 	// answers and its When come from.
-	Reads []cluster.Right
+	Reads []permission.Right
 	Doer
 }
 
@@ -51,7 +53,7 @@ type Doer interface {
 // Change is what an action would change.
 type Change struct {
 	Items  []Item
-	Rights []cluster.Right // all that it takes, whether or not it is allowed
+	Rights []permission.Right // all that it takes, whether or not it is allowed
 	// Along is what goes by itself with what an undo takes back, by side, each as
 	// "ResourceQuota namespace/name": a namespace that holds nothing else is empty
 	// by the time its turn comes.
@@ -87,7 +89,7 @@ type Item struct {
 	// Terminating: of an undo: it is being deleted already, and carrick only waits until it is gone.
 	Terminating bool
 	Refused     bool               // the server would not take it now: Note says why
-	Conflicts   []cluster.Conflict // fields that another manager owns
+	Conflicts   []failure.Conflict // fields that another manager owns
 	Hash        string             // of what would be written: a plan that was confirmed is the one that is done
 
 	MissingNamespace string // the namespace that it needs, and that does not exist
@@ -156,7 +158,7 @@ func Fingerprint(parts ...any) string {
 }
 
 // HashOf tells one text from another, as the annotation of an Edit has it.
-func HashOf(text string) string { return strings.TrimPrefix(cluster.Mask(text).Hash(), "sha256:") }
+func HashOf(text string) string { return strings.TrimPrefix(masked.New(text).Hash(), "sha256:") }
 
 // JoinNotes joins two notes of an item.
 func JoinNotes(a, b string) string {

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
 )
 
 // Answers are the answers as an action or check sees them: what was given,
@@ -18,8 +19,8 @@ type Answers struct {
 }
 
 // Masked is the answer to a secret question; zero where there is none.
-func (a Answers) Masked(key string) cluster.Masked {
-	m, _ := a.Value(key).(cluster.Masked)
+func (a Answers) Masked(key string) masked.Value {
+	m, _ := a.Value(key).(masked.Value)
 	return m
 }
 
@@ -49,7 +50,7 @@ func (a Answers) Bool(key string) bool { return a.Text(key) == "true" }
 func (a Answers) List(key string) []string { return ListOf(a.Value(key)) }
 
 // Value is the answer as it stands: nil, string, bool, int, []string or
-// cluster.Masked.
+// masked.Value.
 func (a Answers) Value(key string) any {
 	if a.Lookup == nil {
 		return nil
@@ -188,7 +189,7 @@ func (q *Question) one(typed string) (any, error) {
 
 // checkShown refuses characters that cannot be shown within a line: controls, invisible ones, bytes that are not UTF-8.
 func checkShown(s string) error {
-	if cluster.CleanName(s) != s {
+	if clean.Name(s) != s {
 		return fmt.Errorf("%q has characters that cannot be shown", s)
 	}
 	return nil

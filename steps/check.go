@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 )
 
 // Check is one assertion about one side. Run sees that side and the other
@@ -167,7 +167,7 @@ func Unseen(err error) Result {
 		r.Handed = absent.Handed
 		return r
 	}
-	return Result{Status: Unknown, Found: cluster.Explain(err), Err: err}
+	return Result{Status: Unknown, Found: failure.Explain(err), Err: err}
 }
 
 // Allows tells whether what leans on this verdict may go on: it holds, held when

@@ -10,6 +10,9 @@ import (
 	"sync"
 
 	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 )
 
 // Env is all that a check, a fact, an action, a default or a condition may
@@ -17,7 +20,7 @@ import (
 type Env struct {
 	Side    Side
 	Cluster *cluster.Cluster // this side's cluster; nil on a host
-	Host    *cluster.Host    // this side's machine; nil on a cluster
+	Host    *host.Host       // this side's machine; nil on a cluster
 	Own     Facts            // this side's facts
 	Peer    Facts            // the other side's facts
 	Answers Answers
@@ -42,8 +45,8 @@ type Runtime struct {
 	Guide    *Guide
 	LinkPath string            // the link file; "": it is not saved
 	Sides    map[Side]SideInfo // both sides
-	API      func() (*cluster.Web, error)
-	Keep     func(key string, v cluster.Masked) error
+	API      func() (*web.Client, error)
+	Keep     func(key string, v masked.Value) error
 	Given    func(key string) bool // reports whether the admin answered the question
 	Emptied  func(key string) bool // reports whether the admin left it empty on purpose
 	Sound    func() error          // why the default of an answer that was used could not be read
@@ -62,7 +65,7 @@ type SideInfo struct {
 
 // API is the HTTP API that belongs to the set-up. The error says why it is not
 // known (AbsentError), or what is wrong with its address.
-func (e Env) API() (*cluster.Web, error) {
+func (e Env) API() (*web.Client, error) {
 	if e.Runtime.API == nil {
 		return nil, Absent("the guide has no API")
 	}
@@ -71,7 +74,7 @@ func (e Env) API() (*cluster.Web, error) {
 
 // Keep answers a secret question for the rest of this session, in memory only:
 // what an action got for the user, such as a token after a login.
-func (e Env) Keep(key string, v cluster.Masked) error {
+func (e Env) Keep(key string, v masked.Value) error {
 	if e.Runtime.Keep == nil {
 		return fmt.Errorf("keep %s: there is no session", key)
 	}
@@ -165,7 +168,7 @@ type Fact struct {
 	Name   string
 	Title  string // "the consumer's cluster id"
 	On     Side   // Both: each side has its own
-	Secret bool   // its value is a cluster.Masked
+	Secret bool   // its value is a masked.Value
 	// Shared: the other side uses it (Env.Peer). Only such a fact can be had from
 	// the other side, and goes into a file of facts.
 	Shared bool
@@ -197,7 +200,7 @@ func Absent(why string, args ...any) error { return &AbsentError{Why: text(why, 
 func IsAbsent(err error) bool { return errors.As(err, new(*AbsentError)) }
 
 // Value is the fact of that name: a string, bool, int, []string, map or
-// cluster.Masked.
+// masked.Value.
 func (f Facts) Value(name string) (any, error) {
 	if f.Lookup == nil {
 		return nil, Absent("the other side is not known")
@@ -212,7 +215,7 @@ func (f Facts) Text(name string) (string, error) { return factAs[string](f, name
 func (f Facts) List(name string) ([]string, error) { return factAs[[]string](f, name) }
 
 // Masked is a fact that is a secret.
-func (f Facts) Masked(name string) (cluster.Masked, error) { return factAs[cluster.Masked](f, name) }
+func (f Facts) Masked(name string) (masked.Value, error) { return factAs[masked.Value](f, name) }
 
 // Map is a fact that is a map.
 func (f Facts) Map(name string) (map[string]any, error) { return factAs[map[string]any](f, name) }

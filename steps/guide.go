@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/web"
 )
 
 // Side is one of the two ends of a link. Guides give the sides names of their
@@ -82,7 +82,7 @@ type Guide struct {
 	Retired []string
 	// API says where the HTTP API is that belongs to the set-up, as far as
 	// answers and facts tell; nil: there is none. See Env.API.
-	API func(context.Context, Env) (cluster.WebAddress, error)
+	API func(context.Context, Env) (web.Address, error)
 }
 
 // Step is one screen of a guide.

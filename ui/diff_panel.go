@@ -154,7 +154,7 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 	for _, r := range rows {
 		out = append(out, hang(pad(r[0], column)+"  ", wrap(r[1], max(1, w-column-2)))...)
 	}
-	if n := masked(plan); n > 0 {
+	if n := countMasked(plan); n > 0 {
 		text := model.Plural(n, "secret value") + " masked: it says (hidden) here, in copies and in files"
 		if n > 1 {
 			text = model.Plural(n, "secret value") + " masked: they say (hidden) here, in copies and in files"
@@ -165,7 +165,7 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 }
 
 // masked counts the values of a plan that are not shown.
-func masked(plan *engine.Plan) int {
+func countMasked(plan *engine.Plan) int {
 	n := 0
 	for _, act := range plan.Actions {
 		for _, it := range act.Change.Items {

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/huh"
 	"github.com/charmbracelet/lipgloss"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
@@ -212,7 +212,7 @@ func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	}
 	value, err = q.Question.Parse(typed)
 	if err == nil && q.Question.Secret {
-		value = cluster.Mask(typed)
+		value = masked.New(typed)
 	}
 	return value, true, err
 }

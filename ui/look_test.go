@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -204,7 +205,7 @@ func TestOneSideAtATime(t *testing.T) {
 func TestMissingRightsAreGatheredByKind(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 40, func(p *play) {
 		var lack engine.Lack
-		for _, r := range []cluster.Right{{Verb: "get", Name: "x"}, {Verb: "create"}, {Verb: "patch", Name: "x"}} {
+		for _, r := range []permission.Right{{Verb: "get", Name: "x"}, {Verb: "create"}, {Verb: "patch", Name: "x"}} {
 			r.Resource, r.Namespace = "secrets", "a"
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/host"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -45,7 +48,7 @@ func everything(t *testing.T, m *tunnel) Options {
 	guide := o.Guides[0]
 	ends := map[steps.Side]engine.End{}
 	for side, name := range map[steps.Side]string{steps.Local: longName, steps.Remote: wideName} {
-		h, err := cluster.NewHost(t.TempDir())
+		h, err := host.New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +89,7 @@ func planned(t *testing.T, m *tunnel) Options {
 	for i := range 40 {
 		m.items = append(m.items, steps.Item{
 			Verb: steps.Update, What: fmt.Sprintf("ConfigMap %s/%d", wideName, i), Hash: "1", Diff: "@@ -1 +1 @@\n-a: " + wideName + "\n+a: " + longName + longName + "\n",
-			Conflicts: []cluster.Conflict{{Manager: "helm", Field: ".data.x"}},
+			Conflicts: []failure.Conflict{{Manager: "helm", Field: ".data.x"}},
 		}, steps.Item{Verb: steps.Replace, What: "Role " + longName, Hash: "2"})
 	}
 	return everything(t, m)
@@ -146,7 +149,7 @@ var scenes = []scene{
 	{name: "rights", then: func(p *play) {
 		var lack engine.Lack
 		for _, verb := range []string{"get", "create", "patch"} {
-			r := cluster.Right{Verb: verb, Resource: "secrets", Namespace: longName}
+			r := permission.Right{Verb: verb, Resource: "secrets", Namespace: longName}
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 		}
 		p.a.lay(p.a.lackingPanel(engine.Lacking{steps.Remote: lack}))

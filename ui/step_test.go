@@ -10,7 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -117,7 +117,7 @@ func TestInterruptStopsTheRunFirst(t *testing.T) {
 }
 
 func TestConflictIsAskedByItself(t *testing.T) {
-	m := &tunnel{items: []steps.Item{{Verb: steps.Update, What: "ConfigMap a/b", Hash: "1", Conflicts: []cluster.Conflict{{Manager: "helm", Field: ".data.x"}}}, {Verb: steps.Replace, What: "Role a/c", Hash: "2"}}}
+	m := &tunnel{items: []steps.Item{{Verb: steps.Update, What: "ConfigMap a/b", Hash: "1", Conflicts: []failure.Conflict{{Manager: "helm", Field: ".data.x"}}}, {Verb: steps.Replace, What: "Role a/c", Hash: "2"}}}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("a", "y")
 		p.shows("Take over fields of helm?", "Helm 3 and kubectl apply overwrite them", ".data.x is set by helm", "▸ No")

@@ -9,17 +9,17 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/text/unicode/norm"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // oneLine makes text from outside fit for one line of the screen.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(even(cluster.Clean(s))), " ")
+	return strings.Join(strings.Fields(even(clean.Text(s))), " ")
 }
 
 // manyLines makes text from outside fit for the screen and keeps its lines.
 func manyLines(s string) []string {
-	s = strings.ReplaceAll(strings.TrimRight(even(cluster.Clean(s)), "\n"), "\t", "    ")
+	s = strings.ReplaceAll(strings.TrimRight(even(clean.Text(s)), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -190,7 +190,7 @@ func (m *tunnel) options(t *testing.T) Options {
 	dir, guide := t.TempDir(), m.guide()
 	ends := map[steps.Side]engine.End{}
 	for side, name := range map[steps.Side]string{steps.Local: "milan", steps.Remote: "rome"} {
-		h, err := cluster.NewHost(dir)
+		h, err := host.New(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

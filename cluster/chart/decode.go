@@ -14,7 +14,7 @@ import (
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // mostDecoded bounds a release once it is unpacked. The packed one is at most
@@ -88,10 +88,10 @@ func decode(data string) (*Release, error) {
 		}
 	}
 	r := &Release{
-		Name: cluster.Clean(s.Name), Namespace: cluster.Clean(s.Namespace), Revision: s.Version,
-		Chart: cluster.Clean(m.Name), Version: cluster.Clean(m.Version), AppVersion: cluster.Clean(m.AppVersion),
-		Status: cluster.Clean(s.Info.Status), Description: cluster.Clean(s.Info.Description),
-		Notes: cluster.Clean(s.Info.Notes), Changed: s.Info.LastDeployed,
+		Name: clean.Text(s.Name), Namespace: clean.Text(s.Namespace), Revision: s.Version,
+		Chart: clean.Text(m.Name), Version: clean.Text(m.Version), AppVersion: clean.Text(m.AppVersion),
+		Status: clean.Text(s.Info.Status), Description: clean.Text(s.Info.Description),
+		Notes: clean.Text(s.Info.Notes), Changed: s.Info.LastDeployed,
 		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest, how: s.How, hooks: s.Hooks},
 	}
 	for _, f := range s.Chart.Files {
@@ -101,8 +101,8 @@ func decode(data string) (*Release, error) {
 	}
 	for _, d := range m.Dependencies {
 		r.Dependencies = append(r.Dependencies, Dependency{
-			Name: cluster.Clean(d.Name), Version: cluster.Clean(d.Version), Repository: cluster.Clean(d.Repository),
-			Condition: cluster.Clean(d.Condition), Alias: cluster.Clean(d.Alias),
+			Name: clean.Text(d.Name), Version: clean.Text(d.Version), Repository: clean.Text(d.Repository),
+			Condition: clean.Text(d.Condition), Alias: clean.Text(d.Alias),
 		})
 	}
 	return r, nil

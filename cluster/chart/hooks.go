@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // runner runs a release's hooks: objects that do something before or after,
@@ -38,9 +39,9 @@ func (r runner) run(ctx context.Context, event release.HookEvent) error {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
 	for i, h := range mine {
-		r.say(fmt.Sprintf("%s hook %s %s", event, cluster.Clean(h.Kind), cluster.Clean(h.Name)))
+		r.say(fmt.Sprintf("%s hook %s %s", event, clean.Text(h.Kind), clean.Text(h.Name)))
 		if err := r.one(ctx, h); err != nil {
-			err = fmt.Errorf("%s hook %s: %w", event, cluster.Clean(h.Name), err)
+			err = fmt.Errorf("%s hook %s: %w", event, clean.Text(h.Name), err)
 			return errors.Join(err, r.tidy(ctx, mine[i:i+1], release.HookFailed), r.tidy(ctx, mine[:i], release.HookSucceeded))
 		}
 	}
@@ -55,7 +56,7 @@ func (r runner) tidy(ctx context.Context, hooks []*release.Hook, policy release.
 			continue
 		}
 		if err := r.clear(ctx, h); err != nil {
-			return fmt.Errorf("take hook %s away: %w", cluster.Clean(h.Name), err)
+			return fmt.Errorf("take hook %s away: %w", clean.Text(h.Name), err)
 		}
 	}
 	return nil

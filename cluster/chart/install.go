@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 )
 
 const (
@@ -57,7 +59,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 	// Also where ctx has ended: a release that says pending blocks everybody.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordedWithin)
 	defer cancel()
-	if fault := w.record(last, c, Failed, cluster.Clean(err.Error())); fault != nil {
+	if fault := w.record(last, c, Failed, clean.Text(err.Error())); fault != nil {
 		err = errors.Join(err, fmt.Errorf("and the release can't be written down as failed: %w", fault))
 	}
 	return err
@@ -86,7 +88,7 @@ func (w *Work) Stuck(kubectl string) error {
 		since = " since " + o.Changed.Local().Format(time.DateTime)
 	}
 	if o.Description != "" {
-		why = fmt.Sprintf(" (its description: %q)", cluster.Clean(o.Description))
+		why = fmt.Sprintf(" (its description: %q)", clean.Text(o.Description))
 	}
 	return fmt.Errorf("release %s in namespace %s is not this link's and has the status %s%s%s: "+
 		"if no one is working on it, delete its record, then apply again: %s -n %s delete secret %s",
@@ -184,7 +186,7 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 func (r Request) remove(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) (left string, err error) {
 	live, err := c.Fetch(ctx, o)
 	switch {
-	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed):
 		return "", nil
 	case err != nil:
 		return "", err

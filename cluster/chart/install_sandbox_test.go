@@ -12,6 +12,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
 )
 
 const crd = "tinywidgets.tiny.example.org"
@@ -174,7 +175,7 @@ func TestInstallRefusesWhatIsNotItsOwn(t *testing.T) {
 		t.Errorf("something was written down: %v", err)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "tiny")
-	nobody, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{})
+	nobody, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 )
 
 // lookups answer a template's lookup function over the cluster's connections.
@@ -23,7 +24,7 @@ type lookups struct {
 // GetClientFor is what the engine asks for (helm.sh/helm/v4/pkg/engine/lookup_func.go).
 func (l lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvr, namespaced, err := l.on.Resource(l.ctx, schema.FromAPIVersionAndKind(apiVersion, kind))
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil, false, fmt.Errorf("lookup of %s %s: %w", apiVersion, kind, err)
 	}
 	if err != nil {

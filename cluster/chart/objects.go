@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // What Helm writes on every object of a release, and looks for before it
@@ -129,7 +130,7 @@ func fold(o *unstructured.Unstructured) error {
 	for k, v := range open {
 		s, ok := v.(string)
 		if !ok {
-			return fmt.Errorf("%s: the value of %q is not text", describe(o), cluster.Clean(k))
+			return fmt.Errorf("%s: the value of %q is not text", describe(o), clean.Text(k))
 		}
 		data[k] = base64.StdEncoding.EncodeToString([]byte(s))
 	}
@@ -170,9 +171,9 @@ func owned(o *unstructured.Unstructured, name, namespace string) bool {
 // describe names an object as the screen does: "Role renku-sessions/renku".
 func describe(o *unstructured.Unstructured) string {
 	if o.GetNamespace() != "" {
-		return cluster.Clean(o.GetKind() + " " + o.GetNamespace() + "/" + cluster.CleanName(o.GetName()))
+		return clean.Text(o.GetKind() + " " + o.GetNamespace() + "/" + clean.Name(o.GetName()))
 	}
-	return cluster.Clean(o.GetKind() + " " + cluster.CleanName(o.GetName()))
+	return clean.Text(o.GetKind() + " " + clean.Name(o.GetName()))
 }
 
 // same tells whether two name one object.

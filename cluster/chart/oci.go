@@ -15,7 +15,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // chartLayer is the type of the layer that is the packed chart
@@ -28,7 +28,7 @@ func repository(src Source, name string) (*remote.Repository, error) {
 	at := strings.TrimSuffix(strings.TrimPrefix(string(src), "oci://"), "/") + "/" + name
 	r, err := remote.NewRepository(at)
 	if err != nil {
-		return nil, fmt.Errorf("registry %s: %q is not the name of a repository", src, cluster.Clean(at))
+		return nil, fmt.Errorf("registry %s: %q is not the name of a repository", src, clean.Text(at))
 	}
 	host, _, _ := strings.Cut(r.Reference.Registry, ":")
 	r.PlainHTTP = host == "localhost" || host == "127.0.0.1" // what docker and Helm do
@@ -48,7 +48,7 @@ func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
 	var out []Version
 	err = r.Tags(ctx, "", func(tags []string) error {
 		for _, t := range tags {
-			out = append(out, Version{Version: strings.ReplaceAll(cluster.Clean(t), "_", "+")})
+			out = append(out, Version{Version: strings.ReplaceAll(clean.Text(t), "_", "+")})
 		}
 		return nil
 	})

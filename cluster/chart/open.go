@@ -16,7 +16,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // quiet keeps Helm's packages away from stderr, where a screen may be: they
@@ -35,13 +35,13 @@ type Chart struct {
 func (c *Chart) From() string { return c.from }
 
 // Name is the chart's own name.
-func (c *Chart) Name() string { return cluster.Clean(c.meta.Name) }
+func (c *Chart) Name() string { return clean.Text(c.meta.Name) }
 
 // Version is the chart's version.
-func (c *Chart) Version() string { return cluster.Clean(c.meta.Version) }
+func (c *Chart) Version() string { return clean.Text(c.meta.Version) }
 
 // AppVersion is the version of what it installs, in its own words.
-func (c *Chart) AppVersion() string { return cluster.Clean(c.meta.AppVersion) }
+func (c *Chart) AppVersion() string { return clean.Text(c.meta.AppVersion) }
 
 // Digest tells the chart's content from any other's: 64 hexadecimal digits.
 func (c *Chart) Digest() string {
@@ -58,8 +58,8 @@ func (c *Chart) Dependencies() []Dependency {
 	var out []Dependency
 	for _, d := range c.meta.Dependencies {
 		out = append(out, Dependency{
-			Name: cluster.Clean(d.Name), Version: cluster.Clean(d.Version), Repository: cluster.Clean(d.Repository),
-			Condition: cluster.Clean(d.Condition), Alias: cluster.Clean(d.Alias),
+			Name: clean.Text(d.Name), Version: clean.Text(d.Version), Repository: clean.Text(d.Repository),
+			Condition: clean.Text(d.Condition), Alias: clean.Text(d.Alias),
 		})
 	}
 	return out
@@ -105,7 +105,7 @@ func checked(files []*archive.BufferedFile) (*Chart, error) {
 	var missing []string
 	for _, d := range c.meta.Dependencies {
 		if !slices.ContainsFunc(inner.Dependencies(), func(sub *chartv2.Chart) bool { return sub.Name() == d.Name }) {
-			missing = append(missing, cluster.Clean(d.Name))
+			missing = append(missing, clean.Text(d.Name))
 		}
 	}
 	if len(missing) > 0 {

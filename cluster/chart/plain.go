@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // Plain is what a chart makes, for those who apply it without Helm: the objects
@@ -40,7 +41,7 @@ func Template(ctx context.Context, c *cluster.Cluster, req Request) (*Plain, err
 	for _, h := range r.hooks {
 		made, err := objects(h.Manifest)
 		if err != nil {
-			return nil, fmt.Errorf("chart %s: hook %s: %w", ch.Name(), cluster.Clean(h.Path), err)
+			return nil, fmt.Errorf("chart %s: hook %s: %w", ch.Name(), clean.Text(h.Path), err)
 		}
 		out.Hooks = append(out.Hooks, made...)
 	}

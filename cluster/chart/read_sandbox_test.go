@@ -16,6 +16,8 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/tracked"
 )
 
 // storedSecret is the Secret in which Helm keeps a revision.
@@ -53,7 +55,7 @@ func TestReleasesOfACluster(t *testing.T) {
 	namespace(t, box, ns)
 	box.Run(t, clustertest.Remote, storedSecret("a", chart.Superseded, 9, "")+storedSecret("a", chart.Deployed, 10, "")+storedSecret("b", chart.Failed, 1, ""), "-n", ns, "apply", "-f", "-")
 	c := box.Open(t, clustertest.Remote, cluster.Options{})
-	ctx, trace := cluster.Traced(t.Context())
+	ctx, trace := tracked.WithTrace(t.Context())
 	got, err := chart.Releases(ctx, c, ns)
 	if err != nil || len(got) != 1 || got[0].Name != "a" || got[0].Revision != 10 || got[0].Version != "0.10.0" || got[0].UID == "" {
 		t.Fatalf("%+v, %v", got, err)
@@ -92,7 +94,7 @@ func TestReleasesOfACluster(t *testing.T) {
 		t.Errorf("a record that calls itself another release: %v", err)
 	}
 
-	nobody, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{Once: true})
+	nobody, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{Once: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 )
 
 var (
@@ -44,7 +46,7 @@ func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructur
 	}
 	list, err := c.List(ctx, pods, o.GetNamespace(), cluster.Selector{Labels: labels.SelectorFromSet(want).String()})
 	if err != nil {
-		return append(out, "its pods can't be looked at: "+cluster.Explain(err))
+		return append(out, "its pods can't be looked at: "+failure.Explain(err))
 	}
 	for _, p := range list {
 		for _, r := range podReasons(p) {
@@ -140,5 +142,5 @@ func conditions(o *unstructured.Unstructured) []map[string]any {
 // text is a field that is a string, fit to be shown.
 func text(m map[string]any, key string) string {
 	s, _ := m[key].(string)
-	return cluster.Clean(s)
+	return clean.Text(s)
 }

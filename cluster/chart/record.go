@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 type managed = metav1.ManagedFieldsEntry
@@ -58,7 +59,7 @@ type UnreadableError struct {
 }
 
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("the release in Secret %s/%s can't be read: %v", cluster.Clean(e.Namespace), cluster.Clean(e.Secret), e.Err)
+	return fmt.Sprintf("the release in Secret %s/%s can't be read: %v", clean.Text(e.Namespace), clean.Text(e.Secret), e.Err)
 }
 
 func (e *UnreadableError) Unwrap() error { return e.Err }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // Rendered is what a chart makes with some values.
@@ -70,7 +71,7 @@ func render(ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.
 		return nil, err
 	}
 	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
-		return nil, fmt.Errorf("chart %s %s wants Kubernetes %s, and the cluster is %s", c.Name(), c.Version(), cluster.Clean(want), caps.KubeVersion.Version)
+		return nil, fmt.Errorf("chart %s %s wants Kubernetes %s, and the cluster is %s", c.Name(), c.Version(), clean.Text(want), caps.KubeVersion.Version)
 	}
 	const checkedHere = true // by conform, which reads no file and no network
 	all, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.config, o, caps, checkedHere)
@@ -83,7 +84,7 @@ func render(ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.
 	}
 	files, err := templates(ctx, asked, r.chart, all)
 	if err != nil {
-		return nil, fmt.Errorf("chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), cluster.Clean(err.Error()))
+		return nil, fmt.Errorf("chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), clean.Text(err.Error()))
 	}
 	return r, r.sort(files)
 }
@@ -102,13 +103,13 @@ func (r *Rendered) sort(files map[string]string) error {
 			continue
 		}
 		if name == path.Join(r.chart.Name(), "templates", "NOTES.txt") {
-			r.Notes = cluster.Clean(text)
+			r.Notes = clean.Text(text)
 		}
 		delete(files, name)
 	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
-		return fmt.Errorf("chart %s makes something that is not YAML: %s", r.chart.Name(), cluster.Clean(err.Error()))
+		return fmt.Errorf("chart %s makes something that is not YAML: %s", r.chart.Name(), clean.Text(err.Error()))
 	}
 	var all strings.Builder
 	for _, m := range manifests {

@@ -15,7 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 const fetchWithin = 60 * time.Second
@@ -50,14 +50,14 @@ func indexed(ctx context.Context, src Source, name string) ([]Version, error) {
 	if len(entries) == 0 {
 		var names []string
 		for n := range i.Entries {
-			names = append(names, cluster.Clean(n))
+			names = append(names, clean.Text(n))
 		}
 		return nil, fmt.Errorf("chart repository %s has no chart %q: there are %s", src, name, listed(sorted(names)))
 	}
 	out := make([]Version, 0, len(entries))
 	for _, e := range entries {
 		out = append(out, Version{
-			Version: cluster.Clean(e.Version), AppVersion: cluster.Clean(e.AppVersion), Deprecated: e.Deprecated,
+			Version: clean.Text(e.Version), AppVersion: clean.Text(e.AppVersion), Deprecated: e.Deprecated,
 			urls: e.URLs, digest: strings.ToLower(strings.TrimPrefix(e.Digest, "sha256:")),
 		})
 	}
@@ -105,7 +105,7 @@ func within(base, ref string) (*url.URL, error) {
 	}
 	r, err := url.Parse(ref)
 	if err != nil {
-		return nil, fmt.Errorf("it names an address that can't be read: %q", cluster.Clean(ref))
+		return nil, fmt.Errorf("it names an address that can't be read: %q", clean.Text(ref))
 	}
 	at := b.ResolveReference(r)
 	if !safe(at) || b.Scheme == "https" && at.Scheme != "https" {
@@ -144,7 +144,7 @@ func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", at.Redacted(), cluster.Clean(resp.Status))
+		return nil, fmt.Errorf("%s answers %s", at.Redacted(), clean.Text(resp.Status))
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 )
 
 // Request says which release is wanted.
@@ -164,7 +167,7 @@ func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 // load fetches the chart once for a plan and what comes of it.
 func load(ctx context.Context, req Request) (*Chart, error) {
 	key := fmt.Sprintf("chart/%s %s %s", req.Source, req.Chart, req.Version)
-	return cluster.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
+	return tracked.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
 		return Load(ctx, req.Source, req.Chart, req.Version)
 	})
 }
@@ -194,7 +197,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	for _, h := range r.hooks {
 		made, err := objects(h.Manifest)
 		if err != nil {
-			return fmt.Errorf("chart %s: hook %s: %w", ch.Name(), cluster.Clean(h.Path), err)
+			return fmt.Errorf("chart %s: hook %s: %w", ch.Name(), clean.Text(h.Path), err)
 		}
 		if made, err = placed(ctx, c, made, r.CRDs, req.Name, req.Namespace); err != nil {
 			return err
@@ -238,7 +241,7 @@ func (w *Work) parts(ctx context.Context, c *cluster.Cluster, crds []*unstructur
 func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objs, func(o *unstructured.Unstructured) bool {
 		_, _, err := c.Resource(ctx, o.GroupVersionKind())
-		return errors.Is(err, cluster.ErrNotServed)
+		return errors.Is(err, failure.ErrNotServed)
 	})
 }
 
@@ -259,7 +262,7 @@ func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]b
 func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
 	switch {
-	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed), apierrors.IsForbidden(err):
+	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed), apierrors.IsForbidden(err):
 		return nil // a right that is missing is told with all others
 	case err != nil:
 		return err
@@ -268,7 +271,7 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	}
 	whose := "no release of Helm"
 	if other := live.GetAnnotations()[releaseName]; other != "" {
-		whose = "release " + cluster.Clean(live.GetAnnotations()[releaseNamespace]+"/"+other)
+		whose = "release " + clean.Text(live.GetAnnotations()[releaseNamespace]+"/"+other)
 	}
 	return fmt.Errorf("%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out by its values", describe(o), whose, w.request.Name)
 }

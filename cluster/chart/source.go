@@ -12,7 +12,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // Source is where charts come from: the URL of a chart repository (https, or
@@ -130,7 +130,7 @@ func (s Source) String() string {
 	if u, err := url.Parse(string(s)); err == nil && u.User != nil {
 		return u.Redacted()
 	}
-	return cluster.Clean(string(s))
+	return clean.Text(string(s))
 }
 
 // local loads a chart from a folder or a packed file of this machine.

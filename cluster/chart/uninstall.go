@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 )
 
 // Uninstall removes the release that req names, with its whole history, and
@@ -55,7 +57,7 @@ func (r *Release) DeleteHooks() []string {
 	for _, h := range r.inner.hooks {
 		for _, event := range []release.HookEvent{release.HookPreDelete, release.HookPostDelete} {
 			if slices.Contains(h.Events, event) {
-				out = append(out, fmt.Sprintf("%s hook %s %s", event, cluster.Clean(h.Kind), cluster.Clean(h.Name)))
+				out = append(out, fmt.Sprintf("%s hook %s %s", event, clean.Text(h.Kind), clean.Text(h.Name)))
 			}
 		}
 	}
@@ -70,7 +72,7 @@ func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) er
 	}
 	for _, o := range objs {
 		live, err := c.Fetch(ctx, o)
-		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+		if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 			continue
 		}
 		if err == nil {
@@ -105,7 +107,7 @@ func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructure
 
 // unreadable is the error of a part of the release that is not what Helm writes.
 func (r *Release) unreadable(what string, err error) error {
-	return &UnreadableError{r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, cluster.Clean(err.Error()))}
+	return &UnreadableError{r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, clean.Text(err.Error()))}
 }
 
 // rank puts custom objects before everything else.

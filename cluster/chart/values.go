@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // plain brings values into the shape that JSON has, so that those of a release
@@ -37,7 +37,7 @@ func conform(c *chartv2.Chart, values map[string]any) error {
 	var faults []error
 	if len(c.Schema) > 0 {
 		if err := against(c.Schema, values); err != nil {
-			faults = append(faults, fmt.Errorf("chart %s does not take these values: %w", cluster.Clean(c.Name()), err))
+			faults = append(faults, fmt.Errorf("chart %s does not take these values: %w", clean.Text(c.Name()), err))
 		}
 	}
 	for _, sub := range c.Dependencies() {
@@ -56,7 +56,7 @@ func conform(c *chartv2.Chart, values map[string]any) error {
 type nowhere struct{}
 
 func (nowhere) Load(url string) (any, error) {
-	return nil, fmt.Errorf("its schema refers to %s, and carrick fetches no schema", cluster.Clean(url))
+	return nil, fmt.Errorf("its schema refers to %s, and carrick fetches no schema", clean.Text(url))
 }
 
 func against(schema []byte, values map[string]any) error {
@@ -103,7 +103,7 @@ func problems(e *jsonschema.ValidationError) []string {
 		if at := strings.LastIndex(text, "': "); at >= 0 {
 			text = text[at+3:]
 		}
-		return []string{cluster.Clean("at " + where + ": " + text)}
+		return []string{clean.Text("at " + where + ": " + text)}
 	}
 	var out []string
 	for _, cause := range e.Causes {
@@ -173,7 +173,7 @@ func stray(given, defaults, schema map[string]any, at string) []string {
 		def, known := defaults[key]
 		property, described := properties[key].(map[string]any)
 		if !known && !described {
-			out = append(out, cluster.Clean(at+key))
+			out = append(out, clean.Text(at+key))
 			continue
 		}
 		table, isTable := given[key].(map[string]any)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/tracked"
 )
 
 // state is where one object stands.
@@ -43,7 +45,7 @@ func until(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstruc
 	defer cancel()
 	said := ""
 	for {
-		looking, trace := cluster.Traced(limit)
+		looking, trace := tracked.WithTrace(limit)
 		var open []state
 		for _, o := range objs {
 			s, err := look(looking, c, o, of)
@@ -103,10 +105,10 @@ func look(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 func readiness(o *unstructured.Unstructured) state {
 	r, err := status.Compute(o)
 	if err != nil {
-		return state{words: describe(o) + ": " + cluster.Clean(err.Error())}
+		return state{words: describe(o) + ": " + clean.Text(err.Error())}
 	}
 	s := state{done: r.Status == status.CurrentStatus, failed: r.Status == status.FailedStatus}
-	s.words = describe(o) + ": " + counted(o, cluster.Clean(r.Message))
+	s.words = describe(o) + ": " + counted(o, clean.Text(r.Message))
 	return s
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 )
 
 // HelmManager is the field manager of Helm itself. A release that stays
@@ -39,7 +40,7 @@ func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.
 // writing it would leave it, without Write.
 func (r Request) DryRun(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) (live, after *unstructured.Unstructured, err error) {
 	live, err = c.Fetch(ctx, o)
-	if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 		return nil, r.marked(o), nil
 	}
 	if err != nil {
@@ -59,7 +60,7 @@ func (r Request) marked(o *unstructured.Unstructured) *unstructured.Unstructured
 // own, so that what the new version leaves out goes away. Helm 4 does the same.
 func (r Request) inherit(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
-	if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 		return nil
 	}
 	if err != nil {

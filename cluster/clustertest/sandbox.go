@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 )
 
 // Environment variables: Program holds the path of carrick-sandbox. Socket is the address of a
@@ -242,7 +243,7 @@ func (s *Sandbox) greet(line string) error {
 // test.
 func (s *Sandbox) Open(tb testing.TB, side string, o cluster.Options) *cluster.Cluster {
 	tb.Helper()
-	c, err := cluster.Open(cluster.Access{Kubeconfig: s.Kubeconfigs[side], Context: s.Contexts[side]}, o)
+	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: s.Kubeconfigs[side], Context: s.Contexts[side]}, o)
 	if err != nil {
 		tb.Fatalf("open %s: %v", side, err)
 	}

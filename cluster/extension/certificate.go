@@ -13,7 +13,7 @@ import (
 // is another one, so a renewed certificate is shown from the next handshake on, and
 // nothing starts anew. While what stands there is no pair, the last good one is
 // shown: two files are not always written at once.
-type certificate struct {
+type servedPair struct {
 	folder string
 	log    *slog.Logger
 	ends   func(*tls.Certificate) // hears of each that is read
@@ -27,7 +27,7 @@ type certificate struct {
 var pairFiles = []string{"tls.crt", "tls.key"}
 
 // current is the pair as it stands, for tls.Config.GetCertificate.
-func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *servedPair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.look()
@@ -45,7 +45,7 @@ func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // look reads the pair where it is another one than was read last.
-func (c *certificate) look() error {
+func (c *servedPair) look() error {
 	now := make([]os.FileInfo, len(pairFiles))
 	for i, name := range pairFiles {
 		info, err := os.Stat(filepath.Join(c.folder, name))

@@ -7,18 +7,18 @@ import (
 	"path/filepath"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/certificate"
 )
 
 // put writes a new pair for a name into a folder, as a volume of a Secret does: the files
 // are links by way of one that is exchanged.
 func put(t *testing.T, folder, name string) {
 	t.Helper()
-	ca, err := cluster.NewCA("a CA", 1)
+	ca, err := certificate.NewAuthority("a CA", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := cluster.Issue(ca, []string{name}, 30)
+	pair, err := certificate.Issue(ca, []string{name}, 30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func put(t *testing.T, folder, name string) {
 	}
 }
 
-func shown(t *testing.T, c *certificate) string {
+func shown(t *testing.T, c *servedPair) string {
 	t.Helper()
 	pair, err := c.current(nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func shown(t *testing.T, c *certificate) string {
 
 func TestARenewedCertificateIsShownAtOnce(t *testing.T) {
 	folder, read := t.TempDir(), 0
-	c := &certificate{folder: folder, log: slog.New(slog.DiscardHandler), ends: func(*tls.Certificate) { read++ }}
+	c := &servedPair{folder: folder, log: slog.New(slog.DiscardHandler), ends: func(*tls.Certificate) { read++ }}
 	if pair, err := c.current(nil); err == nil {
 		t.Fatalf("there is none yet, and %v is shown", pair)
 	}
@@ -73,7 +73,7 @@ func TestARenewedCertificateIsShownAtOnce(t *testing.T) {
 
 func TestHalfAPairLeavesTheLastOneShown(t *testing.T) {
 	folder := t.TempDir()
-	c := &certificate{folder: folder, log: slog.New(slog.DiscardHandler)}
+	c := &servedPair{folder: folder, log: slog.New(slog.DiscardHandler)}
 	put(t, folder, "first")
 	shown(t, c)
 	put(t, folder, "second")

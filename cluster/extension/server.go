@@ -28,13 +28,13 @@ const (
 type server struct {
 	Options
 	metrics *metrics
-	cert    *certificate
+	cert    *servedPair
 	gather  prometheus.Gatherer
 	ending  atomic.Bool
 }
 
 func newServer(o Options, m *metrics, gather prometheus.Gatherer) *server {
-	return &server{Options: o, metrics: m, gather: gather, cert: &certificate{folder: o.CertDir, log: o.Log, ends: m.shows}}
+	return &server{Options: o, metrics: m, gather: gather, cert: &servedPair{folder: o.CertDir, log: o.Log, ends: m.shows}}
 }
 
 // run serves until ctx ends. Both addresses are taken before anything is served: one

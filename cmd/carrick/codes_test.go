@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"carrick/assets"
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/guides"
@@ -27,8 +27,8 @@ func codesMain() {
 const keptSecret = "hunter2-4711"
 
 func codes() *steps.Guide {
-	content := func(text string) func(context.Context, steps.Env) (cluster.Masked, error) {
-		return func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Mask(text), nil }
+	content := func(text string) func(context.Context, steps.Env) (masked.Value, error) {
+		return func(context.Context, steps.Env) (masked.Value, error) { return masked.New(text), nil }
 	}
 	return &steps.Guide{
 		Name: "codes", Title: "Codes", About: "Two folders.", Page: "https://example.org/codes",

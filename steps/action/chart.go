@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -24,7 +24,7 @@ type Chart struct {
 	// Source is a repository's URL, an oci:// reference, or a folder or file.
 	Source  func(context.Context, steps.Env) (chart.Source, error)
 	Version func(context.Context, steps.Env) (string, error)
-	// Values go over the chart's defaults; nil: none do. A cluster.Masked among
+	// Values go over the chart's defaults; nil: none do. A masked.Value among
 	// them is secret, and shown nowhere.
 	Values  func(context.Context, steps.Env) (map[string]any, error)
 	Timeout time.Duration // until all is ready; 0: 5 min
@@ -93,7 +93,7 @@ func (c Chart) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	}
 	s, err := c.stand(ctx, env, want)
 	if apierrors.IsForbidden(err) { // told with all other missing rights
-		item := steps.Item{Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + cluster.Explain(err), Refused: true}
+		item := steps.Item{Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + failure.Explain(err), Refused: true}
 		return steps.Change{Items: []steps.Item{item}, Rights: recordRights(want.Namespace)}, nil
 	}
 	if err != nil {

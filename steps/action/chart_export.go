@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
-	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -73,7 +73,7 @@ func (c Chart) helmKeeps(ctx context.Context, env steps.Env, want wanted) (their
 	case errors.Is(err, chart.ErrNoRelease):
 		return false, "", nil
 	case apierrors.IsForbidden(err):
-		return false, "whether Helm keeps a " + at + " could not be seen: " + cluster.Explain(err), nil
+		return false, "whether Helm keeps a " + at + " could not be seen: " + failure.Explain(err), nil
 	case err != nil:
 		return false, "", err
 	case r.Status == chart.Uninstalled || want.Ours(r) || len(inventory.OtherLinks(r.Labels, env.Link)) > 0:
@@ -87,7 +87,7 @@ const byChart = ": the chart makes it; make it by hand, or have Helm keep the re
 // template is what the chart makes. What can't be in an export is named.
 func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Exported, error) {
 	made, err := chart.Template(ctx, env.Cluster, want.Request)
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil, steps.Absent("%s", err)
 	}
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/diff"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/inventory"
 	"carrick/steps/linkfile"
@@ -32,7 +34,7 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	if err != nil {
 		return fmt.Errorf("change %s: %w", item.What, err)
 	}
-	item.Diff = cluster.Diff(live, after)
+	item.Diff = diff.Objects(live, after)
 	switch {
 	case live == nil:
 		item.Verb = steps.Create
@@ -42,7 +44,7 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	item.Hash = steps.Fingerprint(item.Verb, item.What)
 	ch.Items = append(ch.Items, item)
 	gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil // it comes with the chart, and so does the right to it
 	}
 	ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
@@ -57,7 +59,7 @@ func writeShared(ctx context.Context, env steps.Env, others map[string]string, o
 	if err != nil {
 		return err
 	}
-	foreign := slices.ContainsFunc(p.Conflicts, func(c cluster.Conflict) bool {
+	foreign := slices.ContainsFunc(p.Conflicts, func(c failure.Conflict) bool {
 		return !slices.ContainsFunc(slices.Sorted(maps.Keys(others)), func(link string) bool { return c.Manager == steps.FieldManager(link, others[link]) })
 	})
 	if foreign || len(p.Conflicts) == 0 {

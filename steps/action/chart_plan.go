@@ -12,8 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/diff"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -23,7 +25,7 @@ type standing struct {
 	*chart.Work
 	alone     string             // why it is left alone; "": it is not
 	note      string             // what to say of it
-	conflicts []cluster.Conflict // whose it is
+	conflicts []failure.Conflict // whose it is
 	joins     bool               // another link has it, and this one will, too
 	theirs    bool               // it is Helm's and stays so, whatever is changed
 	claimed   bool               // it has this link's mark, and no entry: it gets one once it may be taken over
@@ -34,7 +36,7 @@ type standing struct {
 func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing, error) {
 	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
 	s := standing{Work: w}
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return s, steps.Absent("%s", err)
 	}
 	if err != nil {
@@ -68,7 +70,7 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	switch {
 	case len(others) > 0 && w.Kind == chart.Upgrade:
 		s.note = fmt.Sprintf("link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version)
-		s.conflicts = []cluster.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
+		s.conflicts = []failure.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
 	case marked && entry != nil:
 	case w.Kind == chart.Renew && len(others) > 0:
 		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
@@ -78,7 +80,7 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 		if entry != nil {
 			s.note = "its Secret does not hold what this link wrote, by the inventory; it is installed again from the chart"
 		}
-		s.claimed, s.conflicts = true, []cluster.Conflict{{Manager: "whoever wrote its Secret", Field: "content"}}
+		s.claimed, s.conflicts = true, []failure.Conflict{{Manager: "whoever wrote its Secret", Field: "content"}}
 	case w.Kind == chart.Renew:
 		return s, w.Stuck(env.Kubectl())
 	case len(others) > 0:
@@ -87,7 +89,7 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 		s.alone = "somebody else made it, in the version that is wanted: it is left alone, with the values that it has"
 	default:
 		s.theirs, s.note = true, "somebody else made it, in version "+w.Old.Version+"; it stays theirs, and undo does not take it back: helm rollback does"
-		s.conflicts = []cluster.Conflict{{Manager: "Helm", Field: "version"}}
+		s.conflicts = []failure.Conflict{{Manager: "Helm", Field: "version"}}
 	}
 	return s, nil
 }
@@ -139,7 +141,7 @@ func (c Chart) planRelease(ctx context.Context, env steps.Env, want wanted, s st
 		notes = append(notes, "the chart does not know these values: "+strings.Join(s.Unknown, ", "))
 	}
 	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
-	item.Diff = cluster.Diff(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
+	item.Diff = diff.Objects(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
 	stored := ""
 	if s.Old != nil {
 		stored = steps.Fingerprint(s.Old.Revision, s.Old.Status, s.Old.Content())
@@ -187,7 +189,7 @@ func (s standing) enterRecord(
 }
 
 // recordRights are those that it takes to read and to write down a release.
-func recordRights(namespace string) []cluster.Right {
+func recordRights(namespace string) []permission.Right {
 	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 	record.SetNamespace(namespace)
 	return rightsTo(record, secretsAt)
@@ -219,7 +221,7 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 	p, err := planObject(ctx, env, o)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		p.Verb, p.Note, err = steps.Create, "its kind comes with this chart", nil
-		p.Diff = cluster.Diff(nil, o)
+		p.Diff = diff.Objects(nil, o)
 	}
 	if err != nil {
 		return err
@@ -248,7 +250,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 			continue
 		}
 		if apierrors.IsForbidden(err) { // told with all other missing rights
-			note := why + "; it may not be read: " + cluster.Explain(err)
+			note := why + "; it may not be read: " + failure.Explain(err)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
 			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 				ch.Rights = append(append(ch.Rights, rightsTo(o, gvr)...), rightToDelete(o, gvr))

@@ -16,6 +16,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -117,17 +120,17 @@ func beside(ctx context.Context, env steps.Env, list []installed, known []part) 
 	return out, err
 }
 
-func undoRight(item steps.Item, f found) []cluster.Right {
+func undoRight(item steps.Item, f found) []permission.Right {
 	switch item.Verb {
 	case steps.Delete:
-		rights := []cluster.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		rights := []permission.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
 		if f.gvr == crdsAt { // whether it still has objects is looked at
 			plural, group, _ := strings.Cut(f.Name, ".")
-			rights = append(rights, cluster.Right{Verb: "list", Group: group, Resource: plural})
+			rights = append(rights, permission.Right{Verb: "list", Group: group, Resource: plural})
 		}
 		return rights
 	case steps.Release:
-		return []cluster.Right{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		return []permission.Right{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
 	}
 	return nil
 }
@@ -326,7 +329,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
 	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
 		// One such Secret, which any tenant can write, must not keep undo from all the rest.
-		in.item = steps.Item{Verb: steps.Leave, What: releaseAt(m.Namespace, cluster.Clean(m.Labels["name"])), Note: cluster.Clean(err.Error())}
+		in.item = steps.Item{Verb: steps.Leave, What: releaseAt(m.Namespace, clean.Text(m.Labels["name"])), Note: clean.Text(err.Error())}
 		return in, nil
 	}
 	if err != nil {
@@ -364,7 +367,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		objs = append(objs, traces...)
 	}
 	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory has of it is taken away all the same
-		in.item = steps.Item{Verb: steps.Leave, What: in.item.What, Note: cluster.Clean(err.Error())}
+		in.item = steps.Item{Verb: steps.Leave, What: in.item.What, Note: clean.Text(err.Error())}
 		in.hooks = nil
 		return in, nil
 	}
@@ -373,7 +376,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	}
 	for _, o := range objs {
 		live, err := env.Cluster.Fetch(ctx, o)
-		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+		if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 			continue
 		}
 		if err != nil {

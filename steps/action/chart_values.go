@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
@@ -27,7 +28,7 @@ func revealed(values map[string]any) (plain, open map[string]any, secrets []stri
 
 func reveal(v any) (plain, open any, secrets []string) {
 	switch v := v.(type) {
-	case cluster.Masked:
+	case masked.Value:
 		return v.Reveal(), hiddenValue, []string{v.Reveal()}
 	case map[string]any:
 		return asAny(revealed(v))
@@ -159,6 +160,6 @@ func jsonValue(v any) any {
 	return fmt.Sprint(v)
 }
 
-func rightToDelete(o *unstructured.Unstructured, gvr schema.GroupVersionResource) cluster.Right {
-	return cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
+func rightToDelete(o *unstructured.Unstructured, gvr schema.GroupVersionResource) permission.Right {
+	return permission.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
 }

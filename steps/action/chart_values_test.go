@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"carrick/cluster"
+	"carrick/cluster/diff"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
 func TestSecretValuesOfAChartAreNotShown(t *testing.T) {
 	given := map[string]any{
-		"n": 1, "names": []string{"a"}, "deep": map[string]any{"password": cluster.Mask("correct-horse"), "list": []any{cluster.Mask("battery-staple"), true}},
+		"n": 1, "names": []string{"a"}, "deep": map[string]any{"password": masked.New("correct-horse"), "list": []any{masked.New("battery-staple"), true}},
 	}
 	plain, open, secrets := revealed(given)
 	if d := cmp.Diff(map[string]any{
@@ -22,7 +23,7 @@ func TestSecretValuesOfAChartAreNotShown(t *testing.T) {
 	}, plain); d != "" {
 		t.Error(d)
 	}
-	shown := cluster.Diff(nil, shownRelease("tiny", "1.0.0", open))
+	shown := diff.Objects(nil, shownRelease("tiny", "1.0.0", open))
 	items := []steps.Item{{Diff: "+  password: correct-horse\n+  base: Y29ycmVjdC1ob3JzZQ==\n", Note: "battery-staple"}}
 	hide(items, secrets)
 	err := scrubbed(fmt.Errorf("it was refused: %q", "correct-horse"), secrets)

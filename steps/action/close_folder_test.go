@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 )
 
 // jobsFolder is a machine on which uid 1000 has /home/alice and the folder for jobs in it, and what closes that.
 func jobsFolder(t *testing.T, mode fs.FileMode) (CloseFolder, steps.Env, func(string) string) {
 	t.Helper()
-	h, err := cluster.NewHostWith(t.TempDir(), cluster.HostOptions{
+	h, err := host.NewWith(t.TempDir(), host.Options{
 		ByRoot: func() bool { return true },
 		Owner:  func(path string) (int, int, bool) { return 1000, 1000, strings.HasPrefix(path, "/home/alice") },
 		Run: func(_ context.Context, name string, _ ...string) (string, string, error) {

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/host"
 	"carrick/steps"
 )
 
@@ -170,9 +171,9 @@ func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool,
 	default:
 		done, err := c.done(ctx, env, true)
 		switch {
-		case errors.As(err, new(*cluster.FolderError)):
+		case errors.As(err, new(*host.FolderError)):
 			it.Verb, it.What = steps.Delete, recordPath(env)
-			it.Note = fmt.Sprintf("what %s did stays (%s); %s", commandLine(rec.Run), cluster.Explain(err), leftover)
+			it.Note = fmt.Sprintf("what %s did stays (%s); %s", commandLine(rec.Run), failure.Explain(err), leftover)
 		case err != nil:
 			return it, false, err
 		case !done:
@@ -189,7 +190,7 @@ func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) er
 		return err
 	}
 	if err := env.Host.MayWrite(recordPath(env)); err != nil {
-		if errors.Is(err, cluster.ErrNotRoot) {
+		if errors.Is(err, host.ErrNotRoot) {
 			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
 		}
 		return err

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -212,9 +212,9 @@ func (d *drift) compareObject(ctx context.Context, env steps.Env, a *steps.Actio
 	}
 	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), inventory.Describe(obj), steps.Fingerprint(want, bare(live)), whole)
 	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
-	t, err := cluster.Look(ctx, at, driftAge, try)
+	t, err := tracked.Look(ctx, at, driftAge, try)
 	if err == nil && (t.refused != "" || t.replaced) { // that hangs on more than the object
-		t, err = cluster.Look(ctx, at+"/again", refusedAge, try)
+		t, err = tracked.Look(ctx, at+"/again", refusedAge, try)
 	}
 	switch {
 	case err != nil:

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -33,7 +35,7 @@ const refusedAge = 5 * time.Minute
 // Secret the values of the object's own keys, and of more, are in clear.
 func liveOf(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, more ...string) (*unstructured.Unstructured, error) {
 	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil, nil
 	}
 	if err != nil {
@@ -135,7 +137,7 @@ func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstr
 	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	kept, err := env.Cluster.Apply(ctx, want, opts)
 	var t tried
-	if len(cluster.Conflicts(err)) > 0 {
+	if len(failure.Conflicts(err)) > 0 {
 		t.taken, opts.Force = true, true
 		kept, err = env.Cluster.Apply(ctx, want, opts)
 	}
@@ -143,13 +145,13 @@ func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstr
 	case apierrors.IsInvalid(err):
 		p := planned{Item: steps.Item{What: inventory.Describe(want)}, want: want}
 		if byAdmissionPolicy(err) || !p.replaceable(ctx, env) {
-			t.refused = cluster.Explain(err)
+			t.refused = failure.Explain(err)
 			return t, nil
 		}
 		t.replaced, t.fields = true, sentFields(want, live)
 		return t, nil
 	case denied(err):
-		t.refused = cluster.Explain(err)
+		t.refused = failure.Explain(err)
 		return t, nil
 	case err != nil:
 		return t, err
@@ -274,7 +276,7 @@ func (f *fields) compareNamed(at string, is, would []any) bool {
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(union(was, now))) {
-		at := at + "[" + cluster.CleanName(name) + "]"
+		at := at + "[" + clean.Name(name) + "]"
 		if was[name] == nil {
 			f.out = append(f.out, at+f.values(at, nil, now[name]))
 			continue
@@ -298,9 +300,9 @@ func namedIn(list []any) map[string]any {
 func under(at, key string) string {
 	if strings.ContainsAny(key, "./") {
 		key = "[" + key + "]"
-		return cluster.CleanName(at + key)
+		return clean.Name(at + key)
 	}
-	return cluster.CleanName(strings.TrimPrefix(at+"."+key, "."))
+	return clean.Name(strings.TrimPrefix(at+"."+key, "."))
 }
 
 func union(a, b map[string]any) map[string]bool {
@@ -352,7 +354,7 @@ func shownValue(v any, longest int) string {
 	if err != nil || len(text) > longest {
 		return ""
 	}
-	return cmp.Or(cluster.CleanName(strings.Trim(string(text), `"`)), `""`)
+	return cmp.Or(clean.Name(strings.Trim(string(text), `"`)), `""`)
 }
 
 // secretKeys are the keys of a Secret that are written.

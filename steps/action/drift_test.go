@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -57,9 +57,9 @@ func TestDriftOfAFile(t *testing.T) {
 		m.do()
 		want(steps.Pass, "as carrick writes it")
 	}
-	m.file.Content = func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Mask("another answer"), nil }
+	m.file.Content = func(context.Context, steps.Env) (masked.Value, error) { return masked.New("another answer"), nil }
 	want(steps.Warn, "/etc/x was changed")
-	m.file.Content = func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Masked{}, os.ErrPermission }
+	m.file.Content = func(context.Context, steps.Env) (masked.Value, error) { return masked.Value{}, os.ErrPermission }
 	want(steps.Unknown, "permission")
 }
 

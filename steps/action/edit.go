@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/diff"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -140,7 +141,7 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 			continue
 		}
 		if then, ok := d.then(live, c.Items[i].Entry); ok {
-			c.Items[i].Diff = cluster.Diff(live, then)
+			c.Items[i].Diff = diff.Objects(live, then)
 			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "what stood there comes back")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -26,7 +27,7 @@ func exportedLines(t *testing.T, d Exporter, assets map[string]string) ([]string
 		Answers: steps.Answers{Lookup: func(string) any { return "given" }},
 		Own: steps.Facts{Lookup: func(name string) (any, error) {
 			if name == "token" {
-				return cluster.Mask("s3cret"), nil
+				return masked.New("s3cret"), nil
 			}
 			return nil, steps.Absent("no fact %s", name)
 		}},
@@ -62,7 +63,7 @@ const (
 )
 
 func TestExport(t *testing.T) {
-	note := func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Mask(noteContent), nil }
+	note := func(context.Context, steps.Env) (masked.Value, error) { return masked.New(noteContent), nil }
 	for name, c := range map[string]struct {
 		doer  Exporter
 		asset string

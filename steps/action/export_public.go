@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 )
 
 // onlyCertificates tells whether every value of a Secret's data is certificates
@@ -87,7 +87,7 @@ func openValues(values map[string]any, at string) (open map[string]any, left []s
 				continue
 			}
 			open[k] = v
-		case cluster.Masked:
+		case masked.Value:
 			left = append(left, path)
 		default:
 			open[k] = v
@@ -98,7 +98,7 @@ func openValues(values map[string]any, at string) (open map[string]any, left []s
 
 func hasMasked(v any) bool {
 	switch v := v.(type) {
-	case cluster.Masked:
+	case masked.Value:
 		return true
 	case map[string]any:
 		for _, inner := range v {

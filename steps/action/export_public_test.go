@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 )
 
 // A Secret may be in an export only where certificates are all that it holds.
@@ -51,8 +51,8 @@ func TestOnlyCertificatesArePublic(t *testing.T) {
 
 func TestValuesOfAnExportLackTheSecretOnes(t *testing.T) {
 	open, left := openValues(map[string]any{
-		"a": 1, "none": map[string]any{}, "deep": map[string]any{"password": cluster.Mask("x"), "user": "u"}, "alone": map[string]any{"token": cluster.Mask("x")},
-		"list": []any{"a", map[string]any{"b": cluster.Mask("x")}}, "names": []any{"n"},
+		"a": 1, "none": map[string]any{}, "deep": map[string]any{"password": masked.New("x"), "user": "u"}, "alone": map[string]any{"token": masked.New("x")},
+		"list": []any{"a", map[string]any{"b": masked.New("x")}}, "names": []any{"n"},
 	}, "")
 	want := map[string]any{"a": 1, "none": map[string]any{}, "deep": map[string]any{"user": "u"}, "names": []any{"n"}}
 	if d := cmp.Diff(want, open); d != "" {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -30,7 +32,7 @@ type File struct {
 	Mode   fs.FileMode            // 0: 0600
 	Secret bool                   // its content is never shown; mode 0600 at the most
 	// Content is what the file should hold. It may read what stands there, to change a part of it.
-	Content func(context.Context, steps.Env) (cluster.Masked, error)
+	Content func(context.Context, steps.Env) (masked.Value, error)
 	// Fits tells whether what stands there is as it should be although it is not what Content gives: a token that is
 	// renewed by others. nil: nothing else fits.
 	Fits func(have []byte) bool
@@ -45,7 +47,7 @@ type File struct {
 // fileNow is a file as it stands, and what carrick knows of it.
 type fileNow struct {
 	path     string
-	want     cluster.Masked
+	want     masked.Value
 	have     string
 	there    bool
 	mode     fs.FileMode
@@ -83,7 +85,7 @@ func (f File) look(ctx context.Context, env steps.Env) (fileNow, error) {
 	}
 	n.fits = n.there && (n.have == n.want.Reveal() || f.fits(n.have))
 	if n.fits {
-		n.want = cluster.Mask(n.have)
+		n.want = masked.New(n.have)
 	}
 	return n, nil
 }
@@ -181,7 +183,7 @@ func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	}
 	if !n.fits && n.changed() {
 		it.Note = "it was changed since carrick wrote it; a take-over discards that change"
-		it.Conflicts = []cluster.Conflict{{Manager: ByHand, Field: "content"}}
+		it.Conflicts = []failure.Conflict{{Manager: ByHand, Field: "content"}}
 	} else if !n.fits && n.keeps() {
 		it.Note = "what stands there is kept in " + beforePath(env, n.path)
 	}
@@ -262,7 +264,7 @@ func (f File) write(ctx context.Context, env steps.Env, n fileNow) error {
 		return err
 	}
 	if keeps {
-		if err := env.Host.Write(ctx, rec.Before, cluster.Mask(n.have), 0o600); err != nil {
+		if err := env.Host.Write(ctx, rec.Before, masked.New(n.have), 0o600); err != nil {
 			return fmt.Errorf("keep what stands in %s: %w", n.path, err)
 		}
 	}
@@ -288,14 +290,14 @@ func (f File) mode() fs.FileMode {
 
 // whyRefused says in a plan why nothing could be written.
 func whyRefused(env steps.Env, err error) string {
-	if errors.Is(err, cluster.ErrNotRoot) {
+	if errors.Is(err, host.ErrNotRoot) {
 		return "only root may do this, and carrick does not run as root: sudo carrick apply " + env.LinkFile()
 	}
-	return cluster.Explain(err)
+	return failure.Explain(err)
 }
 
 // sum is the hash that Host.Remove asks for.
-func sum(s string) string { return cluster.Mask(s).Hash() }
+func sum(s string) string { return masked.New(s).Hash() }
 
 // RenderedFile is a file that an action writes on a host, and the record that apply keeps of it there.
 type RenderedFile struct {

@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -49,7 +50,7 @@ type scene struct {
 }
 
 func oursFile(text string, mode fs.FileMode) File {
-	return File{Path: "/etc/x", Mode: mode, Content: func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Mask(text), nil }}
+	return File{Path: "/etc/x", Mode: mode, Content: func(context.Context, steps.Env) (masked.Value, error) { return masked.New(text), nil }}
 }
 
 func placed(path string, f File) File { f.Path = path; return f }
@@ -84,11 +85,11 @@ type stage struct {
 func (s scene) stage(t *testing.T) *stage {
 	t.Helper()
 	st := &stage{t: t, cuts: &cuts{left: -1}, root: t.TempDir()}
-	o := cluster.HostOptions{Around: st.cuts.around}
+	o := host.Options{Around: st.cuts.around}
 	if s.real {
 		o.Run = func(context.Context, string, ...string) (string, string, error) { return "", "", nil }
 	}
-	h, err := cluster.NewHostWith(st.root, o)
+	h, err := host.NewWith(st.root, o)
 	if err != nil {
 		t.Fatal(err)
 	}

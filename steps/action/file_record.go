@@ -9,7 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -76,7 +76,7 @@ func writeRecord(ctx context.Context, env steps.Env, rec record) error {
 	if err != nil {
 		return err
 	}
-	if err := env.Host.Write(ctx, recordPath(env), cluster.Mask(string(b)), 0o600); err != nil {
+	if err := env.Host.Write(ctx, recordPath(env), masked.New(string(b)), 0o600); err != nil {
 		return fmt.Errorf("record %s: %w", env.Action, err)
 	}
 	return writeList(ctx, env, "")

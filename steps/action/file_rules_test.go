@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 )
 
@@ -92,7 +92,7 @@ func TestAModeIsPutRightWithTheContentAsItIs(t *testing.T) {
 func TestWhatMayNotBeWrittenIsRefusedInThePlan(t *testing.T) {
 	for _, d := range []steps.Doer{oursFile("one", 0o644), Command{Title: "starts it", Run: []string{"systemctl", "start", "x"}, UndoRun: []string{"systemctl", "stop", "x"}}} {
 		by := false
-		h, err := cluster.NewHostWith(t.TempDir(), cluster.HostOptions{
+		h, err := host.NewWith(t.TempDir(), host.Options{
 			ByRoot: func() bool { return by },
 			Run:    func(context.Context, string, ...string) (string, string, error) { return "", "", nil },
 		})
@@ -203,7 +203,7 @@ systemctl enable --now 'x y.timer'
 func TestACommandOnAMachine(t *testing.T) {
 	var ran []string
 	so, sticks := false, true
-	h, err := cluster.NewHostWith(t.TempDir(), cluster.HostOptions{Run: func(_ context.Context, name string, args ...string) (string, string, error) {
+	h, err := host.NewWith(t.TempDir(), host.Options{Run: func(_ context.Context, name string, args ...string) (string, string, error) {
 		ran = append(ran, name+" "+strings.Join(args, " "))
 		so = sticks && args[0] == "enable"
 		return "", "", nil
@@ -269,7 +269,7 @@ func TestACommandOnAMachine(t *testing.T) {
 // A command whose end nobody can look at runs once, however the first run ended.
 func TestACommandThatNobodyCanLookAt(t *testing.T) {
 	runs, fails := 0, true
-	h, err := cluster.NewHostWith(t.TempDir(), cluster.HostOptions{Run: func(context.Context, string, ...string) (string, string, error) {
+	h, err := host.NewWith(t.TempDir(), host.Options{Run: func(context.Context, string, ...string) (string, string, error) {
 		if runs++; fails {
 			return "", "", errCut
 		}
@@ -297,7 +297,7 @@ func TestACommandThatNobodyCanLookAt(t *testing.T) {
 
 // A command that nothing takes back is named by an undo, for as long as it is so.
 func TestAnUndoNamesACommandThatStays(t *testing.T) {
-	h, err := cluster.NewHostWith(t.TempDir(), cluster.HostOptions{Run: func(context.Context, string, ...string) (string, string, error) { return "", "", nil }})
+	h, err := host.NewWith(t.TempDir(), host.Options{Run: func(context.Context, string, ...string) (string, string, error) { return "", "", nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -24,13 +25,13 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	h, err := cluster.NewHost(t.TempDir())
+	h, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
 	m := &machine{t: t, env: steps.Env{Host: h, Link: "l", Action: "a"}, root: h.Root}
-	m.file = File{Path: "/etc/x", Mode: 0o600, Content: func(context.Context, steps.Env) (cluster.Masked, error) { return cluster.Mask("ours"), nil }}
+	m.file = File{Path: "/etc/x", Mode: 0o600, Content: func(context.Context, steps.Env) (masked.Value, error) { return masked.New("ours"), nil }}
 	return m
 }
 

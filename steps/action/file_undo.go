@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -72,7 +73,7 @@ func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error
 		return nil
 	}
 	if err := cmp.Or(env.Host.MayWrite(n.path), env.Host.MayWrite(recordPath(env)), mayList(ctx, env)); err != nil {
-		if errors.Is(err, cluster.ErrNotRoot) {
+		if errors.Is(err, host.ErrNotRoot) {
 			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
 		}
 		return err
@@ -107,7 +108,7 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 			return fmt.Errorf("put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs there, then undo again", n.path, n.rec.Before)
 		}
 	}
-	if err := env.Host.Write(ctx, n.path, cluster.Mask(old), n.rec.BeforeMode); err != nil {
+	if err := env.Host.Write(ctx, n.path, masked.New(old), n.rec.BeforeMode); err != nil {
 		return fmt.Errorf("put back %s: %w", n.path, err)
 	}
 	return n.dropKept(ctx, env)

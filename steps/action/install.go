@@ -9,7 +9,8 @@ import (
 	"sort"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -76,7 +77,7 @@ func writeList(ctx context.Context, env steps.Env, without string) error {
 	case err == nil && !strings.HasPrefix(string(have), installHead):
 		return errOtherList
 	case len(all) > 0:
-		return env.Host.Write(ctx, InstallList, cluster.Mask(installText(all)), 0o644)
+		return env.Host.Write(ctx, InstallList, masked.New(installText(all)), 0o644)
 	case err == nil:
 		return env.Host.Remove(ctx, InstallList, sum(string(have)))
 	}
@@ -122,7 +123,7 @@ func installText(all []record) string {
 	var files, commands strings.Builder
 	for _, r := range all {
 		if r.isCommand() {
-			fmt.Fprintf(&commands, "# %s\n%s\n", strings.Join(strings.Fields(cluster.Clean(r.Title)), " "), commandLine(r.Run))
+			fmt.Fprintf(&commands, "# %s\n%s\n", strings.Join(strings.Fields(clean.Text(r.Title)), " "), commandLine(r.Run))
 			continue
 		}
 		owner := "-o root -g root"

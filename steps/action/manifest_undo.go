@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -49,7 +51,7 @@ func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, er
 		case steps.Release:
 			verb = "patch"
 		}
-		c.Rights = append(c.Rights, cluster.Right{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
+		c.Rights = append(c.Rights, permission.Right{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
 	}
 	return c, nil
 }
@@ -142,7 +144,7 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 		}
 		seen[gvk] = true
 		gvr, namespaced, err := env.Cluster.Resource(ctx, gvk)
-		if errors.Is(err, cluster.ErrNotServed) {
+		if errors.Is(err, failure.ErrNotServed) {
 			continue // nothing of a kind that is not served
 		}
 		if err != nil {
@@ -171,7 +173,7 @@ func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, kn
 			continue
 		}
 		live, err := env.Cluster.Fetch(ctx, e.Object())
-		if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+		if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 			continue
 		}
 		if err != nil {

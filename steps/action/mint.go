@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -23,7 +23,7 @@ type Mint struct {
 	Values Values   // computed values of the asset: ${values.name}
 	Keys   []string // the keys that a whole Secret has
 	// Make gives the value of each key.
-	Make func(context.Context, steps.Env) (map[string]cluster.Masked, error)
+	Make func(context.Context, steps.Env) (map[string]masked.Value, error)
 }
 
 // Asset is the manifest of the Secret, which lacks its data. A Doer may embed a

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/diff"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -20,7 +23,7 @@ import (
 // planned is one object with what would happen to it.
 type planned struct {
 	steps.Item
-	rights []cluster.Right
+	rights []permission.Right
 	want   *unstructured.Unstructured // as it would be applied, marked
 	live   *unstructured.Unstructured // nil: there is none
 	unread error                      // why live could not be read: then nothing is written
@@ -34,7 +37,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	}
 	p := planned{Item: steps.Item{What: inventory.Describe(obj), Entry: inv.Next(env, obj, nil)}, want: obj.DeepCopy()}
 	gvr, namespaced, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return p, steps.Absent("%s: the %s does not serve %s yet", p.What, env.SideName(), obj.GroupVersionKind().GroupKind())
 	}
 	if err != nil {
@@ -47,7 +50,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	p.live, err = env.Cluster.Fetch(ctx, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
 		if apierrors.IsForbidden(err) { // told with all other missing rights
-			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "may not be read: "+cluster.Explain(err), true, err
+			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "may not be read: "+failure.Explain(err), true, err
 			return p, nil
 		}
 		return p, err
@@ -72,7 +75,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	}
 	if p.Verb == steps.Replace {
 		p.Entry = inv.Next(env, obj, nil)
-		p.rights = append(p.rights, cluster.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+		p.rights = append(p.rights, permission.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	}
 	p.Hash = p.fingerprint()
 	if p.Entry.Adopted && p.Verb.Changes() {
@@ -95,7 +98,7 @@ func (p *planned) fingerprint() string {
 func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	got, err := env.Cluster.Apply(ctx, p.want, opts)
-	if conflicts := cluster.Conflicts(err); len(conflicts) > 0 {
+	if conflicts := failure.Conflicts(err); len(conflicts) > 0 {
 		p.Conflicts = conflicts
 		opts.Force = true
 		got, err = env.Cluster.Apply(ctx, p.want, opts)
@@ -105,28 +108,28 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	}
 	switch {
 	case err == nil && p.live == nil:
-		p.Verb, p.Diff = steps.Create, cluster.Diff(nil, got)
+		p.Verb, p.Diff = steps.Create, diff.Objects(nil, got)
 	case err == nil:
-		p.Verb, p.Diff = steps.Update, cluster.Diff(p.live, got)
+		p.Verb, p.Diff = steps.Update, diff.Objects(p.live, got)
 		if p.Diff == "" {
 			p.Verb, p.Note = steps.Leave, "is as it should be"
 		}
 	case p.live == nil && (apierrors.IsNotFound(err) || denied(err)):
 		// Its namespace is made first, or the right to make it is missing,
 		// which is told with all others.
-		p.Verb, p.Diff = steps.Create, cluster.Diff(nil, p.want)
+		p.Verb, p.Diff = steps.Create, diff.Objects(nil, p.want)
 		if denied(err) {
-			p.Note, p.Refused = cluster.Explain(err), true
+			p.Note, p.Refused = failure.Explain(err), true
 		} else {
 			p.Note, p.MissingNamespace = "in a namespace that is made before", p.want.GetNamespace()
 		}
 	case p.live == nil:
 		return fmt.Errorf("create %s: %w", p.What, err)
 	case apierrors.IsInvalid(err) && p.replaceable(ctx, env):
-		p.Verb, p.Diff = steps.Replace, cluster.Diff(p.live, p.want)
-		p.Note = "can't be changed in place: " + cluster.Explain(err)
+		p.Verb, p.Diff = steps.Replace, diff.Objects(p.live, p.want)
+		p.Note = "can't be changed in place: " + failure.Explain(err)
 	case denied(err):
-		p.Verb, p.Diff, p.Note, p.Refused = steps.Update, cluster.Diff(p.live, p.want), cluster.Explain(err), true
+		p.Verb, p.Diff, p.Note, p.Refused = steps.Update, diff.Objects(p.live, p.want), failure.Explain(err), true
 	default:
 		return fmt.Errorf("change %s: %w", p.What, err)
 	}
@@ -197,7 +200,7 @@ func doObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured
 // over was not allowed.
 type ConflictError struct {
 	What      string
-	Conflicts []cluster.Conflict
+	Conflicts []failure.Conflict
 }
 
 func (e *ConflictError) Error() string {
@@ -212,10 +215,10 @@ func (e *ConflictError) Error() string {
 // rightsTo are the rights that it takes to apply an object and to look at it
 // afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
 // nobody give what he has not.
-func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []cluster.Right {
-	var out []cluster.Right
+func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Right {
+	var out []permission.Right
 	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
-		r := cluster.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
+		r := permission.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
 		if verb == "get" || verb == "patch" {
 			r.Name = obj.GetName()
 		}
@@ -233,7 +236,7 @@ func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) [
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					name, sub, _ := strings.Cut(resource, "/")
-					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
+					out = append(out, permission.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
 				}
 			}
 		}

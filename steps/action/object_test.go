@@ -3,10 +3,10 @@ package action
 import (
 	"testing"
 
-	"carrick/cluster"
-	"carrick/steps"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"carrick/cluster/diff"
+	"carrick/steps"
 )
 
 // A rollout that goes on, or is stuck, while a plan is confirmed changes the status and the revision of a Deployment.
@@ -26,7 +26,7 @@ func TestARolloutIsNoOtherPlan(t *testing.T) {
 	}
 	hash := func(live *unstructured.Unstructured) string {
 		want := deployment("new", "", 0)
-		p := planned{Item: steps.Item{Verb: steps.Replace, What: "Deployment a", Diff: cluster.Diff(live, want)}, want: want}
+		p := planned{Item: steps.Item{Verb: steps.Replace, What: "Deployment a", Diff: diff.Objects(live, want)}, want: want}
 		return p.fingerprint()
 	}
 	if hash(deployment("old", "1", 1)) != hash(deployment("old", "2", 2)) {

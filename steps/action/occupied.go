@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -78,7 +79,7 @@ func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, er
 			return nil, err
 		}
 		if !goes && !ours && !automatic(kind, o, here) {
-			out = append(out, kind+" "+cluster.CleanName(o.Name))
+			out = append(out, kind+" "+clean.Name(o.Name))
 		}
 	}
 	return out, nil
@@ -109,7 +110,7 @@ func instances(ctx context.Context, env steps.Env, crd string) ([]string, error)
 				return nil, err
 			}
 			if !ours {
-				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+cluster.CleanName(list[i].Name))
+				out = append(out, k.GVK.Kind+" "+list[i].Namespace+"/"+clean.Name(list[i].Name))
 			}
 		}
 	}

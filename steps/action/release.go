@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/diff"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -57,7 +59,7 @@ func (f found) before() map[string]any {
 // gone tells whether an apply was refused because the object of that UID is
 // not there any more.
 func gone(err error) bool {
-	return apierrors.IsConflict(err) && len(cluster.Conflicts(err)) == 0
+	return apierrors.IsConflict(err) && len(failure.Conflicts(err)) == 0
 }
 
 // heirOf is another link that uses an object, and its action; "" is nobody.
@@ -144,7 +146,7 @@ func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cluster.Diff(live, after), nil
+	return diff.Objects(live, after), nil
 }
 
 // neverPutBack are fields that undo never puts back: they grant or run something, past the API server's check that no one

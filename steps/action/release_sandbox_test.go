@@ -10,6 +10,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -100,7 +101,7 @@ func TestUndoSaysWhereItDidNotLook(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "clusterrole", "narrow", "--verb=get,create,patch", "--resource=clusterroles")
 	box.Run(t, clustertest.Remote, "", "create", "clusterrolebinding", "narrow", "--clusterrole=narrow", "--user=narrow")
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole/narrow", "clusterrolebinding/narrow", "clusterrole/carrick:narrow")
-	c, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

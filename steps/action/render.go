@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -31,7 +31,7 @@ type scope struct {
 }
 
 // Values are the computed values of a Manifest, by name: ${values.name}. A nil value drops the key that holds it, as an
-// answer that was left empty does. A cluster.Masked may stand in data and stringData of a Secret, and nowhere else.
+// answer that was left empty does. A masked.Value may stand in data and stringData of a Secret, and nowhere else.
 type Values map[string]func(context.Context, steps.Env) (any, error)
 
 func (s scope) lookup(ctx context.Context, where, name string) (any, error) {
@@ -256,7 +256,7 @@ func (s scope) whole(text string, v any) (any, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, errDrop
-	case cluster.Masked:
+	case masked.Value:
 		if !s.secret {
 			return nil, fmt.Errorf("%s is secret and the object is not a Secret", text)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -19,7 +19,7 @@ func renderOne(t *testing.T, asset string, answers map[string]any) (*unstructure
 		Answers: steps.Answers{Lookup: func(k string) any { return answers[k] }},
 		Own: steps.Facts{Lookup: func(name string) (any, error) {
 			if name == "token" {
-				return cluster.Mask("s3cret"), nil
+				return masked.New("s3cret"), nil
 			}
 			return nil, steps.Absent("no fact %s", name)
 		}},

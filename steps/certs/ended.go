@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -32,7 +32,7 @@ func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		Note: "its certificate expired on " + x.at.UTC().Format(time.DateOnly) +
 			": cert-manager issues another one now, as for cmctl renew",
 	})
-	c.Rights = append(c.Rights, cluster.Right{
+	c.Rights = append(c.Rights, permission.Right{
 		Verb: "update", Group: Certificates.Group, Resource: Certificates.Resource, Subresource: "status",
 		Namespace: x.GetNamespace(), Name: x.GetName(),
 	})

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -42,7 +45,7 @@ func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error
 	}
 	for _, s := range left {
 		c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, which leaves it"})
-		c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
+		c.Rights = append(c.Rights, permission.Right{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
 		if c.Along == nil {
 			c.Along = map[steps.Side][]string{}
 		}
@@ -82,7 +85,7 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
 	standing, err := inventory.MadeBy(ctx, e, Certificates, e.Action)
-	if err != nil && !errors.Is(err, cluster.ErrNotServed) {
+	if err != nil && !errors.Is(err, failure.ErrNotServed) {
 		return nil, err
 	}
 	for _, c := range standing {
@@ -127,7 +130,7 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 		if ready["status"] == "True" {
 			return steps.Passed("Certificate %s is Ready", c.GetName())
 		}
-		said = cluster.Clean(fmt.Sprint(ready["message"]))
+		said = clean.Text(fmt.Sprint(ready["message"]))
 		if at, err := time.Parse(time.RFC3339, fmt.Sprint(ready["lastTransitionTime"])); err == nil {
 			since = at
 		}
@@ -147,7 +150,7 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 	message := func(of *unstructured.Unstructured, kind string) string {
 		if m := check.Condition(of, kind); m != nil && m["status"] == "False" {
 			if text, _ := m["message"].(string); text != "" {
-				return cluster.Clean(text)
+				return clean.Text(text)
 			}
 		}
 		return ""

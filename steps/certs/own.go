@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/certificate"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -31,9 +34,9 @@ type Own struct {
 
 // Authority makes the CA, once. The asset is its Secret, without data.
 func (o Own) Authority(file string) action.Mint {
-	return action.Mint{File: file, Keys: []string{"tls.crt", "tls.key"}, Make: func(_ context.Context, e steps.Env) (map[string]cluster.Masked, error) {
-		ca, err := cluster.NewCA(o.Name(e), o.Years(e))
-		return map[string]cluster.Masked{"tls.crt": cluster.Mask(string(ca.Cert)), "tls.key": ca.Key}, err
+	return action.Mint{File: file, Keys: []string{"tls.crt", "tls.key"}, Make: func(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
+		ca, err := certificate.NewAuthority(o.Name(e), o.Years(e))
+		return map[string]masked.Value{"tls.crt": masked.New(string(ca.Cert)), "tls.key": ca.Key}, err
 	}}
 }
 
@@ -63,7 +66,7 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		c.Items[i].Verb, c.Items[i].Note = steps.Update, "a new certificate is issued: "+why
 		c.Items[i].Hash = "anew:" + why
 	}
-	c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf})
+	c.Rights = append(c.Rights, permission.Right{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf})
 	return c, nil
 }
 
@@ -98,32 +101,32 @@ func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 }
 
 // issue makes the certificate.
-func (o Own) issue(ctx context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+func (o Own) issue(ctx context.Context, e steps.Env) (map[string]masked.Value, error) {
 	ca, err := o.authority(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := cluster.Issue(ca, o.Hosts(e), o.Days(e))
+	leaf, err := certificate.Issue(ca, o.Hosts(e), o.Days(e))
 	if err != nil {
 		return nil, err
 	}
-	return map[string]cluster.Masked{"tls.crt": cluster.Mask(string(leaf.Cert)), "tls.key": leaf.Key, "ca.crt": cluster.Mask(string(ca.Cert))}, nil
+	return map[string]masked.Value{"tls.crt": masked.New(string(leaf.Cert)), "tls.key": leaf.Key, "ca.crt": masked.New(string(ca.Cert))}, nil
 }
 
 // authority is the CA that carrick made.
-func (o Own) authority(ctx context.Context, e steps.Env) (cluster.Pair, error) {
+func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, error) {
 	v, _, err := fetched(ctx, e, o.Namespace(e), o.CA)
 	if err != nil {
-		return cluster.Pair{}, err
+		return certificate.Pair{}, err
 	}
 	if v["tls.crt"].IsZero() || v["tls.key"].IsZero() {
-		return cluster.Pair{}, steps.Absent("the CA is made first (Secret %s)", o.CA)
+		return certificate.Pair{}, steps.Absent("the CA is made first (Secret %s)", o.CA)
 	}
-	return cluster.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
+	return certificate.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
 
 // fetched are the values of a Secret as they stand this moment, and the link that created it; nil: there is no such Secret.
-func fetched(ctx context.Context, e steps.Env, namespace, name string) (values map[string]cluster.Masked, by string, err error) {
+func fetched(ctx context.Context, e steps.Env, namespace, name string) (values map[string]masked.Value, by string, err error) {
 	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": namespace}}}
 	got, err := e.Cluster.Fetch(ctx, want)
 	if apierrors.IsNotFound(err) {
@@ -133,13 +136,13 @@ func fetched(ctx context.Context, e steps.Env, namespace, name string) (values m
 		return nil, "", err
 	}
 	data, _, _ := unstructured.NestedStringMap(got.Object, "data")
-	values = map[string]cluster.Masked{}
+	values = map[string]masked.Value{}
 	for k, v := range data {
 		b, err := base64.StdEncoding.DecodeString(v)
 		if err != nil {
 			return nil, "", err
 		}
-		values[k] = cluster.Mask(string(b))
+		values[k] = masked.New(string(b))
 	}
 	by, err = inventory.Creator(ctx, e, got)
 	return values, by, err

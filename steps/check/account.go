@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
@@ -45,7 +46,7 @@ func IsUser(s rbacv1.Subject, username string) bool {
 // Denied returns those of the rights that a user does not have, in words. expected is whether the user is expected to
 // have them. The user who asks needs the right to create SubjectAccessReviews.
 func Denied(
-	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...cluster.Right,
+	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...permission.Right,
 ) ([]string, error) {
 	all, err := c.CanAs(ctx, user, expected, rights...)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -42,13 +43,13 @@ func (g Grant) Bootstrap() bool {
 func (g Grant) String() string {
 	who := "all accounts of " + g.Space
 	if g.Account != "" {
-		who = "ServiceAccount " + g.Space + "/" + cluster.Clean(g.Account)
+		who = "ServiceAccount " + g.Space + "/" + clean.Text(g.Account)
 	}
 	where := "everywhere"
 	if g.Of != "" {
-		where = "in " + cluster.Clean(g.Of)
+		where = "in " + clean.Text(g.Of)
 	}
-	return fmt.Sprintf("%s, with %s %s (binding %s)", who, cluster.Clean(g.Role), where, cluster.Clean(g.Binding))
+	return fmt.Sprintf("%s, with %s %s (binding %s)", who, clean.Text(g.Role), where, clean.Text(g.Binding))
 }
 
 // Object is the binding as kubectl get takes it.

@@ -6,18 +6,20 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
 	"carrick/cluster/probe"
 	"carrick/steps"
 )
 
-// Kubeconfig parses the kubeconfig that a secret fact of this side holds. The error is a cluster.KubeconfigError where the
+// Kubeconfig parses the kubeconfig that a secret fact of this side holds. The error is a kubeconfig.Error where the
 // kubeconfig itself is at fault.
-func Kubeconfig(e steps.Env, fact string) (cluster.Kubeconfig, error) {
+func Kubeconfig(e steps.Env, fact string) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked(fact)
 	if err != nil {
-		return cluster.Kubeconfig{}, err
+		return kubeconfig.Config{}, err
 	}
-	return cluster.ParseKubeconfig([]byte(m.Reveal()))
+	return kubeconfig.Parse([]byte(m.Reveal()))
 }
 
 // WithKubeconfig is a cluster with the kubeconfig in a secret fact of this side as its only credential. Errors are those
@@ -31,7 +33,7 @@ func WithKubeconfig(e steps.Env, fact string) (*cluster.Cluster, error) {
 }
 
 // Details joins what is wrong with a kubeconfig.
-func Details(problems []cluster.Problem) string {
+func Details(problems []kubeconfig.Problem) string {
 	var out []string
 	for _, p := range problems {
 		out = append(out, p.Detail)
@@ -48,13 +50,13 @@ func InsideOnly(host string) bool {
 // ServerTrusted asserts that the certificate of a kubeconfig's server verifies against the CA in the kubeconfig. fix is
 // for a certificate that does not; name is the one that it should be for.
 func ServerTrusted(
-	ctx context.Context, k cluster.Kubeconfig, fix func(shown probe.TLSReport, name string) string,
+	ctx context.Context, k kubeconfig.Config, fix func(shown probe.TLSReport, name string) string,
 ) (probe.TLSReport, steps.Result) {
 	where, name := ServerOf(k)
 	shown, err := ServerShows(ctx, k)
 	switch {
 	case err != nil:
-		return shown, steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err),
+		return shown, steps.Failed("no TLS with "+where+" from this machine: "+failure.Explain(err),
 			"curl -v "+steps.Quoted(k.Server+"/version")+"    # firewall, load balancer, port?")
 	case !shown.Trusted:
 		return shown, steps.Failed(where+" shows a certificate that is not good here: "+shown.Problem, fix(shown, name))
@@ -65,6 +67,6 @@ func ServerTrusted(
 // BeginHandshake begins the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels it.
 func BeginHandshake(ctx context.Context, server string) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
-	go func() { _, _ = ServerShows(ctx, cluster.Kubeconfig{Server: server}) }()
+	go func() { _, _ = ServerShows(ctx, kubeconfig.Config{Server: server}) }()
 	return stop
 }

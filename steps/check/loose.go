@@ -7,7 +7,7 @@ import (
 )
 
 // LooseKubeconfig is a kubeconfig as far as it can be read, whatever else is wrong with it: that is for the checks that use
-// cluster.ParseKubeconfig.
+// kubeconfig.Parse.
 type LooseKubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // PoliciesOf returns the NetworkPolicies of a namespace that restrict ingress or egress of pods with these labels.
@@ -50,7 +51,7 @@ func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map
 	var out []string
 	for _, p := range all {
 		if p.Name != except && slices.ContainsFunc(p.Spec.Ingress, fromEverywhere) {
-			out = append(out, cluster.CleanName(p.Name))
+			out = append(out, clean.Name(p.Name))
 		}
 	}
 	return out, err
@@ -108,7 +109,7 @@ func EgressDeniedBy(
 				return nil, nil
 			}
 		}
-		out = append(out, cluster.CleanName(p.Name))
+		out = append(out, clean.Name(p.Name))
 	}
 	return out, err
 }

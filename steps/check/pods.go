@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"carrick/cluster"
+	"carrick/cluster/tracked"
 )
 
 // Ended reports whether a pod has run and runs no more, well or not: it keeps its node until it is deleted.
@@ -46,7 +47,7 @@ func PodLog(
 	ctx context.Context, c *cluster.Cluster, p *corev1.Pod, container string, lines int, age time.Duration,
 ) (string, error) {
 	key := fmt.Sprintf("log/%s/%s/%s/%s/%s/%d", p.Namespace, p.Name, p.UID, container, p.Status.Phase, lines)
-	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
+	return tracked.Look(ctx, key, age, func(ctx context.Context) (string, error) {
 		return c.Logs(ctx, p.Namespace, p.Name, container, lines)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // Pod security's label of a namespace, and its levels from open to narrow
@@ -86,7 +87,7 @@ func Refusal(err error) (why string, is bool) {
 	if err == nil || errors.As(err, new(*cluster.PremiseError)) || strings.Contains(err.Error(), " cannot patch resource ") || strings.Contains(err.Error(), " cannot create resource ") {
 		return "", false
 	}
-	text := cluster.Clean(err.Error())
+	text := clean.Text(err.Error())
 	failed := apierrors.IsInternalError(err) && strings.Contains(text, "failed calling webhook")
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !failed {
 		return "", false

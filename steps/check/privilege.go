@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
@@ -51,7 +52,7 @@ func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 
 // harmful are rights that no credential of this kind should have; they are
 // asked one by one because an API server may not list all that a user may do.
-func harmful(namespace string) []cluster.Right {
+func harmful(namespace string) []permission.Right {
 	return slices.Concat(
 		Verbs("", "secrets", namespace, "list"),
 		Verbs("", "pods", namespace, "create"),

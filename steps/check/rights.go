@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
 // MayI says whether all rights are there and names each that is not. fix is what
 // to do then.
-func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix string) steps.Result {
+func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Right, fix string) steps.Result {
 	if len(rights) == 0 {
 		return steps.Skipped("no right is asked for")
 	}
@@ -42,18 +43,18 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []cluster.Right, fix s
 }
 
 // Verbs are the rights to do each of the verbs to one resource.
-func Verbs(group, resource, namespace string, verbs ...string) []cluster.Right {
-	var out []cluster.Right
+func Verbs(group, resource, namespace string, verbs ...string) []permission.Right {
+	var out []permission.Right
 	resource, sub, _ := strings.Cut(resource, "/")
 	for _, v := range verbs {
-		out = append(out, cluster.Right{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
+		out = append(out, permission.Right{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
 	}
 	return out
 }
 
 // To returns the rights to do each of the verbs to each of the kinds in a namespace, "" being the whole cluster.
-func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
-	var out []cluster.Right
+func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
+	var out []permission.Right
 	for _, k := range kinds {
 		out = append(out, Verbs(k.Group, k.Resource, namespace, verbs...)...)
 	}
@@ -61,17 +62,17 @@ func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) 
 }
 
 // ToFollow returns the rights that a live read of objects requires.
-func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
 	return To([]string{"get", "list", "watch"}, namespace, kinds...)
 }
 
 // ToEdit returns the rights to follow existing objects and to change them.
-func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
 	return To([]string{"get", "list", "watch", "patch"}, namespace, kinds...)
 }
 
 // ToApply returns the rights to create objects, to change them and to follow them.
-func ToApply(namespace string, kinds ...schema.GroupVersionResource) []cluster.Right {
+func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
 
@@ -87,8 +88,8 @@ func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps
 // MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who, such
 // as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs its
 // namespace.
-func MayMake(ctx context.Context, e steps.Env, who string, rights []cluster.Right, namespaces ...string) steps.Result {
-	var once []cluster.Right
+func MayMake(ctx context.Context, e steps.Env, who string, rights []permission.Right, namespaces ...string) steps.Result {
+	var once []permission.Right
 	for _, r := range rights {
 		if !slices.Contains(once, r) {
 			once = append(once, r)
@@ -109,7 +110,7 @@ func MayMake(ctx context.Context, e steps.Env, who string, rights []cluster.Righ
 }
 
 // NamespacesOf returns the namespaces of rights in their order, each once.
-func NamespacesOf(rights []cluster.Right) []string {
+func NamespacesOf(rights []permission.Right) []string {
 	var out []string
 	for _, r := range rights {
 		if r.Namespace != "" && !slices.Contains(out, r.Namespace) {

@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -97,7 +97,7 @@ func SignedIn() steps.Check {
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			who, err := e.Cluster.WhoAmI(ctx)
 			if apierrors.IsUnauthorized(err) {
-				return steps.Failed(cluster.Explain(err), "log in again, then: "+e.Kubectl()+" auth whoami")
+				return steps.Failed(failure.Explain(err), "log in again, then: "+e.Kubectl()+" auth whoami")
 			}
 			if err != nil {
 				return steps.Unseen(err)

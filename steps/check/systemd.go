@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -47,7 +48,7 @@ func dropInFolders(unit string) (own []string, ofType string) {
 }
 
 // dropInPaths returns the folders with drop-ins of a unit that exist, the strongest first.
-func dropInPaths(ctx context.Context, h *cluster.Host, unit string) ([]string, error) {
+func dropInPaths(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	own, ofType := dropInFolders(unit)
 	var out, weak []string
 	for _, folder := range unitFolders {
@@ -73,7 +74,7 @@ func dropInPaths(ctx context.Context, h *cluster.Host, unit string) ([]string, e
 // DropIns returns the paths of the drop-ins of a systemd unit in the order in which systemd reads them: by file name,
 // whatever their folder is. One in a stronger folder replaces another one of the same file name, and a link to
 // /dev/null hides it.
-func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error) {
+func DropIns(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	folders, err := dropInPaths(ctx, h, unit)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func DropIns(ctx context.Context, h *cluster.Host, unit string) ([]string, error
 
 // UnitFile returns the file of a systemd unit in the strongest folder that has one; "": there is none. It is masked if
 // that file is a link to /dev/null, or empty.
-func UnitFile(ctx context.Context, h *cluster.Host, unit string) (at string, masked bool, err error) {
+func UnitFile(ctx context.Context, h *host.Host, unit string) (at string, masked bool, err error) {
 	for _, folder := range unitFolders {
 		at := path.Join(folder, unit)
 		leads, err := h.Readlink(ctx, at)
@@ -148,16 +149,16 @@ func UnitLines(text string) []string {
 }
 
 // CommandOutput returns what a command on a host prints, for age. Errors are those of Host.Run.
-func CommandOutput(ctx context.Context, h *cluster.Host, age time.Duration, name string, args ...string) (string, error) {
+func CommandOutput(ctx context.Context, h *host.Host, age time.Duration, name string, args ...string) (string, error) {
 	key := "run/" + h.Root + "/" + name + " " + strings.Join(args, " ")
-	return cluster.Look(ctx, key, age, func(ctx context.Context) (string, error) {
+	return tracked.Look(ctx, key, age, func(ctx context.Context) (string, error) {
 		out, _, err := h.Run(ctx, name, args...)
 		return out, err
 	})
 }
 
 // ActiveSince returns when a systemd unit was started. It is zero while the unit does not run.
-func ActiveSince(ctx context.Context, h *cluster.Host, unit string) (time.Time, error) {
+func ActiveSince(ctx context.Context, h *host.Host, unit string) (time.Time, error) {
 	text, err := CommandOutput(ctx, h, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
 	if err != nil {
 		return time.Time{}, err

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -96,7 +98,7 @@ func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 		return a
 	}
 	parent := ctx
-	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), adoptPatience)
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), adoptPatience)
 	defer cancel()
 	use := &usage{}
 	env := s.adoptEnv(ctx, q.Side(), use)
@@ -116,9 +118,9 @@ func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 	case err != nil && ctx.Err() != nil && parent.Err() == nil:
 		a.Why = "no answer within " + adoptPatience.String()
 	case err != nil:
-		a.Why = cluster.Clean(cluster.Explain(err))
+		a.Why = clean.Text(failure.Explain(err))
 	case v != nil:
-		a.Value, a.From, a.How = v, cluster.Clean(from), ByFinding
+		a.Value, a.From, a.How = v, clean.Text(from), ByFinding
 	}
 	return a
 }
@@ -177,7 +179,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 	case a.How == ByFinding:
 		a.Written = true
 	case err != nil:
-		a.Why = cluster.Clean(cluster.Explain(err))
+		a.Why = clean.Text(failure.Explain(err))
 	case usual != nil:
 		a.Value, a.From, a.How = usual, from, ByDefault
 	}
@@ -186,7 +188,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 
 // defaultOf is what stands where a question is not answered.
 func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string, error) {
-	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), s.patience())
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.patience())
 	defer cancel()
 	given := s.given()
 	delete(given, q.Key)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/inventory"
@@ -15,7 +16,7 @@ import (
 
 // SignIn does the actions that get secret answers from a person, if they are not given, and returns all secret answers of
 // the session.
-func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]cluster.Masked, error) {
+func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]masked.Value, error) {
 	for i := range s.guide.Steps {
 		for _, q := range s.guide.Steps[i].Ask {
 			if _, is := s.secretAnswers()[q.Key]; is || q.By == "" {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -29,7 +29,7 @@ func adopted(t *testing.T, given steps.Given, questions ...steps.Question) (map[
 	}
 	ends := map[steps.Side]engine.End{}
 	for _, side := range steps.Sides {
-		h, err := cluster.NewHost(t.TempDir())
+		h, err := host.New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

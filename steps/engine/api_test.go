@@ -8,7 +8,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -34,10 +36,10 @@ func TestAnActionKeepsASecretForTheAPI(t *testing.T) {
 				return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "a login"}}}, nil
 			},
 			Make: func(_ context.Context, e steps.Env, _ steps.Progress) error {
-				if e.Keep("no-such", cluster.Mask("x")) == nil {
+				if e.Keep("no-such", masked.New("x")) == nil {
 					return fmt.Errorf("an answer to no question was kept")
 				}
-				return e.Keep("token", cluster.Mask("t0ken"))
+				return e.Keep("token", masked.New("t0ken"))
 			},
 			Keeps: "it ends with this session",
 		}}},
@@ -53,13 +55,13 @@ func TestAnActionKeepsASecretForTheAPI(t *testing.T) {
 			return steps.Passed("%s, %s", who.Name, e.Answers.Text("token"))
 		}}},
 	})
-	g.API = func(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
+	g.API = func(_ context.Context, e steps.Env) (web.Address, error) {
 		if _, err := e.API(); err == nil {
 			t.Error("what says where the API is was given the API")
 		}
-		return cluster.WebAddress{Base: server.URL, Token: e.Answers.Masked("token")}, nil
+		return web.Address{Base: server.URL, Token: e.Answers.Masked("token")}, nil
 	}
-	host, err := cluster.NewHost(t.TempDir())
+	host, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -42,14 +43,14 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 // Apply does a plan that was confirmed, step by step: plan again, stop if it
 // is not the one that was confirmed, do, wait for the step's checks.
 func (s *Session) Apply(ctx context.Context, p *Plan, o steps.ApplyOptions, say steps.Progress) (err error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {
 		return err
 	}
 	deeds, count := s.recording(say)
 	alone := s.apart()
 	defer func() {
-		if cluster.Silent(err) {
+		if failure.Silent(err) {
 			return // the next run completes them
 		}
 		if fault := s.completeInventories(ctx, p, count); err == nil {
@@ -150,7 +151,7 @@ func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
 	for {
 		t := Trace{at: time.Now()}
 		var traced context.Context
-		traced, t.reads = cluster.Traced(ctx)
+		traced, t.reads = tracked.WithTrace(ctx)
 		now, wanted, err := s.planJob(traced, j)
 		if err != nil || !wanted || now.Pending == "" || now.Refused || s.Changed(short, t) != nil {
 			return now, wanted, err
@@ -346,7 +347,7 @@ func (s *Session) changedBy(ctx context.Context, t Trace, due time.Time) error {
 
 // Undo takes back what a plan of PlanUndo says.
 func (s *Session) Undo(ctx context.Context, p *Plan, say steps.Progress) error {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)
 	var away []error
 	for _, a := range p.Actions {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/adrg/xdg"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/linkfile"
 )
@@ -101,7 +101,7 @@ func (a *Audit) write(s *Session, e steps.Event) error {
 		Verb    steps.Verb `json:"verb"`
 		What    string     `json:"what"`
 		Hash    string     `json:"hash,omitempty"`
-	}{time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, cluster.Clean(s.ends[e.Side].Name), cluster.Clean(e.Step), e.Action, e.Verb, cluster.Clean(e.What), e.Hash})
+	}{time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, clean.Text(s.ends[e.Side].Name), clean.Text(e.Step), e.Action, e.Verb, clean.Text(e.What), e.Hash})
 	if err != nil {
 		return err
 	}

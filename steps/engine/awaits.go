@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -156,7 +156,7 @@ func (s *Session) linkWord() string {
 
 // seals tells whether a side that is here shares anything secret at this moment.
 func (s *Session) seals(ctx context.Context, side steps.Side) bool {
-	r := &resolver{s: s, ctx: cluster.WithLooks(ctx, s.looks), use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
+	r := &resolver{s: s, ctx: tracked.WithLooks(ctx, s.looks), use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
 	env := r.env(side)
 	for i := range s.guide.Steps {
 		step := &s.guide.Steps[i]

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -77,7 +77,7 @@ func hostSession(t *testing.T, g *steps.Guide) *engine.Session {
 	t.Helper()
 	ends := map[steps.Side]engine.End{}
 	for _, side := range steps.Sides {
-		h, err := cluster.NewHost(t.TempDir())
+		h, err := host.New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

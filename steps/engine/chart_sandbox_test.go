@@ -21,6 +21,9 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -470,8 +473,8 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	space(t, ns)
 	s, box := charting(t, "lender", ns, false, nil, 0)
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole,clusterrolebinding", "chart-narrow")
-	bind := func(rights ...cluster.Right) {
-		var all []cluster.Right
+	bind := func(rights ...permission.Right) {
+		var all []permission.Right
 		for _, r := range rights {
 			r.Name = "" // a Role can't bind create to a name; what is asked is the wider right
 			all = append(all, r)
@@ -490,7 +493,7 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	narrow, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	narrow, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +536,7 @@ func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-failed"
 	space(t, ns)
-	values := map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}, "password": cluster.Mask("correct-horse")}
+	values := map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}, "password": masked.New("correct-horse")}
 	s, box := charting(t, "failing", ns, false, values, 3*time.Second)
 	before := around(t, box, ns)
 	p, err := s.Plan(t.Context(), engine.Scope{})

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -180,7 +181,7 @@ func TestDriftThatCanNotBeAskedForIsNoPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := cluster.Kubeconfig{Name: "reader", Server: admin.Server(), CA: admin.CA(), Token: token}
+	k := kubeconfig.Config{Name: "reader", Server: admin.Server(), CA: admin.CA(), Token: token}
 	as, err := admin.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/facts"
 	"carrick/steps/linkfile"
@@ -14,7 +16,7 @@ import (
 // that side, and its checks are skips that say so.
 type End struct {
 	Cluster *cluster.Cluster
-	Host    *cluster.Host
+	Host    *host.Host
 	Handed  *Handed // what is known of it from a file that its admin handed over
 	Name    string  // what the user sees: the context, the host
 	Config  string  // the kubeconfig that was named for it; "": by kubectl's rules
@@ -38,7 +40,7 @@ func (e End) Close() {
 
 // OpenEnd makes ready what a link file says of a side. It asks nothing of a
 // cluster yet; errors are of kubeconfigs, contexts, folders and files of facts.
-func OpenEnd(l *linkfile.Link, side steps.Side, g *steps.Guide, access cluster.Access, keys facts.Keys, o cluster.Options) (End, error) {
+func OpenEnd(l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options) (End, error) {
 	role := g.Sides[side]
 	spec := l.Side(side)
 	switch {
@@ -46,7 +48,7 @@ func OpenEnd(l *linkfile.Link, side steps.Side, g *steps.Guide, access cluster.A
 		if role.Kind != steps.Host {
 			return End{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
 		}
-		h, err := cluster.NewHostWith(l.File(spec.Host.Root), cluster.HostOptions{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here})
+		h, err := host.NewWith(l.File(spec.Host.Root), host.Options{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here})
 		if err != nil {
 			return End{}, fmt.Errorf("%s: %w", role.Name, err)
 		}

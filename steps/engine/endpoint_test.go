@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -27,7 +28,7 @@ func TestLinkFileSaysThatAFolderIsHere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			end, err := engine.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
+			end, err := engine.OpenEnd(l, steps.Local, g, kubeconfig.Access{}, nil, cluster.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

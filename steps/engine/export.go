@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"carrick/cluster"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -25,7 +25,7 @@ type ExportedAction struct {
 // nothing but the link file, see keepTaken. An error is of answers that are missing or of a side that does not
 // answer.
 func (s *Session) Export(ctx context.Context) (*Export, error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {
 		return nil, err
 	}

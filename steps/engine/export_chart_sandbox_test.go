@@ -10,6 +10,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/masked"
 	"carrick/steps/engine"
 	"carrick/steps/stepstest"
 )
@@ -53,7 +54,7 @@ func TestAnExportOfAChart(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-export"
 	s, _ := charting(t, "exporting", ns, true, map[string]any{
-		"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}, "password": cluster.Mask("correct-horse"),
+		"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}, "password": masked.New("correct-horse"),
 	}, 0)
 	fresh := exportOf(t, s, "install")
 	want := `object CustomResourceDefinition /tinywidgets.tiny.example.org map[]
@@ -81,7 +82,7 @@ left values of chart tiny: password`
 func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-hides"
-	s, _ := charting(t, "hiding", ns, false, map[string]any{"message": cluster.Mask("correct-horse")}, 0)
+	s, _ := charting(t, "hiding", ns, false, map[string]any{"message": masked.New("correct-horse")}, 0)
 	got := exportOf(t, s, "install")
 	if strings.Contains(got, "correct-horse") || strings.Contains(got, "object ConfigMap") || !strings.Contains(got, "left ConfigMap chart-hides/tiny, which has a secret value in it") {
 		t.Error(got)

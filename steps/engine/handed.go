@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/facts"
 	"carrick/steps/linkfile"
@@ -23,7 +25,7 @@ import (
 type Handed struct {
 	Path string
 
-	host *cluster.Host // the file's folder
+	host *host.Host // the file's folder
 	keys facts.Keys
 	want facts.Expects                         // but for Now; mu guards Newest
 	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
@@ -46,7 +48,7 @@ func OpenHanded(path, signer string, keys facts.Keys, want facts.Expects) (*Hand
 	} else if !info.Mode().IsRegular() {
 		return nil, &linkfile.FileError{Path: path, Problem: "is not a plain file"}
 	}
-	host, err := cluster.NewHost(filepath.Dir(path))
+	host, err := host.New(filepath.Dir(path))
 	if err != nil {
 		return nil, &linkfile.FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}
 	}
@@ -100,7 +102,7 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 	if h.signer.Load() != nil && h.file.Taken.After(h.want.Newest) {
 		h.want.Newest = h.file.Taken
 	}
-	cluster.Expires(ctx, h.file.Until)
+	tracked.Expires(ctx, h.file.Until)
 	return h.file, nil
 }
 
@@ -130,7 +132,7 @@ func (h *Handed) fact(ctx context.Context, f *steps.Fact) (any, error) {
 
 func (h *Handed) secret(file *facts.File, f *steps.Fact) (any, error) {
 	if v, ok := file.Secret(f.Name); ok {
-		return cluster.Mask(v), nil
+		return masked.New(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
 		return nil, lackingHanded("%s (%s)", why, h.said(file))
@@ -161,7 +163,7 @@ func (h *Handed) Sealed(ctx context.Context) error {
 // HandedFits says why a file of facts of this session can't be used; nil: it can, or
 // there is none.
 func (s *Session) HandedFits(ctx context.Context) error {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	for _, side := range steps.Sides {
 		if h := s.ends[side].Handed; h != nil {
 			if _, err := h.read(ctx); err != nil {

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/facts"
 )
@@ -17,7 +20,7 @@ import (
 // Handover is what is handed to the admin of the other side.
 type Handover struct {
 	File    *facts.File
-	Secrets map[string]cluster.Masked // not in the file yet: it has to be sealed first
+	Secrets map[string]masked.Value // not in the file yet: it has to be sealed first
 }
 
 // Handover reads what the other side needs of side: its shared facts, answers,
@@ -26,18 +29,18 @@ func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Durat
 	if s.ends[side].absent() {
 		return nil, fmt.Errorf("the %s is not here: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
 	}
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	now := time.Now().UTC().Truncate(time.Second)
 	f := &facts.File{
 		APIVersion: facts.Version, Kind: facts.Kind, Guide: s.guide.Name, Link: s.link.Name(),
-		Side: string(side), Role: s.guide.Sides[side].Name, Context: cluster.Clean(s.ends[side].Name), From: userName(),
+		Side: string(side), Role: s.guide.Sides[side].Name, Context: clean.Text(s.ends[side].Name), From: userName(),
 		Taken: now, Until: now.Add(good),
 		Answers: map[string]any{}, Facts: map[string]any{}, Absent: map[string]string{}, Unread: map[string]string{}, Checks: map[string]facts.Told{},
 	}
 	if c := s.ends[side].Cluster; c != nil {
 		uid, err := c.UID(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("the %s does not answer: %s", f.Role, cluster.Explain(err))
+			return nil, fmt.Errorf("the %s does not answer: %s", f.Role, failure.Explain(err))
 		}
 		f.Cluster = uid
 	}
@@ -46,7 +49,7 @@ func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Durat
 			f.Answers[key] = v
 		}
 	}
-	h := &Handover{f, map[string]cluster.Masked{}}
+	h := &Handover{f, map[string]masked.Value{}}
 	s.learnShared(ctx, side, h)
 	board, _ := s.Look(ctx, s.Cells(Selection{Side: side}))
 	for _, c := range s.Cells(Selection{Side: side}) {
@@ -73,11 +76,11 @@ func (s *Session) learnShared(ctx context.Context, side steps.Side, h *Handover)
 				err = steps.Absent(steps.NotAsked)
 			}
 			absent := (*steps.AbsentError)(nil)
-			switch m, secret := v.(cluster.Masked); {
+			switch m, secret := v.(masked.Value); {
 			case errors.As(err, &absent):
-				h.File.Absent[fact.Name] = cluster.Clean(absent.Error())
+				h.File.Absent[fact.Name] = clean.Text(absent.Error())
 			case err != nil:
-				h.File.Unread[fact.Name] = cluster.Clean(cluster.Explain(err))
+				h.File.Unread[fact.Name] = clean.Text(failure.Explain(err))
 			case fact.Secret && secret:
 				h.Secrets[fact.Name] = m
 			case fact.Secret:
@@ -129,7 +132,7 @@ func userName() string {
 	if err != nil {
 		return ""
 	}
-	return cluster.Clean(u.Username)
+	return clean.Text(u.Username)
 }
 
 func listed(names []string) string { return strings.Join(names, ", ") }

@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -187,7 +187,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 		}
 	}
 	items := []steps.Item{{Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: steps.Fingerprint(inv.UID)}}
-	rights := []cluster.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link}}
+	rights := []permission.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link}}
 	for i := len(p.Actions) - 1; i >= 0; i-- {
 		if a := &p.Actions[i]; a.Side == side && a.changes() {
 			a.Change.Items, a.Change.Rights = append(a.Change.Items, items...), append(a.Change.Rights, rights...)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -22,7 +24,7 @@ type Pulse struct {
 // that of a probe does.
 func (s *Session) Pulse(ctx context.Context, side steps.Side) (Pulse, Trace) {
 	end := s.ends[side]
-	p, t := Pulse{Name: cluster.Clean(end.Name)}, Trace{at: time.Now()}
+	p, t := Pulse{Name: clean.Text(end.Name)}, Trace{at: time.Now()}
 	switch {
 	case end.absent():
 		p.Absent = s.whyAbsent(side)
@@ -30,19 +32,19 @@ func (s *Session) Pulse(ctx context.Context, side steps.Side) (Pulse, Trace) {
 	case end.Cluster == nil:
 		return p, t
 	}
-	ctx, t.reads = cluster.Traced(cluster.WithLooks(ctx, s.looks))
+	ctx, t.reads = tracked.WithTrace(tracked.WithLooks(ctx, s.looks))
 	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
 	// The version is kept for a while; a read that is watched knows at once
 	// when the side goes and when it is back. Whether it is allowed is not asked.
-	if _, silent := end.Cluster.UID(ctx); errors.As(silent, new(*cluster.StaleError)) {
+	if _, silent := end.Cluster.UID(ctx); errors.As(silent, new(*failure.StaleError)) {
 		err = silent
 	}
 	if err != nil {
-		p.Trouble = cluster.Explain(err)
+		p.Trouble = failure.Explain(err)
 		return p, t
 	}
-	p.Version, p.Latency = cluster.Clean(v.Git), v.Latency
+	p.Version, p.Latency = clean.Text(v.Git), v.Latency
 	return p, t
 }

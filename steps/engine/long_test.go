@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -22,7 +22,7 @@ func TestHostileVerdictIsShortAndClean(t *testing.T) {
 				Name: "quotes", Title: "q", Why: "w", On: steps.Local,
 				Run: func(context.Context, steps.Env) steps.Result { return steps.Failed(text+text, text) },
 			}}})
-			host, err := cluster.NewHost(t.TempDir())
+			host, err := host.New(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}

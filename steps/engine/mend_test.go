@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -39,7 +39,7 @@ func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
 	if err := engine.Validate([]*steps.Guide{g}, fstest.MapFS{}); err != nil {
 		t.Fatal(err)
 	}
-	host, err := cluster.NewHost(t.TempDir())
+	host, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestAVerdictNamesTheActionThatMendsIt(t *testing.T) {
 	check.Run = func(context.Context, steps.Env) steps.Result {
 		return steps.Failed("there is none", "").MendedBy("here-keys")
 	}
-	host, err := cluster.NewHost(t.TempDir())
+	host, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

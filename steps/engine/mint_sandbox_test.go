@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -30,9 +30,9 @@ func minting(t *testing.T, link, space string, made *int) (*engine.Session, *clu
 	g.Steps[0].Actions[0].Doer = action.Mint{
 		File: "a.yaml", Keys: []string{"private", "public"},
 		Values: action.Values{"name": func(context.Context, steps.Env) (any, error) { return "pair", nil }},
-		Make: func(context.Context, steps.Env) (map[string]cluster.Masked, error) {
+		Make: func(context.Context, steps.Env) (map[string]masked.Value, error) {
 			*made++
-			return map[string]cluster.Masked{"private": cluster.Mask("one"), "public": cluster.Mask("two")}, nil
+			return map[string]masked.Value{"private": masked.New("one"), "public": masked.New("two")}, nil
 		},
 	}
 	return stepstest.Open(t, box, g, fstest.MapFS{"a.yaml": {Data: []byte(minted)}}, link, map[string]any{"space": space}), box

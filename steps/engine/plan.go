@@ -9,7 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/inventory"
@@ -32,8 +34,8 @@ type Planned struct {
 	Pending             string // why it can't be known yet; "": it is known
 	Refused             bool   // it can't be known because something may not be read
 
-	handed bool            // it can't be known because the other side's file lacks something
-	unread []cluster.Right // that, on whichever side it is
+	handed bool               // it can't be known because the other side's file lacks something
+	unread []permission.Right // that, on whichever side it is
 }
 
 // Empty tells whether the plan changes nothing.
@@ -134,7 +136,7 @@ func (s *Session) jobs(ctx context.Context, o Scope) []job {
 
 // Plan says what apply would change. It touches nothing.
 func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	p := &Plan{whole: len(o.Steps)+len(o.Actions) == 0}
 	for _, j := range s.jobs(ctx, o) {
 		pl, ok, err := s.planJob(ctx, j)
@@ -176,8 +178,8 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 		return pl, true, nil
 	}
 	if apierrors.IsForbidden(err) { // told with all other missing rights
-		pl.Pending, pl.Refused = cluster.Explain(err), true
-		pl.unread = cluster.Refused(err)
+		pl.Pending, pl.Refused = failure.Explain(err), true
+		pl.unread = failure.Refused(err)
 		return pl, true, nil
 	}
 	if err != nil {
@@ -188,7 +190,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 
 // PlanUndo says what undo would take back, in the order of undoing.
 func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	p := &Plan{Undo: true, scope: o}
 	known := false
 	along := map[steps.Side][]string{}
@@ -199,7 +201,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 		c, err := j.action.PlanUndo(ctx, env)
 		if unreachable(err) { // the other side is undone all the same
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
-			pl.Pending = fmt.Sprintf("%s; when it answers: carrick undo LINK --side %s", cluster.Explain(err), j.side)
+			pl.Pending = fmt.Sprintf("%s; when it answers: carrick undo LINK --side %s", failure.Explain(err), j.side)
 			p.Actions = append(p.Actions, pl)
 			away = &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
 			continue
@@ -238,7 +240,7 @@ func keeps(d steps.Doer) bool {
 
 // unreachable tells whether an error is that a side does not answer.
 func unreachable(err error) bool {
-	return errors.As(err, new(*url.Error)) || errors.As(err, new(*cluster.StaleError))
+	return errors.As(err, new(*url.Error)) || errors.As(err, new(*failure.StaleError))
 }
 
 // undoOrder is the guide's own order of undoing, then the reverse of doing.
@@ -279,7 +281,7 @@ func (e *ActionError) Plain() string {
 	if conflict := (*action.ConflictError)(nil); errors.As(e.Err, &conflict) {
 		return conflict.Error()
 	}
-	return cluster.Explain(e.Err)
+	return failure.Explain(e.Err)
 }
 
 func (e *ActionError) Unwrap() error { return e.Err }

@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -71,7 +71,7 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 	for _, a := range p.Actions {
 		row := PlanAction{
 			Step: a.Step, Action: a.Action, Title: a.Title, Side: a.Side, Role: s.guide.Sides[a.Side].Name,
-			Pending: cluster.Clean(a.Pending), Items: []PlanItem{},
+			Pending: clean.Text(a.Pending), Items: []PlanItem{},
 		}
 		if a.Pending != "" { // its items are what it would do at most
 			r.Totals.Pending++
@@ -90,10 +90,10 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 
 func reportOf(it steps.Item) PlanItem {
 	out := PlanItem{
-		Verb: it.Verb, What: cluster.Clean(it.What), Note: cluster.Clean(it.Note), Held: it.Held, Refused: it.Refused, Diff: cluster.Clean(it.Diff),
+		Verb: it.Verb, What: clean.Text(it.What), Note: clean.Text(it.Note), Held: it.Held, Refused: it.Refused, Diff: clean.Text(it.Diff),
 	}
 	for _, c := range it.Conflicts {
-		out.Conflicts = append(out.Conflicts, PlanConflict{cluster.Clean(c.Field), cluster.Clean(c.Manager)})
+		out.Conflicts = append(out.Conflicts, PlanConflict{clean.Text(c.Field), clean.Text(c.Manager)})
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/linkfile"
 )
@@ -22,13 +22,13 @@ func TestPlanReport(t *testing.T) {
 	p := &Plan{Actions: []Planned{
 		{Step: "one", Action: "note", Title: "Write", Side: steps.Local, Change: steps.Change{Items: []steps.Item{
 			{Verb: steps.Create, What: "ConfigMap a/\x1b[31mb", Diff: "+a: 1\n", Hash: "h"},
-			{Verb: steps.Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []cluster.Conflict{{Manager: "kube\x07ctl", Field: ".data.x"}}},
+			{Verb: steps.Update, What: "ConfigMap a/c", Note: "not \x07now", Refused: true, Conflicts: []failure.Conflict{{Manager: "kube\x07ctl", Field: ".data.x"}}},
 			{Verb: steps.Leave, What: "ConfigMap a/d", Note: "a/e uses it", Held: true},
 		}}},
 		{
 			Step: "two", Action: "later", Title: "Wait", Side: steps.Remote,
 			Pending: "known after step 1", Change: steps.Change{Items: []steps.Item{
-				{Verb: steps.Create, What: "ConfigMap a/f", Conflicts: []cluster.Conflict{{Manager: "helm", Field: ".data.y"}}},
+				{Verb: steps.Create, What: "ConfigMap a/f", Conflicts: []failure.Conflict{{Manager: "helm", Field: ".data.y"}}},
 			}},
 		},
 	}}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
 )
 
 // Candidate is a context that a side could be.
@@ -15,8 +17,8 @@ type Candidate struct {
 }
 
 // Candidates are the contexts of a kubeconfig ("": by kubectl's rules).
-func Candidates(kubeconfig string) ([]Candidate, error) {
-	list, err := cluster.Contexts(kubeconfig)
+func Candidates(config string) ([]Candidate, error) {
+	list, err := kubeconfig.Contexts(config)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,7 @@ type Meeting struct {
 }
 
 // Meet asks a cluster who it is. The error is in plain words.
-func Meet(ctx context.Context, access cluster.Access) (Meeting, error) {
+func Meet(ctx context.Context, access kubeconfig.Access) (Meeting, error) {
 	c, err := cluster.Open(access, cluster.Options{Once: true})
 	if err != nil {
 		return Meeting{}, err
@@ -44,7 +46,7 @@ func Meet(ctx context.Context, access cluster.Access) (Meeting, error) {
 	defer c.Close()
 	v, err := c.Version(ctx)
 	if err != nil {
-		return Meeting{}, fmt.Errorf("%s", cluster.Explain(err))
+		return Meeting{}, fmt.Errorf("%s", failure.Explain(err))
 	}
 	m := Meeting{Version: v.Git, Latency: v.Latency}
 	if who, err := c.WhoAmI(ctx); err == nil {

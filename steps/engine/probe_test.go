@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -14,7 +14,7 @@ import (
 
 func probed(t *testing.T, run func(context.Context, steps.Env) steps.Result) *engine.Session {
 	t.Helper()
-	h, err := cluster.NewHost(t.TempDir())
+	h, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,10 @@ import (
 	"maps"
 	"sync"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -46,7 +49,7 @@ type resolver struct {
 	ctx     context.Context
 	use     *usage
 	given   steps.Given
-	secrets map[string]cluster.Masked
+	secrets map[string]masked.Value
 	depth   int
 	// defaulting: a default is being taken, and a fact that can't be read there
 	// must not pass for one that is not there.
@@ -107,7 +110,7 @@ func (r *resolver) env(side steps.Side) steps.Env {
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: steps.Answers{Lookup: r.answer},
 		Runtime: steps.Runtime{
 			Guide: r.s.guide, LinkPath: r.s.link.Path, Sides: map[steps.Side]steps.SideInfo{}, Cache: &sync.Map{}, Sound: r.use.sound,
-			API: func() (*cluster.Web, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.Has, Emptied: r.given.Empties,
+			API: func() (*web.Client, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.Has, Emptied: r.given.Empties,
 			Watched: r.known != nil,
 		},
 	}
@@ -122,7 +125,7 @@ func (r *resolver) env(side steps.Side) steps.Env {
 }
 
 // api is the API of the set-up, one and the same for as long as its address is.
-func (r *resolver) api(side steps.Side) (*cluster.Web, error) {
+func (r *resolver) api(side steps.Side) (*web.Client, error) {
 	if r.s.guide.API == nil {
 		return nil, steps.Absent("the guide has no API")
 	}
@@ -236,7 +239,7 @@ func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) st
 			v, from = h.proposal(ctx, q)
 		}
 		if v != nil && (holds == nil || q.Show(v) != q.Show(holds)) {
-			return from + " proposes " + cluster.Clean(q.Show(v))
+			return from + " proposes " + clean.Text(q.Show(v))
 		}
 	}
 	return ""
@@ -255,7 +258,7 @@ type Answered struct {
 // Answers are the answers of a step as they stand, in the order of its
 // questions. Defaults may have to be read from a cluster.
 func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
-	ctx, cancel := context.WithTimeout(cluster.WithLooks(ctx, s.looks), s.patience())
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.patience())
 	defer cancel()
 	r := &resolver{s: s, ctx: ctx, given: s.given(), secrets: s.secretAnswers()}
 	var out []Answered
@@ -307,7 +310,7 @@ func (s *Session) Answer(key string, v any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch m, secret := v.(cluster.Masked); {
+	switch m, secret := v.(masked.Value); {
 	case secret:
 		s.secrets[key] = m
 	case q.Secret && v != nil:
@@ -331,7 +334,7 @@ func (s *Session) wake() {
 }
 
 // keep answers a secret question.
-func (s *Session) keep(key string, v cluster.Masked) error {
+func (s *Session) keep(key string, v masked.Value) error {
 	if q, _ := s.guide.Question(key); q == nil || !q.Secret {
 		return fmt.Errorf("the guide has no secret question %q", key)
 	}
@@ -339,7 +342,7 @@ func (s *Session) keep(key string, v cluster.Masked) error {
 }
 
 // web opens the API at an address, once.
-func (s *Session) web(at cluster.WebAddress) (*cluster.Web, error) {
+func (s *Session) web(at web.Address) (*web.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.webs[at]; w != nil {
@@ -365,7 +368,7 @@ func (s *Session) given() steps.Given {
 	return maps.Clone(s.answers)
 }
 
-func (s *Session) secretAnswers() map[string]cluster.Masked {
+func (s *Session) secretAnswers() map[string]masked.Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.secrets)

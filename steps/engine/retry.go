@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -17,11 +17,11 @@ func waitOut(ctx context.Context, say steps.Progress, part func() error) error {
 	ends := time.Now().Add(silentWithin)
 	for said := false; ; said = true {
 		err := part()
-		if !cluster.Silent(err) || !time.Now().Before(ends) {
+		if !failure.Silent(err) || !time.Now().Before(ends) {
 			return err
 		}
 		if !said {
-			say.Say("waiting: %s", cluster.Explain(err))
+			say.Say("waiting: %s", failure.Explain(err))
 		}
 		select {
 		case <-ctx.Done():

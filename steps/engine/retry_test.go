@@ -8,12 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
 func TestASilentAPIServerIsWaitedFor(t *testing.T) {
-	silent := fmt.Errorf("read a Secret: %w", &cluster.StaleError{Since: time.Now(), Cause: errors.New("no answer")})
+	silent := fmt.Errorf("read a Secret: %w", &failure.StaleError{Since: time.Now(), Cause: errors.New("no answer")})
 	other := errors.New("forbidden")
 	for _, tc := range []struct {
 		situation string

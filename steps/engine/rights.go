@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -19,9 +21,9 @@ type Lacking map[steps.Side]Lack
 // Lack is what is missing on one side.
 type Lack struct {
 	Missing []cluster.Decision
-	Needed  []cluster.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
-	Partly  bool            // what more it takes can be told once these are there
-	Fresh   []string        // namespaces of Needed that are not there, or may not be
+	Needed  []permission.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
+	Partly  bool               // what more it takes can be told once these are there
+	Fresh   []string           // namespaces of Needed that are not there, or may not be
 }
 
 // Grant is YAML that would grant what is needed, under that name.
@@ -30,8 +32,8 @@ func (l Lack) Grant(name string) string { return steps.Grant(name, l.Needed, l.F
 // Words are the rights that are missing, all verbs on a kind in one: "create,
 // patch secrets in renku".
 func (l Lack) Words() []string {
-	var kinds []cluster.Right
-	verbs := map[cluster.Right][]string{}
+	var kinds []permission.Right
+	verbs := map[permission.Right][]string{}
 	for _, d := range l.Missing {
 		kind := d.Right
 		kind.Verb = ""
@@ -57,8 +59,8 @@ func (l Lack) Words() []string {
 // is written. Where one is missing, what the checks may not look at is needed,
 // too: who has to ask an admin should have to ask once.
 func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
-	need, partly := map[steps.Side][]cluster.Right{}, map[steps.Side]bool{}
+	ctx = tracked.WithLooks(ctx, s.looks)
+	need, partly := map[steps.Side][]permission.Right{}, map[steps.Side]bool{}
 	for _, a := range p.Actions {
 		if !a.changes() && !a.Refused {
 			continue
@@ -80,7 +82,7 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		return out, p.refused(s.guide)
 	}
 	s.Look(ctx, s.guide.Cells())
-	all := map[steps.Side][]cluster.Right{}
+	all := map[steps.Side][]permission.Right{}
 	for side := range out {
 		all[side] = append(need[side], s.ends[side].Cluster.Needed()...)
 	}
@@ -96,7 +98,7 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 }
 
 // denied are those of some rights that are missing on a side.
-func (s *Session) denied(ctx context.Context, side steps.Side, rights []cluster.Right) []cluster.Right {
+func (s *Session) denied(ctx context.Context, side steps.Side, rights []permission.Right) []permission.Right {
 	if len(rights) == 0 || s.ends[side].Cluster == nil {
 		return nil
 	}
@@ -104,7 +106,7 @@ func (s *Session) denied(ctx context.Context, side steps.Side, rights []cluster.
 	if err != nil {
 		return nil // who asks for all that is needed says so
 	}
-	var out []cluster.Right
+	var out []permission.Right
 	for _, d := range decisions {
 		if d.Err == nil && !d.Allowed {
 			out = append(out, d.Right)
@@ -126,7 +128,7 @@ func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
 }
 
 // guideRights are what the guide's own checks of rights ask for on a side.
-func (s *Session) guideRights(ctx context.Context, side steps.Side) []cluster.Right {
+func (s *Session) guideRights(ctx context.Context, side steps.Side) []permission.Right {
 	for _, c := range s.guide.Cells() {
 		if check, _ := s.guide.Check(c.Check); check.Rights && c.Side == side {
 			s.Probe(ctx, c)
@@ -136,7 +138,7 @@ func (s *Session) guideRights(ctx context.Context, side steps.Side) []cluster.Ri
 }
 
 // unsureNamespaces are those of rights that nobody can say are there.
-func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights []cluster.Right, fresh []string) []string {
+func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights []permission.Right, fresh []string) []string {
 	for _, r := range rights {
 		if r.Namespace == "" || slices.Contains(fresh, r.Namespace) {
 			continue
@@ -151,9 +153,9 @@ func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights 
 // Unread are the sides on which something was not read, so far, because the
 // rights are missing.
 func (s *Session) Unread(ctx context.Context) (Lacking, error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	s.Look(ctx, s.guide.Cells())
-	need := map[steps.Side][]cluster.Right{}
+	need := map[steps.Side][]permission.Right{}
 	for side, end := range s.ends {
 		if end.Cluster != nil {
 			need[side] = end.Cluster.Needed()
@@ -168,7 +170,7 @@ func (s *Session) Unread(ctx context.Context) (Lacking, error) {
 }
 
 // lacking asks for rights, and returns the sides on which some are missing.
-func (s *Session) lacking(ctx context.Context, need map[steps.Side][]cluster.Right) (Lacking, error) {
+func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.Right) (Lacking, error) {
 	out := Lacking{}
 	for side, rights := range need {
 		if len(rights) == 0 {
@@ -245,9 +247,9 @@ func (p *Plan) NewNamespaces(side steps.Side) []string {
 	return out
 }
 
-func unique(rights []cluster.Right) []cluster.Right {
-	seen := map[cluster.Right]bool{}
-	var out []cluster.Right
+func unique(rights []permission.Right) []permission.Right {
+	seen := map[permission.Right]bool{}
+	var out []permission.Right
 	for _, r := range rights {
 		if !seen[r] {
 			seen[r] = true

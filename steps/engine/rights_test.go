@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
 // Who may bind every role, or approve for every signer, may do everything: such a
 // right is granted for the one name that it is needed for.
 func TestGrantsAreForOneNameWhereThatCounts(t *testing.T) {
-	got := steps.Grant("g", []cluster.Right{
+	got := steps.Grant("g", []permission.Right{
 		{Verb: "get", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 		{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "small"},
 		{Verb: "approve", Group: "certificates.k8s.io", Resource: "signers", Name: "kubernetes.io/kube-apiserver-client"},

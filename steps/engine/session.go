@@ -11,7 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/linkfile"
 )
@@ -21,8 +24,8 @@ type SessionOptions struct {
 	Guide   *steps.Guide
 	Link    *linkfile.Link
 	Ends    map[steps.Side]End
-	Assets  fs.FS                     // the guide's folder of assets
-	Secrets map[string]cluster.Masked // answers to secret questions, by key
+	Assets  fs.FS                   // the guide's folder of assets
+	Secrets map[string]masked.Value // answers to secret questions, by key
 	// Attended: somebody sees what actions say and can do as they ask. False: an
 	// action that would wait for a person has to refuse.
 	Attended bool
@@ -36,7 +39,7 @@ type Session struct {
 	link   *linkfile.Link
 	ends   map[steps.Side]End
 	assets fs.FS
-	looks  *cluster.Looks
+	looks  *tracked.Looks
 	log    *slog.Logger
 	audit  *Audit
 
@@ -44,16 +47,16 @@ type Session struct {
 
 	mu       sync.Mutex
 	answers  steps.Given
-	secrets  map[string]cluster.Masked
-	webs     map[cluster.WebAddress]*cluster.Web // opened so far
-	answered chan struct{}                       // closed, and made anew, when an answer changes
+	secrets  map[string]masked.Value
+	webs     map[web.Address]*web.Client // opened so far
+	answered chan struct{}               // closed, and made anew, when an answer changes
 }
 
 // NewSession starts a session. It asks nothing of anybody yet.
 func NewSession(o SessionOptions) *Session {
 	s := &Session{
 		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
-		looks: cluster.NewLooks(), answers: steps.Given{}, secrets: map[string]cluster.Masked{}, webs: map[cluster.WebAddress]*cluster.Web{}, answered: make(chan struct{}),
+		looks: tracked.NewLooks(), answers: steps.Given{}, secrets: map[string]masked.Value{}, webs: map[web.Address]*web.Client{}, answered: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -95,7 +98,7 @@ func (s *Session) Close() {
 
 // Trace is what a probe used: it tells when to look again.
 type Trace struct {
-	reads    *cluster.Trace
+	reads    *tracked.Trace
 	answered <-chan struct{}
 	at       time.Time
 }
@@ -147,8 +150,8 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 		return steps.Result{Status: steps.Unknown, Found: "the guide has no such check"}, t
 	}
 	parent := ctx
-	ctx, t.reads = cluster.Traced(cluster.WithLooks(ctx, s.looks))
-	defer func() { cluster.AbsorbInto(parent, t.reads) }()
+	ctx, t.reads = tracked.WithTrace(tracked.WithLooks(ctx, s.looks))
+	defer func() { tracked.AbsorbInto(parent, t.reads) }()
 	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	use := &usage{}
@@ -175,9 +178,9 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 		r.Fix = s.takesOver(ctx, env, r.Fix)
 	}
 	if !r.Again.IsZero() {
-		cluster.Expires(ctx, r.Again)
+		tracked.Expires(ctx, r.Again)
 	}
-	r.Found, r.Fix = shortened(cluster.Clean(r.Found)), cluster.Clean(r.Fix)
+	r.Found, r.Fix = shortened(clean.Text(r.Found)), clean.Text(r.Fix)
 	if r.Err != nil {
 		s.log.Debug("check", "name", c.Check, "side", c.Side, "status", r.Status.String(), "err", r.Err)
 	}
@@ -224,7 +227,7 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 		}
 	}()
 	if applies, answer := steps.Applies(s.guide, step, check, env); !applies {
-		return steps.Result{Status: steps.Skip, Found: steps.NotAsked, Answer: cluster.Clean(answer)}
+		return steps.Result{Status: steps.Skip, Found: steps.NotAsked, Answer: clean.Text(answer)}
 	}
 	switch {
 	case check.NotChecked != "":

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -18,7 +18,7 @@ import (
 // whose check waits for at most within.
 func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Session {
 	t.Helper()
-	h, err := cluster.NewHost(t.TempDir())
+	h, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

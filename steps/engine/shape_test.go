@@ -12,7 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -59,7 +63,7 @@ func restartBetweenCalls() *steps.Guide {
 	type registered struct{ ID, Name string }
 	cause := func(e steps.Env) (string, error) {
 		id, err := e.Own.Text("cluster-id")
-		return cluster.Mask(id).Hash(), err
+		return masked.New(id).Hash(), err
 	}
 	g := guide("restart", steps.Role{Name: "local", Kind: steps.Cluster}, steps.Role{Name: "remote", Kind: steps.Cluster}, steps.Step{
 		Ask: []steps.Question{{Key: "renku.token", Title: "Token", Help: "of an admin", Kind: steps.Text, Secret: true}},
@@ -130,8 +134,8 @@ func restartBetweenCalls() *steps.Guide {
 			}},
 		},
 	})
-	g.API = func(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
-		return cluster.WebAddress{Base: "https://example.org/api/data", Token: e.Answers.Masked("renku.token")}, nil
+	g.API = func(_ context.Context, e steps.Env) (web.Address, error) {
+		return web.Address{Base: "https://example.org/api/data", Token: e.Answers.Masked("renku.token")}, nil
 	}
 	return g
 }
@@ -177,8 +181,8 @@ func certificateAcrossSides() *steps.Guide {
 		Actions: []steps.Action{
 			{Name: "key", Title: "Make the key", On: steps.Local, Doer: action.Mint{
 				File: "keys.yaml", Keys: []string{"key", "csr"},
-				Make: func(context.Context, steps.Env) (map[string]cluster.Masked, error) {
-					return map[string]cluster.Masked{"key": cluster.Mask("k"), "csr": cluster.Mask("c")}, nil
+				Make: func(context.Context, steps.Env) (map[string]masked.Value, error) {
+					return map[string]masked.Value{"key": masked.New("k"), "csr": masked.New("c")}, nil
 				},
 			}},
 			{Name: "request", Title: "Ask for a certificate", On: steps.Remote, Doer: action.Manifest{File: "csr.yaml"}},
@@ -189,7 +193,7 @@ func certificateAcrossSides() *steps.Guide {
 						return nil, err
 					}
 					cert, err := e.Peer.Text("certificate")
-					return cluster.Kubeconfig{ClientCert: []byte(cert), ClientKey: key.Data["key"]}.Bytes(), err
+					return kubeconfig.Config{ClientCert: []byte(cert), ClientKey: key.Data["key"]}.Bytes(), err
 				},
 			}}},
 			{Name: "server-here", Title: "Listen", On: steps.Local, When: serves(steps.Local), Doer: action.Manifest{File: "server.yaml"}},
@@ -215,9 +219,9 @@ func filesOnAHost() *steps.Guide {
 		}}},
 		Actions: []steps.Action{{Name: "root-kubeconfig", Title: "Root's kubeconfig", On: steps.Local, Doer: action.File{
 			Path: "/root/.kube/config", Mode: 0o600, Secret: true,
-			Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+			Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
 				token, err := e.Peer.Masked("token")
-				return cluster.Kubeconfig{Token: token}.Bytes(), err
+				return kubeconfig.Config{Token: token}.Bytes(), err
 			},
 		}}},
 		Checks: []steps.Check{{
@@ -249,7 +253,7 @@ func endpoint(text func(steps.Facts, string) (string, error), of func(steps.Env)
 		if err != nil {
 			return steps.Unseen(err)
 		}
-		report, err := cluster.Look(ctx, "tls/"+addr, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, addr, "", nil) })
+		report, err := tracked.Look(ctx, "tls/"+addr, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, addr, "", nil) })
 		if err != nil {
 			return steps.Unseen(err)
 		}

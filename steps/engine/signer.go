@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/facts"
 )
@@ -29,7 +29,7 @@ func (s Signer) String() string {
 // Unconfirmed returns the signers that the link file does not name. Until one is confirmed, its file counts for what is
 // shown, and no secret is used together with it.
 func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
-	ctx = cluster.WithLooks(ctx, s.looks)
+	ctx = tracked.WithLooks(ctx, s.looks)
 	var out []Signer
 	for _, side := range steps.Sides {
 		h := s.ends[side].Handed

@@ -12,6 +12,10 @@ import (
 	"filippo.io/age"
 
 	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/facts"
 	"carrick/steps/linkfile"
@@ -48,9 +52,9 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 	}
 	g := &steps.Guide{
 		Name: "duo", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host}},
-		API: func(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
+		API: func(_ context.Context, e steps.Env) (web.Address, error) {
 			base, err := e.Peer.Text("address")
-			return cluster.WebAddress{Base: base}, err
+			return web.Address{Base: base}, err
 		},
 		Steps: []steps.Step{{
 			Name: "one",
@@ -61,7 +65,7 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 				{Name: "copied", On: steps.Local, Learn: own("address")},
 				{Name: "kubeconfig", On: steps.Local, Secret: true, Learn: func(_ context.Context, e steps.Env) (any, error) {
 					at, err := e.Own.Text("copied") // by another fact
-					return cluster.Mask("token for " + at + ":" + e.Answers.Text("port")), err
+					return masked.New("token for " + at + ":" + e.Answers.Text("port")), err
 				}},
 			},
 		}},
@@ -99,11 +103,11 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, err := OpenEnd(l, steps.Remote, g, cluster.Access{}, facts.Keys{mine}, cluster.Options{})
+		end, err := OpenEnd(l, steps.Remote, g, kubeconfig.Access{}, facts.Keys{mine}, cluster.Options{})
 		if err != nil {
 			return nil, err
 		}
-		host, err := cluster.NewHost(dir)
+		host, err := host.New(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +221,7 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, err := OpenEnd(l, steps.Remote, g, cluster.Access{}, nil, cluster.Options{})
+		end, err := OpenEnd(l, steps.Remote, g, kubeconfig.Access{}, nil, cluster.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/linkfile"
 )
@@ -75,7 +75,7 @@ func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, a
 			continue
 		}
 		kind, _, err := e.Cluster.Resource(ctx, o.GVK())
-		if errors.Is(err, cluster.ErrNotServed) {
+		if errors.Is(err, failure.ErrNotServed) {
 			continue
 		}
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -65,7 +65,7 @@ func OtherLinks(labels map[string]string, link string) map[string]string {
 // Secrets are never kept, and of a list no part can be: those are errors, and
 // nothing may be taken over then. An object that this link created is deleted by
 // undo: there, a part of a list needs no keeping.
-func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []cluster.Conflict) error {
+func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []failure.Conflict) error {
 	old := runtime.DeepCopyJSON(e.Before)
 	if old == nil {
 		old = map[string]any{}

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // Describe names an object as the screen does: "Role renku-sessions/renku".
 func Describe(obj *unstructured.Unstructured) string {
 	if ns := obj.GetNamespace(); ns != "" {
-		return obj.GetKind() + " " + ns + "/" + cluster.CleanName(obj.GetName())
+		return obj.GetKind() + " " + ns + "/" + clean.Name(obj.GetName())
 	}
-	return obj.GetKind() + " " + cluster.CleanName(obj.GetName())
+	return obj.GetKind() + " " + clean.Name(obj.GetName())
 }
 
 // IsSecret reports whether an object is a Secret of Kubernetes itself.
@@ -37,7 +37,7 @@ func MetadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
 func FieldPaths(at string, values map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		path := strings.TrimPrefix(at+"."+cluster.Clean(key), ".")
+		path := strings.TrimPrefix(at+"."+clean.Text(key), ".")
 		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
 			out = append(out, FieldPaths(path, inner)...)
 		} else {

@@ -7,15 +7,15 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
 // Rights are the permissions that it takes to keep the inventory, and with it notes.
-func Rights(env steps.Env) []cluster.Right {
-	var out []cluster.Right
+func Rights(env steps.Env) []permission.Right {
+	var out []permission.Right
 	for _, verb := range []string{"get", "create", "patch"} {
-		r := cluster.Right{Verb: verb, Group: rbacv1.GroupName, Resource: "clusterroles"}
+		r := permission.Right{Verb: verb, Group: rbacv1.GroupName, Resource: "clusterroles"}
 		if verb != "create" {
 			r.Name = Prefix + env.Link
 		}

@@ -16,6 +16,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -104,7 +105,7 @@ func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
 func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventory, error) {
 	inv := &Inventory{link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{}}
 	switch {
-	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed):
 		return inv, nil
 	case apierrors.IsForbidden(err):
 		inv.Unread = err
@@ -283,7 +284,7 @@ func settled(ctx context.Context, env steps.Env, action string, e steps.Entry) (
 	}
 	live, err := env.Cluster.Fetch(ctx, e.Object())
 	switch {
-	case apierrors.IsNotFound(err), errors.Is(err, cluster.ErrNotServed):
+	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed):
 		return nil, nil
 	case apierrors.IsForbidden(err):
 		return &e, nil

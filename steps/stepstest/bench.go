@@ -13,6 +13,9 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/proxy"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -54,14 +57,14 @@ type standing struct {
 	link     string
 	box      *clustertest.Sandbox
 	way      []*proxy.Wire
-	access   map[steps.Side]cluster.Access
+	access   map[steps.Side]kubeconfig.Access
 	requests map[steps.Side]func() int
 	answers  map[string]any
 }
 
 func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	b.Helper()
-	out := &standing{Bench: x, link: benchLink, box: clustertest.Start(b), access: map[steps.Side]cluster.Access{}, requests: map[steps.Side]func() int{}}
+	out := &standing{Bench: x, link: benchLink, box: clustertest.Start(b), access: map[steps.Side]kubeconfig.Access{}, requests: map[steps.Side]func() int{}}
 	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
 	far := map[steps.Side]*proxy.Wire{}
@@ -76,7 +79,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	for _, side := range clusters(x.Guide) {
 		path, name := far[side].Kubeconfig(b, out.box, string(side))
 		out.way = append(out.way, far[side])
-		out.access[side] = cluster.Access{Kubeconfig: path, Context: name, As: benchAdmin}
+		out.access[side] = kubeconfig.Access{Kubeconfig: path, Context: name, As: benchAdmin}
 		out.requests[side] = Requests(b, out.box, side, benchAdmin, x.Counted)
 	}
 	return out
@@ -85,10 +88,10 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 // session is a new session, as the program starts one: without a connection.
 func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 	b.Helper()
-	link, secrets := linkfile.New(x.Guide.Name, x.link), map[string]cluster.Masked{}
+	link, secrets := linkfile.New(x.Guide.Name, x.link), map[string]masked.Value{}
 	for key, v := range x.answers {
 		if q, _ := x.Guide.Question(key); q.Secret {
-			secrets[key] = cluster.Mask(v.(string))
+			secrets[key] = masked.New(v.(string))
 		} else {
 			link.Answers[key] = v
 		}
@@ -173,7 +176,7 @@ func (x *standing) pass(b *testing.B, roundTrip time.Duration, o cluster.Options
 	x.move(roundTrip)
 	s := x.session(b, o)
 	defer s.Close()
-	ctx, read := cluster.Traced(b.Context())
+	ctx, read := tracked.WithTrace(b.Context())
 	start := time.Now()
 	board, _ := s.Look(ctx, s.Guide().Cells())
 	took = time.Since(start)

@@ -10,6 +10,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/engine"
 )
@@ -44,7 +46,7 @@ func Growth(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS
 }
 
 func revealed(v any) any {
-	if m, ok := v.(cluster.Masked); ok {
+	if m, ok := v.(masked.Value); ok {
 		return m.Reveal()
 	}
 	return v
@@ -63,7 +65,7 @@ func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.
 			ends[steps.Side(side)] = hostEnd(b, box, steps.Side(side))
 		}
 		for _, side := range clusters(g) {
-			c, err := cluster.Open(cluster.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, Patience: patience})
+			c, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, Patience: patience})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,6 +15,9 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/host"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -39,7 +42,7 @@ func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, 
 // hostEnd is the folder that stands for a machine of the scenario that is seeded. It is closed with the test.
 func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.End {
 	t.Helper()
-	h, err := cluster.NewHostWith(box.Hosts[string(side)], cluster.HostOptions{Here: box.Here[string(side)]})
+	h, err := host.NewWith(box.Hosts[string(side)], host.Options{Here: box.Here[string(side)]})
 	if err != nil {
 		t.Fatalf("%s: %v", side, err)
 	}
@@ -48,7 +51,7 @@ func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.End
 }
 
 // spec is what a link file says of a side of the sandbox.
-func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access cluster.Access) linkfile.EndSpec {
+func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kubeconfig.Access) linkfile.EndSpec {
 	if g.Sides[side].Kind == steps.Host {
 		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
 	}
@@ -72,14 +75,14 @@ func ground(g *steps.Guide) steps.Side {
 // OpenWith is a session of a link between these ends.
 func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.End) *engine.Session {
 	t.Helper()
-	link, secrets := linkfile.New(g.Name, name), map[string]cluster.Masked{}
+	link, secrets := linkfile.New(g.Name, name), map[string]masked.Value{}
 	for key, v := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
 			t.Fatalf("the guide asks nothing called %q", key)
 		}
 		if q.Secret {
-			secrets[key] = cluster.Mask(fmt.Sprint(v))
+			secrets[key] = masked.New(fmt.Sprint(v))
 			continue
 		}
 		var err error

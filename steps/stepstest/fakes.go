@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -66,7 +68,7 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 			t.Fatal(err)
 		}
 		t.Cleanup(s.stop)
-		f.kubeconfigs[side] = kubeconfig(t, s)
+		f.kubeconfigs[side] = config(t, s)
 	}
 	if hostSide(g) != "" {
 		f.root = f.state.machine.write(t)
@@ -86,7 +88,7 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 		if f.around != nil {
 			o.Around = f.around(side)
 		}
-		c, err := cluster.Open(cluster.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.Patience}, o)
+		c, err := cluster.Open(kubeconfig.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.Patience}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,14 +97,14 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 	if side := hostSide(f.guide); side != "" {
 		ends[side] = engine.End{Host: st.machine.open(t, f.root), Name: f.guide.Sides[side].Name}
 	}
-	link, secrets := linkfile.New(f.guide.Name, "test"), map[string]cluster.Masked{}
+	link, secrets := linkfile.New(f.guide.Name, "test"), map[string]masked.Value{}
 	for key, v := range st.answers {
 		q, _ := f.guide.Question(key)
 		if q == nil {
 			t.Fatalf("%s: answers: the guide asks nothing called %q", st.path, key)
 		}
 		if q.Secret {
-			secrets[key] = cluster.Mask(fmt.Sprint(v))
+			secrets[key] = masked.New(fmt.Sprint(v))
 			continue
 		}
 		var err error
@@ -113,9 +115,9 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 	return engine.NewSession(engine.SessionOptions{Guide: f.guide, Link: link, Ends: ends, Assets: f.assets, Secrets: secrets})
 }
 
-func kubeconfig(t *testing.T, s *server) string {
+func config(t *testing.T, s *server) string {
 	t.Helper()
-	k := cluster.Kubeconfig{Name: string(s.side), Server: s.URL, CA: s.ca(), Token: cluster.Mask(admin)}
+	k := kubeconfig.Config{Name: string(s.side), Server: s.URL, CA: s.ca(), Token: masked.New(admin)}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, []byte(k.Bytes().Reveal()), 0o600); err != nil {
 		t.Fatal(err)

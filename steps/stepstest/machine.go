@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 )
 
@@ -133,13 +134,13 @@ func (m *machine) write(t *testing.T) string {
 }
 
 // open makes a host of the folder with the machine's files.
-func (m *machine) open(t *testing.T, root string) *cluster.Host {
+func (m *machine) open(t *testing.T, root string) *host.Host {
 	t.Helper()
-	o := cluster.HostOptions{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }, Here: m.here}
+	o := host.Options{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }, Here: m.here}
 	if !m.folder {
 		o.Run = m.run
 	}
-	h, err := cluster.NewHostWith(root, o)
+	h, err := host.NewWith(root, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 )
 
 // hostGuide looks at a host in each way that there is, and says what it found.
 func hostGuide() *steps.Guide {
-	on := func(name string, found func(context.Context, *cluster.Host) (string, error)) steps.Check {
+	on := func(name string, found func(context.Context, *host.Host) (string, error)) steps.Check {
 		return steps.Check{Name: name, Title: name, On: steps.Local, Run: func(ctx context.Context, e steps.Env) steps.Result {
 			text, err := found(ctx, e.Host)
-			if errors.Is(err, cluster.ErrFolder) {
+			if errors.Is(err, host.ErrFolder) {
 				return steps.Skipped("it is a folder")
 			}
 			if err != nil {
@@ -32,7 +32,7 @@ func hostGuide() *steps.Guide {
 		Name:  "host",
 		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "web node", Kind: steps.Host}, steps.Remote: {Name: "cluster", Kind: steps.Cluster}},
 		Steps: []steps.Step{{Name: "look", Checks: []steps.Check{
-			on("file", func(ctx context.Context, h *cluster.Host) (string, error) {
+			on("file", func(ctx context.Context, h *host.Host) (string, error) {
 				info, err := h.Stat(ctx, "/etc/x")
 				if err != nil {
 					return "", err
@@ -40,7 +40,7 @@ func hostGuide() *steps.Guide {
 				text, err := h.Read(ctx, "/etc/link")
 				return fmt.Sprintf("%o %d %s", info.Mode.Perm(), info.UID, text), err
 			}),
-			on("command", func(ctx context.Context, h *cluster.Host) (string, error) {
+			on("command", func(ctx context.Context, h *host.Host) (string, error) {
 				out, _, err := h.Run(ctx, "kubectl", "version", "--client")
 				var bad *exec.ExitError
 				if errors.As(err, &bad) {
@@ -48,7 +48,7 @@ func hostGuide() *steps.Guide {
 				}
 				return out, err
 			}),
-			on("cluster", func(ctx context.Context, h *cluster.Host) (string, error) {
+			on("cluster", func(ctx context.Context, h *host.Host) (string, error) {
 				c, err := h.Cluster(ctx, "/root/kubeconfig")
 				if err != nil {
 					return "", err

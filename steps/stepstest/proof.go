@@ -16,6 +16,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/proxy"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/linkfile"
 )
@@ -58,7 +59,7 @@ type stage struct {
 	answers map[string]any
 	dir     string // all that the program may write to
 	link    string
-	access  map[steps.Side]cluster.Access
+	access  map[steps.Side]kubeconfig.Access
 	args    []string // of each command
 
 	files  atomic.Int64                          // changes to files so far
@@ -71,7 +72,7 @@ const proofLink = "proof"
 // test.
 func (x Proof) stage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{Proof: x, box: clustertest.Start(t), way: map[steps.Side]*proxy.Proxy{}, access: map[steps.Side]cluster.Access{}, dir: t.TempDir()}
+	s := &stage{Proof: x, box: clustertest.Start(t), way: map[steps.Side]*proxy.Proxy{}, access: map[steps.Side]kubeconfig.Access{}, dir: t.TempDir()}
 	s.program = Program(t)
 	s.box.Reset(t)
 	s.box.Seed(t, x.Guide.Name)
@@ -82,7 +83,7 @@ func (x Proof) stage(t *testing.T) *stage {
 		if x.Guide.Sides[side].Kind == steps.Cluster {
 			s.way[side] = proxy.New(t, s.box, string(side))
 			path, name := s.way[side].Kubeconfig(t)
-			s.access[side] = cluster.Access{Kubeconfig: path, Context: name}
+			s.access[side] = kubeconfig.Access{Kubeconfig: path, Context: name}
 		}
 		*link.Side(side) = spec(s.box, x.Guide, side, s.access[side])
 	}
@@ -129,13 +130,13 @@ func (s *stage) trustBoth(t *testing.T) {
 	}
 }
 
-func readKubeconfig(t *testing.T, path string) cluster.Kubeconfig {
+func readKubeconfig(t *testing.T, path string) kubeconfig.Config {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := cluster.ParseKubeconfig(text)
+	k, err := kubeconfig.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/permission"
 	"carrick/steps"
 )
 
@@ -91,9 +92,9 @@ type Lacked struct {
 }
 
 // Right is that right.
-func (l Lacked) Right() cluster.Right {
+func (l Lacked) Right() permission.Right {
 	resource, sub, _ := strings.Cut(l.Rule.Resources[0], "/")
-	r := cluster.Right{Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace}
+	r := permission.Right{Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace}
 	if len(l.Rule.ResourceNames) > 0 {
 		r.Name = l.Rule.ResourceNames[0]
 	}

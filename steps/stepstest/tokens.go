@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
 )
 
 var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+|[+-][^ }]+))?(?: ([^ }]+))?\}`)
@@ -17,7 +18,7 @@ var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+|[+-][^
 func (s *server) mint(text string) string {
 	for _, m := range token.FindAllStringSubmatch(text, -1) {
 		made, err := jwt(m[2], m[3], m[4], m[5])
-		if claims, bad := cluster.ParseToken(cluster.Mask(made)); err == nil && bad == nil && !claims.Expired(time.Now()) {
+		if claims, bad := bearer.Parse(masked.New(made)); err == nil && bad == nil && !claims.Expired(time.Now()) {
 			s.minted[made] = true
 		}
 	}
@@ -69,6 +70,6 @@ func unsigned(body []byte) string {
 
 // subject is who a token is of.
 func subject(token string) string {
-	claims, _ := cluster.ParseToken(cluster.Mask(token))
+	claims, _ := bearer.Parse(masked.New(token))
 	return claims.Subject
 }

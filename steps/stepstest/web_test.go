@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
 )
 
 func TestWebAnswersWhatAStateSays(t *testing.T) {
@@ -81,7 +82,7 @@ func TestClaimsBecomeAToken(t *testing.T) {
 	if len(words) != 3 {
 		t.Fatalf("got %q", got)
 	}
-	token, err := cluster.ParseToken(cluster.Mask(words[1]))
+	token, err := bearer.Parse(masked.New(words[1]))
 	if err != nil || token.Method != "RS256" || len(token.Roles) != 1 || token.Audience[0] != "a" {
 		t.Errorf("got %+v, %v", token, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -117,4 +117,4 @@ func ShortPath(dir, path string) string {
 	return path
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(cluster.Clean(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(clean.Text(s)), " ") }

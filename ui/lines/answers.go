@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
@@ -147,7 +147,7 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	case q.Secret:
 		w.out.say("It is kept in memory only, and what you type is not shown.")
 	case a.Err != nil:
-		w.out.sentence("Its default can't be read: %s", cluster.Explain(a.Err))
+		w.out.sentence("Its default can't be read: %s", failure.Explain(a.Err))
 	case a.Value == nil || q.Show(a.Value) == "":
 		w.out.say("It is empty now.")
 	case q.Kind == steps.YAML:

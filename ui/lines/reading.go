@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
@@ -60,7 +60,7 @@ func readSecret(a engine.Answered, typed string) (any, bool, error) {
 	if _, err := a.Question.Parse(typed); err != nil {
 		return nil, false, fmt.Errorf("what was typed is not of kind %s", a.Question.Kind)
 	}
-	return cluster.Mask(typed), true, nil
+	return masked.New(typed), true, nil
 }
 
 // emptied is the answer that was taken back: its default stands again, or, of

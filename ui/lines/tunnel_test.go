@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -177,7 +178,7 @@ func (m *tunnel) options(t *testing.T) Options {
 	dir, guide := t.TempDir(), m.guide()
 	ends := map[steps.Side]engine.End{}
 	for side, name := range map[steps.Side]string{steps.Local: "milan", steps.Remote: "rome"} {
-		h, err := cluster.NewHost(dir)
+		h, err := host.New(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +230,7 @@ func clusters(t *testing.T, m *tunnel) Options {
 func conflicts(managers ...string) []steps.Item {
 	it := steps.Item{Verb: steps.Update, What: "Secret tunnel/keys", Hash: "1"}
 	for i, m := range managers {
-		it.Conflicts = append(it.Conflicts, cluster.Conflict{Manager: m, Field: fmt.Sprintf(".data.k%d", i)})
+		it.Conflicts = append(it.Conflicts, failure.Conflict{Manager: m, Field: fmt.Sprintf(".data.k%d", i)})
 	}
 	return []steps.Item{it}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
@@ -58,7 +58,7 @@ func (v *voice) write(text string) {
 
 // manyLines makes text from outside fit for a terminal and keeps its lines.
 func manyLines(s string) []string {
-	s = strings.ReplaceAll(strings.TrimRight(cluster.Clean(s), "\n"), "\t", "    ")
+	s = strings.ReplaceAll(strings.TrimRight(clean.Text(s), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -118,7 +118,7 @@ func (l *Live) Explains(check *steps.Check) string {
 }
 
 // OneLine makes text from outside fit for one line.
-func OneLine(s string) string { return strings.Join(strings.Fields(cluster.Clean(s)), " ") }
+func OneLine(s string) string { return strings.Join(strings.Fields(clean.Text(s)), " ") }
 
 // Plural is a number and its word: "1 change", "3 changes".
 func Plural(n int, word string) string {

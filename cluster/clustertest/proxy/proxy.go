@@ -24,16 +24,16 @@ import (
 	"sync"
 	"testing"
 
-	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
 )
 
 // Proxy is one, before one API server.
 type Proxy struct {
 	URL string // of the API server, seen through the proxy
 
-	admin   cluster.Kubeconfig // the admin's own way in
-	trusted *x509.CertPool     // whose client certificates are good
+	admin   kubeconfig.Config // the admin's own way in
+	trusted *x509.CertPool    // whose client certificates are good
 	own     *authority
 	server  *http.Server
 	forward *httputil.ReverseProxy
@@ -63,7 +63,7 @@ func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k, err := cluster.ParseKubeconfig(data)
+	k, err := kubeconfig.Parse(data)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 
 // Before starts a proxy before the API server that an admin's kubeconfig leads
 // to.
-func Before(tb testing.TB, admin cluster.Kubeconfig) *Proxy {
+func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	tb.Helper()
 	target, err := url.Parse(admin.Server)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 )
 
 func TestParse(t *testing.T) {
@@ -73,10 +74,10 @@ func before(t *testing.T) (*Proxy, *http.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Before(t, cluster.Kubeconfig{
+	p := Before(t, kubeconfig.Config{
 		Name: "admin", Server: s.URL, CA: a.pem,
 		ClientCert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.server.Certificate[0]}),
-		ClientKey:  cluster.Mask(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))),
+		ClientKey:  masked.New(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))),
 	})
 	return p, clientOf(t, p, a.server)
 }

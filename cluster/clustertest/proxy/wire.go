@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
 )
 
 // Wire stands between carrick and the API server of a side as a long line does:
@@ -63,7 +64,7 @@ func (w *Wire) Kubeconfig(tb testing.TB, box *clustertest.Sandbox, side string) 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k, err := cluster.ParseKubeconfig(data)
+	k, err := kubeconfig.Parse(data)
 	if err != nil {
 		tb.Fatal(err)
 	}

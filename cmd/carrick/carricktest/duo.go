@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"carrick/assets"
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/guides"
 	"carrick/steps"
@@ -67,16 +67,16 @@ func word(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Mask(v.(string)), nil
+	return masked.New(v.(string)), nil
 }
 
 func noted(path, fact string) steps.Doer {
-	return action.File{Path: path, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+	return action.File{Path: path, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
 		if fact == "word" {
 			return e.Peer.Masked(fact)
 		}
 		text, err := e.Peer.Text(fact)
-		return cluster.Mask(text + "\n"), err
+		return masked.New(text + "\n"), err
 	}}
 }
 

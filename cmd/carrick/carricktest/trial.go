@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"carrick/assets"
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/guides"
 	"carrick/steps"
@@ -53,8 +53,8 @@ func trial() *steps.Guide {
 				},
 			}},
 			Actions: []steps.Action{{Name: "note", Title: "Write the note", On: steps.Remote, Doer: action.File{
-				Path: "/etc/note.conf", Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
-					return cluster.Mask(fmt.Sprintf("port = %d\n", e.Answers.Int("trial.port"))), nil
+				Path: "/etc/note.conf", Mode: 0o644, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
+					return masked.New(fmt.Sprintf("port = %d\n", e.Answers.Int("trial.port"))), nil
 				},
 			}}},
 			Checks: []steps.Check{{Name: "note-there", Title: "the note is there", On: steps.Remote, Why: "it is all there is", Mend: "note", Run: noteThere}},
@@ -110,5 +110,5 @@ func loginMake(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 	}
 	say(steps.Event{Verb: steps.Run, What: "login at the shelf", Text: "logged in at the shelf"})
-	return e.Keep("trial.token", cluster.Mask(TrialToken))
+	return e.Keep("trial.token", masked.New(TrialToken))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
@@ -123,7 +124,7 @@ func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) err
 	if _, err := s.Adopt(ctx); err != nil {
 		return err
 	}
-	a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, cluster.Clean(e.Text)) })
+	a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, clean.Text(e.Text)) })
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -57,7 +57,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 		}
 		var names []string
 		for _, c := range known {
-			names = append(names, cluster.Clean(c.Context))
+			names = append(names, clean.Text(c.Context))
 			if end.Context == "" && c.Current && (side == steps.Local || g.Sides[side.Peer()].Kind == steps.Host || flags.kubeconfig != "") {
 				end.Context = c.Context
 			}

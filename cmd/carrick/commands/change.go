@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/format"
 	"carrick/steps"
@@ -173,7 +174,7 @@ func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
 func (a *app) progress(s *engine.Session) steps.Progress {
 	return func(e steps.Event) {
-		text := cluster.Clean(e.Text)
+		text := clean.Text(e.Text)
 		if e.Verb != "" {
 			fmt.Fprintf(a.out, "%s: %s\n", s.Guide().Sides[e.Side].Name, text)
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/renku"
@@ -21,7 +22,7 @@ func TestMissingRightsAreSaid(t *testing.T) {
 	}
 	var lack engine.Lack
 	for _, verb := range []string{"get", "patch"} {
-		r := cluster.Right{Verb: verb, Resource: "secrets", Namespace: "renku"}
+		r := permission.Right{Verb: verb, Resource: "secrets", Namespace: "renku"}
 		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
 	}
 	for partly, more := range map[bool]string{true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:"} {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/demo"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/plain"
@@ -95,7 +95,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 			return ctx.Err()
 		}
 		if err != nil { // the wizard says by itself what is wrong with the sides
-			adopted = " What stands there could not be adopted: " + cluster.Clean(err.Error())
+			adopted = " What stands there could not be adopted: " + clean.Text(err.Error())
 		}
 		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
@@ -155,7 +155,7 @@ func (a *app) prepareDemo(ctx context.Context, box *demo.Sandbox, guide, fault s
 	if w == nil {
 		return nil, seed()
 	}
-	w.Fault = plain.OneLine(cluster.Clean(broken.Title))
+	w.Fault = plain.OneLine(clean.Text(broken.Title))
 	w.Broken, err = a.whatBreaks(ctx, box, guide, seed)
 	return w, err
 }

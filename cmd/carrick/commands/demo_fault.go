@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/demo"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -54,7 +55,7 @@ func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (
 		return "", ctx.Err()
 	}
 	fmt.Fprintf(a.err, "adopting the set-up that stands there …\n")
-	if a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, cluster.Clean(e.Text)) }); err != nil {
+	if a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, clean.Text(e.Text)) }); err != nil {
 		return "", err
 	}
 	if s, err = a.session(engine.NewAdoption(l), cluster.Options{Once: true}); err != nil {

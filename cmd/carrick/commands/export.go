@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/export"
 	"carrick/cmd/carrick/plain"
@@ -83,7 +84,7 @@ func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 	for _, act := range e.Actions {
 		role := s.Guide().Sides[act.Side].Name
 		say := func(how, what string) {
-			fmt.Fprintf(a.err, "%s: %s: %s (step %s)\n", role, how, plain.OneLine(cluster.Clean(what)), act.Step)
+			fmt.Fprintf(a.err, "%s: %s: %s (step %s)\n", role, how, plain.OneLine(clean.Text(what)), act.Step)
 		}
 		if act.Pending != "" {
 			say("not known yet", act.Title+": "+act.Pending)

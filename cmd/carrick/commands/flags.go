@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 )
@@ -26,8 +26,8 @@ func (f *accessFlags) add(to *pflag.FlagSet, prefix, side string) {
 	to.DurationVar(&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request and of one check; default: 10s")
 }
 
-func (f *accessFlags) access() cluster.Access {
-	return cluster.Access{Kubeconfig: f.kubeconfig, Context: f.context, As: f.as, AsGroups: f.groups, Timeout: f.timeout}
+func (f *accessFlags) access() kubeconfig.Access {
+	return kubeconfig.Access{Kubeconfig: f.kubeconfig, Context: f.context, As: f.as, AsGroups: f.groups, Timeout: f.timeout}
 }
 
 // sideFlag reads --side: local, remote, or the guide's own word for one.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -61,7 +61,7 @@ func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool)
 		return err
 	}
 	for _, k := range list {
-		switch said := cluster.Clean(k.String()); {
+		switch said := clean.Text(k.String()); {
 		case !changes:
 			fmt.Fprintf(a.err, "%s, then confirm it with --signer %s or when carrick apply asks\n", said, k.Fingerprint)
 		case yes || !isTerminalStream(a.in):
@@ -206,7 +206,7 @@ func (a *app) typed(what string) (string, error) {
 	if !ok || !isTerminal(in) {
 		return "", errNobody
 	}
-	fmt.Fprintf(a.err, "%s (not shown): ", cluster.Clean(what))
+	fmt.Fprintf(a.err, "%s (not shown): ", clean.Text(what))
 	b, err := term.ReadPassword(int(in.Fd()))
 	fmt.Fprintln(a.err)
 	return string(b), err

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"carrick/cluster"
+	"carrick/cluster/nearest"
 	"carrick/cmd/carrick/completion"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/format"
@@ -98,7 +98,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		var flags []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
-		if near := cluster.Nearest(unknown.GetSpecifiedName(), flags); near != "" {
+		if near := nearest.Name(unknown.GetSpecifiedName(), flags); near != "" {
 			more = " (did you mean --" + near + "?)"
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 )
@@ -26,7 +27,7 @@ type secrets struct {
 	flags   []string // KEY=@FILE or KEY=-
 	sources []source // the flags, taken apart
 	stdin   bool     // standard input is read for one of them
-	values  map[string]cluster.Masked
+	values  map[string]masked.Value
 }
 
 func (s *secrets) add(to *pflag.FlagSet) {
@@ -81,7 +82,7 @@ func (s *secrets) needYes(yes bool) error {
 }
 
 // of are the values of the secrets that a guide asks for, and only those.
-func (s *secrets) of(g *steps.Guide) (map[string]cluster.Masked, error) {
+func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	for key := range s.values {
 		if _, err := secretQuestion(key, []*steps.Guide{g}); err != nil {
 			return nil, err
@@ -101,7 +102,7 @@ func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
 		}
 		asked = append(asked, q)
 	}
-	a.secrets.values = map[string]cluster.Masked{}
+	a.secrets.values = map[string]masked.Value{}
 	for i, s := range a.secrets.sources {
 		v, err := a.readSecret(ctx, s, asked[i])
 		if err != nil {
@@ -136,14 +137,14 @@ func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) 
 	return nil, exit.Usagef("--secret %s: guide %s asks nothing of that name; its secrets are: %s", key, strings.Join(names, ", "), strings.Join(known, ", "))
 }
 
-func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (cluster.Masked, error) {
+func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (masked.Value, error) {
 	read := func() ([]byte, error) { return a.secretFile(s) }
 	if s.file == "" {
 		read = func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.in, maxSecret+1)) }
 		if in, ok := a.in.(*os.File); ok && isTerminal(in) {
 			state, err := term.GetState(int(in.Fd()))
 			if err != nil {
-				return cluster.Masked{}, exit.Usagef("%s: %w", s, err)
+				return masked.Value{}, exit.Usagef("%s: %w", s, err)
 			}
 			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c comes while the echo is off
 			read = func() ([]byte, error) { return a.typedSecret(in, q) }
@@ -151,25 +152,25 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (clus
 	}
 	raw, err := beforeEnd(ctx, read)
 	if ctx.Err() != nil {
-		return cluster.Masked{}, ctx.Err()
+		return masked.Value{}, ctx.Err()
 	}
 	if err != nil {
-		return cluster.Masked{}, exit.Usagef("%s: %w", s, err)
+		return masked.Value{}, exit.Usagef("%s: %w", s, err)
 	}
 	text := string(bytes.TrimRight(raw, "\r\n"))
 	switch {
 	case text == "":
-		return cluster.Masked{}, exit.Usagef("%s: there is nothing in it", s)
+		return masked.Value{}, exit.Usagef("%s: there is nothing in it", s)
 	case len(raw) > maxSecret:
-		return cluster.Masked{}, exit.Usagef("%s: it is larger than any secret (1 MiB)", s)
+		return masked.Value{}, exit.Usagef("%s: it is larger than any secret (1 MiB)", s)
 	}
 	if _, err := q.Accept(text); err != nil {
 		if q.Kind != steps.Text || strings.Contains(err.Error(), text) {
 			err = fmt.Errorf("what it holds is no answer of kind %s", q.Kind)
 		}
-		return cluster.Masked{}, exit.Usagef("%s: %w", s, err)
+		return masked.Value{}, exit.Usagef("%s: %w", s, err)
 	}
-	return cluster.Mask(text), nil
+	return masked.New(text), nil
 }
 
 // beforeEnd reads, and waits no longer than ctx lasts: a pipe may never end.
@@ -212,7 +213,7 @@ func (a *app) secretFile(s source) ([]byte, error) {
 		return nil, errors.New("this is a folder, not a file")
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
-		fmt.Fprintf(a.err, "warning: %s: others on this machine may read this file; chmod 600 %s\n", cluster.Clean(s.String()), cluster.Clean(path))
+		fmt.Fprintf(a.err, "warning: %s: others on this machine may read this file; chmod 600 %s\n", clean.Text(s.String()), clean.Text(path))
 	}
 	return io.ReadAll(io.LimitReader(f, maxSecret+1))
 }

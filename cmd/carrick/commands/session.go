@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -58,7 +59,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		access.Stderr = words
 		end, err := engine.OpenEnd(l, side, g, access, keys, o)
 		if err != nil && a.handing && l.Side(side).Facts != "" {
-			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", cluster.Clean(err.Error()))
+			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", clean.Text(err.Error()))
 			end, err = engine.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
 		}
 		if err != nil {

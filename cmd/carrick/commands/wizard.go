@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -100,7 +101,7 @@ func (a *app) screen() ui.Options {
 			return engine.Candidates(a.local.kubeconfig)
 		},
 		Meet: func(ctx context.Context, name string) (engine.Meeting, error) {
-			return engine.Meet(ctx, cluster.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
+			return engine.Meet(ctx, kubeconfig.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
 		},
 		Open:   a.openOnScreen,
 		Unlock: a.keys.unlock,

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/kubeconfig"
 	"carrick/cmd/carrick/format"
 	"carrick/cmd/carrick/help"
 	"carrick/steps"
@@ -154,15 +155,15 @@ func (a *completion) completeSide(_ *cobra.Command, args []string, toComplete st
 }
 
 // completeContext offers the contexts of the kubeconfig that the flags name.
-func (a *completion) completeContext(kubeconfig *string) completer {
+func (a *completion) completeContext(config *string) completer {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		contexts, err := cluster.Contexts(*kubeconfig)
+		contexts, err := kubeconfig.Contexts(*config)
 		if err != nil {
 			return nil, noFile
 		}
 		var out []string
 		for _, c := range contexts {
-			out = append(out, cluster.Clean(c.Name+"\t"+c.Server))
+			out = append(out, clean.Text(c.Name+"\t"+c.Server))
 		}
 		return begins(out, toComplete), noFile
 	}

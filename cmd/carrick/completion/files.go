@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/demo"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
@@ -67,7 +67,7 @@ func linkFiles(prefix string) []string {
 		}
 		read++
 		if head, ok := linkHead(folder + e.Name()); ok {
-			out = append(out, folder+e.Name()+"\t"+cluster.Clean(plain.OneLine(head.Metadata.Name+": "+head.Guide)))
+			out = append(out, folder+e.Name()+"\t"+clean.Text(plain.OneLine(head.Metadata.Name+": "+head.Guide)))
 		}
 	}
 	return out
@@ -135,7 +135,7 @@ func (a *completion) completeFault(cmd *cobra.Command, args []string, toComplete
 	}
 	var out []string
 	for _, f := range demo.KnownFaults(cmd.Context(), guide) {
-		out = append(out, plain.OneLine(cluster.Clean(f.Name))+"\t"+plain.OneLine(cluster.Clean(f.Title)))
+		out = append(out, plain.OneLine(clean.Text(f.Name))+"\t"+plain.OneLine(clean.Text(f.Title)))
 	}
 	return begins(out, toComplete), noFile
 }

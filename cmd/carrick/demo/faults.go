@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/plain"
 )
@@ -61,7 +61,7 @@ func FaultOf(faults []Fault, guide, name string) (Fault, error) {
 func FaultTable(faults []Fault) string {
 	var lines []string
 	for _, f := range faults {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("%-28s %s", plain.OneLine(cluster.Clean(f.Name)), plain.OneLine(cluster.Clean(f.Title))), " "))
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%-28s %s", plain.OneLine(clean.Text(f.Name)), plain.OneLine(clean.Text(f.Title))), " "))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/nearest"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -82,7 +83,7 @@ func Message(name string, err error) string {
 	case errors.Is(err, ui.ErrInterrupted), errors.Is(err, context.Canceled):
 		return name + ": interrupted; nothing is lost: the clusters are the state, so the same command goes on from here"
 	}
-	text := name + ": " + cluster.Clean(err.Error())
+	text := name + ": " + clean.Text(err.Error())
 	var part *engine.StoppedError
 	if errors.As(err, &part) {
 		text += "\nwhat was done stays; the same command goes on from here, and " + name + " undo takes it back"
@@ -114,7 +115,7 @@ func FileError(err error) error {
 
 // DidYouMean asks whether the nearest of some names was meant; "" where none is near.
 func DidYouMean(name string, names []string) string {
-	if near := cluster.Nearest(name, names); near != "" {
+	if near := nearest.Name(name, names); near != "" {
 		return " (did you mean " + near + "?)"
 	}
 	return ""

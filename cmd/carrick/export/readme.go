@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -49,7 +49,7 @@ func (r *instructions) sections(ctx context.Context) {
 	}
 	for _, side := range steps.Sides {
 		if absent := r.s.End(side).Absent; absent != "" {
-			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), plain.OneLine(cluster.Clean(absent)))
+			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), plain.OneLine(clean.Text(absent)))
 		}
 	}
 	if slices.ContainsFunc(r.e.Actions, func(a engine.ExportedAction) bool { return ByHand(a) || secretsOf(a) != nil || a.Pending != "" }) {
@@ -257,7 +257,7 @@ func (r *instructions) role(side steps.Side) string { return r.s.Guide().Sides[s
 // line writes text that far from the left; its further lines stand two more.
 func (r *instructions) line(indent int, format string, args ...any) {
 	lead := strings.Repeat(" ", indent)
-	text := cluster.Clean(fmt.Sprintf(format, args...))
+	text := clean.Text(fmt.Sprintf(format, args...))
 	if indent >= 4 && indent < 8 {
 		text = strings.ReplaceAll(text, "\n", "\n"+lead+"  ")
 	} else if indent >= 8 {

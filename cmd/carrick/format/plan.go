@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -21,7 +21,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 		}
 		role := s.Guide().Sides[act.Side].Name
 		if act.Pending != "" {
-			fmt.Fprintf(out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo], cluster.Clean(act.Pending))
+			fmt.Fprintf(out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo], clean.Text(act.Pending))
 		}
 		for _, it := range act.Change.Items {
 			if diff && act.Pending != "" { // what it would do at most
@@ -29,14 +29,14 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 			}
 			note := ""
 			if it.Note != "" {
-				note = "  (" + plain.OneLine(cluster.Clean(it.Note)) + ")"
+				note = "  (" + plain.OneLine(clean.Text(it.Note)) + ")"
 			}
-			fmt.Fprintf(out, "  %s: %-7s %s%s\n", role, it.Verb, cluster.Clean(it.What), note)
+			fmt.Fprintf(out, "  %s: %-7s %s%s\n", role, it.Verb, clean.Text(it.What), note)
 			for _, c := range it.Conflicts {
-				fmt.Fprintf(out, "    field %s belongs to %q\n", cluster.Clean(c.Field), cluster.Clean(c.Manager))
+				fmt.Fprintf(out, "    field %s belongs to %q\n", clean.Text(c.Field), clean.Text(c.Manager))
 			}
 			if diff && it.Verb.Changes() && it.Diff != "" {
-				fmt.Fprint(out, indent(cluster.Clean(it.Diff)))
+				fmt.Fprint(out, indent(clean.Text(it.Diff)))
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/clustertest/hostile"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
@@ -29,7 +29,7 @@ func FuzzReports(f *testing.F) {
 	f.Fuzz(func(t *testing.T, found, fix string) {
 		check, _ := g.Check(cell.Check)
 		r := engine.Report{Kind: "CheckReport", Guide: g.Name, Link: "a", Time: time.Unix(0, 0).UTC(), Checks: []engine.ReportCheck{{
-			ID: g.ID(cell), Step: cell.Step, Check: cell.Check, Title: check.Title, Side: cell.Side, Status: steps.Fail, Found: cluster.Clean(found), Fix: cluster.Clean(fix),
+			ID: g.ID(cell), Step: cell.Step, Check: cell.Check, Title: check.Title, Side: cell.Side, Status: steps.Fail, Found: clean.Text(found), Fix: clean.Text(fix),
 		}}}
 		for _, format := range []string{"table", "json", "yaml", "junit"} {
 			var out strings.Builder

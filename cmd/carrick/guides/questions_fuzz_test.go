@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/clustertest/hostile"
 	"carrick/steps"
 	"carrick/steps/linkfile"
@@ -37,7 +37,7 @@ func FuzzQuestions(f *testing.F) {
 			if text := strings.TrimSpace(typed); at.q.Secret && len(text) > 20 && strings.Contains(err.Error(), text) {
 				t.Errorf("%s: the error shows what was typed: %v", at.q.Key, err)
 			}
-			if hostile.Unfit(cluster.Clean(err.Error())) != "" || err.Error() == "" {
+			if hostile.Unfit(clean.Text(err.Error())) != "" || err.Error() == "" {
 				t.Errorf("%s: %q", at.q.Key, err)
 			}
 			return

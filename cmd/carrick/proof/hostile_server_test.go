@@ -17,9 +17,10 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 )
 
 // hostileServer stands before the API server of a side, and puts into whatever it
@@ -31,7 +32,7 @@ func hostileServer(t *testing.T, box *clustertest.Sandbox, side, dir string) str
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := cluster.ParseKubeconfig(text)
+	k, err := kubeconfig.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func hostileServer(t *testing.T, box *clustertest.Sandbox, side, dir string) str
 		server.Close()
 		proxy.Transport.(*http.Transport).CloseIdleConnections()
 	})
-	own := cluster.Kubeconfig{Name: box.Contexts[side], Server: server.URL, CA: pemOf(server.Certificate()), Token: cluster.Mask("t")}
+	own := kubeconfig.Config{Name: box.Contexts[side], Server: server.URL, CA: pemOf(server.Certificate()), Token: masked.New("t")}
 	path := filepath.Join(dir, side+".kubeconfig")
 	if err := os.WriteFile(path, []byte(own.Bytes().Reveal()), 0o600); err != nil {
 		t.Fatal(err)

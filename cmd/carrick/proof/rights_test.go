@@ -12,6 +12,8 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/permission"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
@@ -227,8 +229,8 @@ func groupsOf(granted []stepstest.Granted) []string {
 }
 
 // access is the admin's to a side. It bears an API server that is late: a hundred users ask at once.
-func (s site) access(side steps.Side) cluster.Access {
-	return cluster.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute}
+func (s site) access(side steps.Side) kubeconfig.Access {
+	return kubeconfig.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute}
 }
 
 // known returns once the API server counts with what was granted: the last
@@ -247,7 +249,7 @@ func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
 func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGroup string, names []string) {
 	s.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
-	right := cluster.Right{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
+	right := permission.Right{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
 	if len(names) > 0 {
 		right.Name = names[0]
 	}
@@ -306,7 +308,7 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 }
 
 // isNamed tells whether a right stands in what is said of those that are missing.
-func isNamed(head string, right cluster.Right) bool {
+func isNamed(head string, right permission.Right) bool {
 	kind := right
 	kind.Verb = ""
 	for line := range strings.Lines(head) {

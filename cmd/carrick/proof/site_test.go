@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"carrick/assets"
-	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/host"
 	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/guides"
 	"carrick/steps"
@@ -70,7 +70,7 @@ func (s site) machine(side steps.Side) (_ engine.End, ok bool) {
 	if s.guide.Sides[side].Kind != steps.Host {
 		return engine.End{}, false
 	}
-	h, err := cluster.NewHostWith(s.box.Hosts[string(side)], cluster.HostOptions{Here: s.box.Here[string(side)]})
+	h, err := host.NewWith(s.box.Hosts[string(side)], host.Options{Here: s.box.Here[string(side)]})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/commands"
 	"carrick/steps"
@@ -178,7 +179,7 @@ func toyNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // toySecret reads the token in a Secret. It is zero where there is none.
-func toySecret(ctx context.Context, e steps.Env, ns, name string) (token cluster.Masked, made time.Time, err error) {
+func toySecret(ctx context.Context, e steps.Env, ns, name string) (token masked.Value, made time.Time, err error) {
 	s, err := e.Cluster.Secret(ctx, ns, name, "token")
 	if err != nil {
 		return token, made, err

@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/certificate"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/extension"
+	"carrick/cluster/kubeconfig"
 )
 
 // hooked is the extension as a process of the real program, on loopback, with the rights
@@ -29,7 +31,7 @@ type hooked struct {
 	program string
 	args    []string
 	folder  string // of its certificate
-	ca      cluster.Pair
+	ca      certificate.Pair
 	address string // of the webhook
 
 	cmd   *exec.Cmd
@@ -53,7 +55,7 @@ func hook(t *testing.T, box *clustertest.Sandbox, program string, at ...string) 
 	t.Helper()
 	h := &hooked{t: t, program: program, folder: t.TempDir(), address: freeAddress(t, append(at, "127.0.0.1")[0]), heard: make(chan struct{})}
 	var err error
-	if h.ca, err = cluster.NewCA("the extension's", 1); err != nil {
+	if h.ca, err = certificate.NewAuthority("the extension's", 1); err != nil {
 		t.Fatal(err)
 	}
 	h.renew()
@@ -107,7 +109,7 @@ func accountOf(t *testing.T, box *clustertest.Sandbox) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := cluster.Kubeconfig{Name: "extension", Server: c.Server(), CA: c.CA(), Token: token}
+	config := kubeconfig.Config{Name: "extension", Server: c.Server(), CA: c.CA(), Token: token}
 	if err := os.WriteFile(path, []byte(config.Bytes().Reveal()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func (h *hooked) renew() (serial string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	pair, err := cluster.Issue(h.ca, []string{host, "vsphere-extensions.vsphere-extensions.svc"}, 30)
+	pair, err := certificate.Issue(h.ca, []string{host, "vsphere-extensions.vsphere-extensions.svc"}, 30)
 	if err != nil {
 		h.t.Fatal(err)
 	}

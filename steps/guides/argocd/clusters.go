@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -83,7 +84,7 @@ func controllerReady(ctx context.Context, e steps.Env) steps.Result {
 	s, want := all[0], *all[0].Spec.Replicas
 	_, version := check.SplitImage(s.Spec.Template.Spec.Containers[0].Image)
 	ready := s.Status.ReadyReplicas
-	found := fmt.Sprintf("%s (%s) has %d of %d replicas ready", s.Name, cluster.Clean(version), ready, want)
+	found := fmt.Sprintf("%s (%s) has %d of %d replicas ready", s.Name, clean.Text(version), ready, want)
 	if want == 0 || ready < want {
 		return steps.Failed(found, e.Kubectl()+" -n "+s.Namespace+" describe statefulset "+s.Name)
 	}

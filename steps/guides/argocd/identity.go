@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -137,7 +137,7 @@ func credential(ctx context.Context, e steps.Env) (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return cluster.Kubeconfig{Server: server(e), CA: e.Cluster.CA(), Token: s.Data["token"]}.Bytes(), nil
+	return kubeconfig.Config{Server: server(e), CA: e.Cluster.CA(), Token: s.Data["token"]}.Bytes(), nil
 }
 
 func namespacesExist(ctx context.Context, e steps.Env) (r steps.Result) {
@@ -164,7 +164,7 @@ func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func serverAddress(_ context.Context, e steps.Env) steps.Result {
-	_, host := check.ServerOf(cluster.Kubeconfig{Server: server(e)})
+	_, host := check.ServerOf(kubeconfig.Config{Server: server(e)})
 	own, err := e.Peer.Text(check.ServerFact)
 	if check.InsideOnly(host) || check.OnLoopback(server(e)) && (err != nil || !check.OnLoopback(own)) {
 		return steps.Failed(server(e)+" leads Argo CD's pods to themselves or to their own cluster",

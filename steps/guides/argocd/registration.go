@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -60,10 +61,10 @@ func secretName(e steps.Env) string { return "cluster-" + e.Link }
 
 // config is that key as Argo CD itself writes it, so that neither finds anything to change (argoproj/argo-cd:
 // pkg/apis/application/v1alpha1/types.go, ClusterConfig).
-func config(e steps.Env) (cluster.Masked, error) {
+func config(e steps.Env) (masked.Value, error) {
 	k, err := check.Kubeconfig(steps.Env{Own: e.Peer}, "credential")
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	var c struct {
 		BearerToken string `json:"bearerToken"`
@@ -74,7 +75,7 @@ func config(e steps.Env) (cluster.Masked, error) {
 	}
 	c.BearerToken, c.TLS.CAData = k.Token.Reveal(), k.CA
 	text, err := json.Marshal(c)
-	return cluster.Mask(string(text)), err
+	return masked.New(string(text)), err
 }
 
 func clusterSecret(ctx context.Context, e steps.Env) steps.Result {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -86,9 +87,9 @@ func compared(ctx context.Context, e steps.Env) steps.Result {
 	found := "Application " + argoNamespace(e) + "/" + app.Name + ": "
 	for _, c := range app.Status.Conditions {
 		if strings.HasPrefix(c.Message, "Failed to load target state: ") {
-			return steps.Warned(found+cluster.Clean(c.Message), "answer trial.repository with one that Argo CD can read")
+			return steps.Warned(found+clean.Text(c.Message), "answer trial.repository with one that Argo CD can read")
 		} else if strings.HasSuffix(c.Type, "Error") {
-			return steps.Failed(found+cluster.Clean(c.Message),
+			return steps.Failed(found+clean.Text(c.Message),
 				e.Kubectl()+" -n "+argoNamespace(e)+" describe application "+app.Name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/certs"
@@ -100,7 +101,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 		return check.AbsentFails(err, repairedChain(e))
 	}
 	if ref.kind == "ClusterIssuer" {
-		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, cluster.Clean(ref.name))
+		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, clean.Text(ref.name))
 	}
 	found, err := e.Cluster.Get(ctx, certs.Issuers, space(e), ref.name)
 	if apierrors.IsNotFound(err) {
@@ -115,7 +116,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	}
 	_, err = e.Cluster.Secret(ctx, space(e), secret)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed(fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, cluster.Clean(secret), space(e)), e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+"    # the root CA belongs into the same namespace")
+		return steps.Failed(fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, clean.Text(secret), space(e)), e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+"    # the root CA belongs into the same namespace")
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -135,7 +136,7 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 			all[0].GetNamespace())
 		return steps.Failed(found, cmp.Or(repairedChain(e), fix))
 	}
-	found := fmt.Sprintf("%s names Issuer %s, and there is none in %s", ref.by, cluster.Clean(ref.name), space(e))
+	found := fmt.Sprintf("%s names Issuer %s, and there is none in %s", ref.by, clean.Text(ref.name), space(e))
 	return steps.Failed(found, repairedChain(e))
 }
 
@@ -243,14 +244,14 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 			roots.AddCert(c)
 		}
 		if !cas[0].IsCA && !cas[0].Equal(chain[0]) {
-			return steps.Failed(fmt.Sprintf("ca.crt holds %q, which is no CA", cluster.Clean(cas[0].Subject.CommonName)), secretFix(e))
+			return steps.Failed(fmt.Sprintf("ca.crt holds %q, which is no CA", clean.Text(cas[0].Subject.CommonName)), secretFix(e))
 		}
 	}
 	kind, words := probe.CertProblem(chain, roots, e.Answers.Text("exposure.address"), time.Now())
 	if kind != "" {
 		return steps.Failed("judged by "+of+": "+words, secretFix(e))
 	}
-	return steps.Passed("%s signed %q", of, cluster.Clean(chain[0].Subject.CommonName))
+	return steps.Passed("%s signed %q", of, clean.Text(chain[0].Subject.CommonName))
 }
 
 // longestJob is how long what is handed to a job now has to be good.
@@ -270,7 +271,7 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 			what, fix = "the CA", secretFix(e)
 		}
 		left := c.NotAfter.Sub(now)
-		words := fmt.Sprintf("%s %q ends on %s", what, cluster.Clean(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly))
+		words := fmt.Sprintf("%s %q ends on %s", what, clean.Text(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly))
 		switch {
 		case left < longestJob(e):
 			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)

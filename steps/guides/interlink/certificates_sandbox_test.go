@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/certificate"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
@@ -27,7 +27,7 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 	delete(answers, "exposure.port")
 	s := stepstest.Open(t, box, upToCertificates(), assets, "here", answers)
 	stepstest.Apply(t, s)
-	other, err := cluster.NewCA("another", 1)
+	other, err := certificate.NewAuthority("another", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

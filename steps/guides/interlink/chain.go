@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -203,9 +204,9 @@ func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 
 // emptied says what a shell has taken out of a configuration; "": nothing.
 func (b serverBlock) emptied() string {
-	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, cluster.Clean(b.key))
+	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, clean.Text(b.key))
 	if b.err != nil {
-		return where + " is nothing that nginx reads: " + cluster.Clean(b.err.Error())
+		return where + " is nothing that nginx reads: " + clean.Text(b.err.Error())
 	}
 	for _, d := range every(b.said, "set") {
 		if len(d.words) != 3 || !strings.HasPrefix(string(d.words[1]), "$") {

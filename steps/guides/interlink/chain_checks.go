@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -88,7 +89,7 @@ func ingressThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var paths []string
 	for _, p := range pathsOf(i) {
-		paths = append(paths, cluster.Clean(p.Path))
+		paths = append(paths, clean.Text(p.Path))
 	}
 	return steps.Passed("Ingress %s/%s, paths %s", i.Namespace, i.Name, strings.Join(paths, ", "))
 }
@@ -121,7 +122,7 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 	c := classes[at]
 	for n, other := range classes {
 		if n != at && other.Spec.Controller == c.Spec.Controller {
-			return steps.Failed(fmt.Sprintf("IngressClass %s and %s have the same controller %s: both controllers take both", c.Name, other.Name, cluster.Clean(c.Spec.Controller)), repaired(e))
+			return steps.Failed(fmt.Sprintf("IngressClass %s and %s have the same controller %s: both controllers take both", c.Name, other.Name, clean.Text(c.Spec.Controller)), repaired(e))
 		}
 	}
 	var by []string
@@ -132,7 +133,7 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 	}
 	switch len(by) {
 	case 0:
-		return steps.Failed(fmt.Sprintf("no ingress-nginx has --controller-class=%s, which IngressClass %s asks for", cluster.Clean(c.Spec.Controller), c.Name), repaired(e))
+		return steps.Failed(fmt.Sprintf("no ingress-nginx has --controller-class=%s, which IngressClass %s asks for", clean.Text(c.Spec.Controller), c.Name), repaired(e))
 	case 1:
 		return steps.Passed("IngressClass %s, by %s alone", c.Name, by[0])
 	}
@@ -229,12 +230,12 @@ func ingressTimeouts(ctx context.Context, e steps.Env) steps.Result {
 			if read == "" {
 				read = "not set, which is 60"
 			}
-			return steps.Failed("proxy-read-timeout is "+cluster.Clean(read)+" seconds: a watch on which nothing happens for so long is cut", fix)
+			return steps.Failed("proxy-read-timeout is "+clean.Text(read)+" seconds: a watch on which nothing happens for so long is cut", fix)
 		}
 		if size != "0" {
 			return steps.Warned("proxy-body-size is not 0: requests beyond 1 MiB are refused", fix)
 		}
-		return steps.Passed("proxy-read-timeout %s, no limit of a request's size", cluster.Clean(read))
+		return steps.Passed("proxy-read-timeout %s, no limit of a request's size", clean.Text(read))
 	})
 }
 

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -41,14 +43,14 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("jobs get a CA with fingerprint %s, and the endpoint's CA has %s", short(fingerprint(plainPEM(have))), short(fingerprint(want))), "")
 	}
 	where := net.JoinHostPort(at.host, at.port)
-	report, err := cluster.Look(ctx, "tls/"+where+"/"+fingerprint(have), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+	report, err := tracked.Look(ctx, "tls/"+where+"/"+fingerprint(have), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
 		return probe.TLS(ctx, where, "", []byte(have))
 	})
 	if err != nil {
-		return steps.Warned(fmt.Sprintf("it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s", short(fingerprint(have)), cluster.Explain(err)), "carrick check "+e.LinkFile()+" --only endpoint-port,endpoint-certificate")
+		return steps.Warned(fmt.Sprintf("it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s", short(fingerprint(have)), failure.Explain(err)), "carrick check "+e.LinkFile()+" --only endpoint-port,endpoint-certificate")
 	}
 	if report.Kind == probe.UnknownAuthority {
-		return steps.Failed("the endpoint shows a certificate that the CA in the configuration does not prove: "+cluster.Clean(report.Problem), "")
+		return steps.Failed("the endpoint shows a certificate that the CA in the configuration does not prove: "+clean.Text(report.Problem), "")
 	}
 	return steps.Passed("the endpoint's CA, fingerprint %s; it proves the certificate that is shown to this machine", short(fingerprint(have)))
 }
@@ -58,7 +60,7 @@ func oneCA(text string) (steps.Result, bool) {
 	certs, err := probe.ParseCerts([]byte(text))
 	switch {
 	case err != nil:
-		return steps.Failed(keyCA+" holds no certificate: "+cluster.Clean(err.Error()), ""), false
+		return steps.Failed(keyCA+" holds no certificate: "+clean.Text(err.Error()), ""), false
 	case len(certs) > 1:
 		return steps.Failed(fmt.Sprintf("%s holds %d certificates; jobs need the CA alone", keyCA, len(certs)), ""), false
 	case !certs[0].IsCA:

@@ -11,7 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -78,9 +79,9 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("ConfigMap %s/%s, %d keys", vkNamespace(e), vkConfigMap(e), len(values))
 	case chartBug(text):
-		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), endpointFirst(e))
+		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error())), endpointFirst(e))
 	}
-	return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s can't be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), cluster.Clean(err.Error())), editByHand(e))
+	return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s can't be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error())), editByHand(e))
 }
 
 func configAddress(ctx context.Context, e steps.Env) steps.Result {
@@ -89,7 +90,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	host, port := configText(values, keyAddress), configText(values, keyPort)
-	said := cluster.Clean(fmt.Sprintf("%s %q, %s %q", keyAddress, host, keyPort, port))
+	said := clean.Text(fmt.Sprintf("%s %q, %s %q", keyAddress, host, keyPort, port))
 	switch {
 	case host == "" && port == "":
 		return steps.Failed("neither "+keyAddress+" nor "+keyPort+" is set: jobs are told of no API", endpointFirst(e))
@@ -234,7 +235,7 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	for _, p := range pods {
-		log, err := cluster.Look(ctx, "log/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
+		log, err := tracked.Look(ctx, "log/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
 			text, err := e.Cluster.Logs(ctx, p.Namespace, p.Name, kubeletName, 2000)
 			return strings.Contains(text, printsToken), err
 		})

@@ -15,7 +15,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/certs"
 	"carrick/steps/check"
@@ -77,7 +80,7 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 	if isAddress(t.host) {
 		return steps.Passed("%s is an address", t.host)
 	}
-	addrs, err := cluster.Look(ctx, "endpoint-name/"+string(e.Side)+"/"+t.host, time.Minute, func(ctx context.Context) ([]string, error) {
+	addrs, err := tracked.Look(ctx, "endpoint-name/"+string(e.Side)+"/"+t.host, time.Minute, func(ctx context.Context) ([]string, error) {
 		got, err := probe.Resolve(ctx, t.host)
 		var out []string
 		for _, a := range got {
@@ -87,7 +90,7 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 	})
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) {
-		return steps.Failed(t.host+" can't be resolved: "+cluster.Explain(err), "put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address")
+		return steps.Failed(t.host+" can't be resolved: "+failure.Explain(err), "put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address")
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -96,7 +99,7 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 }
 
 func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
-	_, err := cluster.Look(ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
+	_, err := tracked.Look(ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		return probe.TCP(ctx, t.where)
@@ -108,7 +111,7 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 	case err != nil && ctx.Err() != nil:
 		return steps.Unseen(err)
 	case err != nil:
-		return steps.Failed("no connection to "+t.where+": "+cluster.Explain(err), fix)
+		return steps.Failed("no connection to "+t.where+": "+failure.Explain(err), fix)
 	}
 	return steps.Passed("%s", t.where)
 }
@@ -125,7 +128,7 @@ func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (prob
 		return got, nil
 	}
 	fix := "openssl s_client -connect " + t.where + " </dev/null"
-	r := steps.Failed("no TLS with "+t.where+": "+cluster.Explain(err), fix)
+	r := steps.Failed("no TLS with "+t.where+": "+failure.Explain(err), fix)
 	if got.Kind == probe.NotTLS {
 		r = steps.Failed(t.where+" answers, but not in TLS: jobs would send their tokens in the clear, and clients refuse", fix)
 	} else if ctx.Err() != nil {
@@ -153,13 +156,13 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	// Names and dates have checks of their own.
 	kind, words := probe.CertProblem(got.Chain, roots, "", inDate(got))
 	if kind == "" {
-		return steps.Passed("%q, signed by %q, by %s", cluster.Clean(name), cluster.Clean(got.Chain[0].Issuer.CommonName), got.Version)
+		return steps.Passed("%q, signed by %q, by %s", clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName), got.Version)
 	}
 	by := "the CA that jobs are given"
 	if t.by == "public" {
 		by = "the CAs that this machine trusts"
 	}
-	return steps.Failed(fmt.Sprintf("%s shows %q, signed by %q, which %s did not sign: %s", t.where, cluster.Clean(name), cluster.Clean(got.Chain[0].Issuer.CommonName), by, words), provesFix(e, t))
+	return steps.Failed(fmt.Sprintf("%s shows %q, signed by %q, which %s did not sign: %s", t.where, clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName), by, words), provesFix(e, t))
 }
 
 // provesFix is what to do where the endpoint shows another certificate than it
@@ -263,7 +266,7 @@ func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 			if ctx.Err() != nil {
 				return steps.Unseen(err)
 			}
-			return steps.Failed("GET "+path+": "+cluster.Explain(err), askBy(t, path))
+			return steps.Failed("GET "+path+": "+failure.Explain(err), askBy(t, path))
 		}
 		switch {
 		case r.Status == 200 && (isAPI(r) || len(r.Body) == 64<<10): // a long list of groups is cut there
@@ -344,7 +347,7 @@ func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
 		if role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", b.RoleRef.Name); err != nil || !listsNamespaces(role) {
 			continue // such as one that shows who issues tokens
 		}
-		return steps.Failed(fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, cluster.Clean(b.RoleRef.Name)), e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it is for nobody else")
+		return steps.Failed(fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)), e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it is for nobody else")
 	}
 	return steps.Failed(found, look)
 }

@@ -6,8 +6,9 @@ import (
 	"net"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -74,13 +75,13 @@ const lookAge = 30 * time.Second
 // is not nil where no handshake could be had.
 func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
 	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
-	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) })
+	return tracked.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) })
 }
 
 // get asks for a path without a token.
 func (t endpointTarget) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
-	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, cluster.Mask(string(t.ca)).Hash())
-	return cluster.Look(ctx, key, lookAge, func(ctx context.Context) (probe.HTTPReport, error) {
+	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, masked.New(string(t.ca)).Hash())
+	return tracked.Look(ctx, key, lookAge, func(ctx context.Context) (probe.HTTPReport, error) {
 		return probe.HTTP(ctx, "GET", "https://"+t.where+path, probe.HTTPOptions{Roots: t.ca, NoRedirects: true})
 	})
 }

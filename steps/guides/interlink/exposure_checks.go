@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -52,7 +51,7 @@ func endpointNamespace(ctx context.Context, e steps.Env) steps.Result {
 	if level == "" {
 		return steps.Passed("namespace %s; it enforces no pod security level", space(e))
 	}
-	return steps.Passed("namespace %s enforces the level %s", space(e), cluster.Clean(level))
+	return steps.Passed("namespace %s enforces the level %s", space(e), clean.Text(level))
 }
 
 func addressUsable(ctx context.Context, e steps.Env) steps.Result {
@@ -126,7 +125,7 @@ func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
 			continue
 		}
 		if why := whyNoPods(n); why != "" {
-			return steps.Failed(fmt.Sprintf("%s is the address of node %s, where the proxy would be pinned, and that %s: its pod would stay Pending", e.Answers.Text("exposure.address"), n.Name, cluster.Clean(why)),
+			return steps.Failed(fmt.Sprintf("%s is the address of node %s, where the proxy would be pinned, and that %s: its pod would stay Pending", e.Answers.Text("exposure.address"), n.Name, clean.Text(why)),
 				"answer exposure.address with an address of a node that takes pods: "+e.Kubectl()+" get nodes -o wide")
 		}
 	}

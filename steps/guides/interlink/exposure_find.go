@@ -11,14 +11,14 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -45,7 +45,7 @@ func learnBalancer(ctx context.Context, e steps.Env) (any, error) {
 	}
 	for _, s := range all {
 		if a := balancerAddress(s); a != "" {
-			return "Service " + s.Namespace + "/" + s.Name + " has the address " + cluster.Clean(a), nil
+			return "Service " + s.Namespace + "/" + s.Name + " has the address " + clean.Text(a), nil
 		}
 	}
 	return nil, steps.Absent("no Service of type LoadBalancer has an address")
@@ -218,7 +218,7 @@ func namesOf(all []*unstructured.Unstructured) string {
 		out = append(out, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
 	}
 	slices.Sort(out)
-	return cluster.Clean(check.Some(out))
+	return clean.Text(check.Some(out))
 }
 
 // whichNamespace is the error where nothing that is believed stands, or too much.
@@ -382,7 +382,7 @@ func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	usual, _ := check.SplitImage(proxyImage)
 	if from, _ := check.SplitImage(image); from != usual {
 		return nil, "", fmt.Errorf("image %s is run by Deployment %s/%s: answer exposure.image with it if tokens may pass through it",
-			cluster.Clean(image), d.Namespace, proxyName)
+			clean.Text(image), d.Namespace, proxyName)
 	}
 	return image, "Deployment " + proxyName, nil
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/certificate"
 	"carrick/steps/stepstest"
 )
 
@@ -214,11 +214,11 @@ func TestProxyShowsARenewedCertificate(t *testing.T) {
 	if _, _, err := ask(t, p.client(p.ca, "", 0), "GET", p.url("/version"), "", nil); err != nil {
 		t.Fatal(err)
 	}
-	other, err := cluster.NewCA("another CA", 1)
+	other, err := certificate.NewAuthority("another CA", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := cluster.Issue(other, []string{"127.0.0.1"}, 30)
+	leaf, err := certificate.Issue(other, []string{"127.0.0.1"}, 30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestProxyShowsARenewedCertificate(t *testing.T) {
 func TestProxyProvesTheServer(t *testing.T) {
 	asked := make(chan string, 1)
 	p := fronted(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }, nil)
-	other, err := cluster.NewCA("another CA", 1)
+	other, err := certificate.NewAuthority("another CA", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

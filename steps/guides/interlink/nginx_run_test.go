@@ -22,7 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/certificate"
+	"carrick/cluster/masked"
 )
 
 // proxyRun is a real nginx with the shipped configuration, but for the places of
@@ -67,12 +68,12 @@ func runProxy(t *testing.T, upstream, name string, upstreamCA []byte, change fun
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ca, err := cluster.NewCA("the endpoint's CA", 10)
+	ca, err := certificate.NewAuthority("the endpoint's CA", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := proxyRun{ca: ca.Cert, dir: dir, said: &output{}}
-	leaf, err := cluster.Issue(ca, []string{"127.0.0.1"}, 90)
+	leaf, err := certificate.Issue(ca, []string{"127.0.0.1"}, 90)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func (p proxyRun) start(t *testing.T, program string, l *net.TCPListener) {
 }
 
 // shows has the proxy show another certificate from the next handshake on.
-func (p proxyRun) shows(t *testing.T, cert []byte, key cluster.Masked) {
+func (p proxyRun) shows(t *testing.T, cert []byte, key masked.Value) {
 	t.Helper()
 	write(t, filepath.Join(p.dir, "tls.crt"), cert)
 	write(t, filepath.Join(p.dir, "tls.key"), []byte(key.Reveal()))
@@ -170,7 +171,7 @@ func ask(t *testing.T, c *http.Client, method, url, token string, body io.Reader
 }
 
 // expired is a certificate that ended yesterday, and its own CA.
-func expired(t *testing.T) cluster.Pair {
+func expired(t *testing.T) certificate.Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -188,8 +189,8 @@ func expired(t *testing.T) cluster.Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster.Pair{
+	return certificate.Pair{
 		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		Key:  cluster.Mask(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))),
+		Key:  masked.New(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))),
 	}
 }

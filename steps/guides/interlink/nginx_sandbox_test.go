@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/certificate"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/probe"
 )
@@ -152,7 +153,7 @@ func (x behind) kept(t *testing.T) {
 // certificates are what carrick's own look says of a wrong CA, a wrong host, one
 // that has ended and none.
 func (x behind) certificates(t *testing.T) {
-	other, err := cluster.NewCA("another CA", 1)
+	other, err := certificate.NewAuthority("another CA", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

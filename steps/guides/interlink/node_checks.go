@@ -17,6 +17,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -104,7 +105,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	if apierrors.IsNotFound(err) {
 		others := "no node has the label " + nodeLabel
 		if name, err := e.Own.Text("virtual-node"); err == nil {
-			return steps.Failed(fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), cluster.Clean(name)), "answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+nodeLabel)
+			return steps.Failed(fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), clean.Text(name)), "answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+nodeLabel)
 		}
 		return steps.Failed(fmt.Sprintf("there is no node %s: %s", nodeName(e), others), look).Symptom()
 	}
@@ -147,7 +148,7 @@ func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 		if t.Key == nodeTaint || t.Effect == corev1.TaintEffectPreferNoSchedule {
 			continue
 		}
-		taint := cluster.Clean(fmt.Sprintf("%s:%s", t.Key, t.Effect))
+		taint := clean.Text(fmt.Sprintf("%s:%s", t.Key, t.Effect))
 		return steps.Warned(fmt.Sprintf("node %s has the taint %s: jobs that do not tolerate it are not scheduled there", n.Name, taint),
 			fmt.Sprintf("%s taint node %s %s-    # comes back if NodeTaints of the virtual kubelet or Taints of the plugin have it; or have all jobs tolerate it", e.Kubectl(), n.Name, steps.Quoted(taint)))
 	}
@@ -210,7 +211,7 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	case c == nil:
 		return steps.Failed(fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName), "is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml")
 	}
-	image := cluster.Clean(c.Image)
+	image := clean.Text(c.Image)
 	tag := tagOf(c.Image)
 	pin := pinFix(ctx, e, c.Image)
 	if strings.Contains(c.Image, "@sha256:") {
@@ -332,12 +333,12 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {
 		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
 	}
-	return steps.Failed(cluster.Clean(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
+	return steps.Failed(clean.Text(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
 		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, e.ApplyStep("config")))
 }
 
 // quoted is text of a cluster in a sentence of ours.
-func quoted(text string) string { return `"` + cluster.Clean(text) + `"` }
+func quoted(text string) string { return `"` + clean.Text(text) + `"` }
 
 // notThere tells whether a read found nothing.
 func notThere(err error) bool {

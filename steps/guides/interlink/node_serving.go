@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -71,7 +73,7 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text := func(key string) string { v, _ := values[key].(string); return v }
 	if file := text(keyServingCert); file != "" && text(keyServingKey) != "" {
-		return steps.Skipped("it serves the certificate in %s, and asks for none", cluster.Clean(file))
+		return steps.Skipped("it serves the certificate in %s, and asks for none", clean.Text(file))
 	}
 	if values[keyNoRequest] == true {
 		return steps.Skipped("%s is true: it signs its certificate itself. kubectl logs works where the API server "+
@@ -145,7 +147,7 @@ func servingVerdict(
 	}
 	if others := othersIn(asks, n); len(others) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("%s asks for %s, which is no address of node %s", what, cluster.Clean(strings.Join(others, ", ")), n.Name),
+			fmt.Sprintf("%s asks for %s, which is no address of node %s", what, clean.Text(strings.Join(others, ", ")), n.Name),
 			e.Kubectl()+" get node "+n.Name+" -o wide    # approve it only if you know that address")
 	}
 	return steps.Failed(
@@ -178,7 +180,7 @@ func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Res
 	}
 	for _, p := range pods {
 		key := "log-csr/" + p.Namespace + "/" + p.Name + "/" + string(p.UID)
-		lost, err := cluster.Look(ctx, key, time.Minute, func(ctx context.Context) (bool, error) {
+		lost, err := tracked.Look(ctx, key, time.Minute, func(ctx context.Context) (bool, error) {
 			log, err := e.Cluster.Logs(ctx, p.Namespace, p.Name, kubeletName, 100)
 			return strings.Contains(log, misses), err
 		})

@@ -14,7 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -76,7 +77,7 @@ func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 	case err != nil:
 		r = steps.Unseen(err)
 	case c.bad != nil:
-		r = steps.Failed(pluginPath(e)+": "+cluster.Clean(c.bad.Error()), onEdge("vi "+steps.Quoted(pluginPath(e))))
+		r = steps.Failed(pluginPath(e)+": "+clean.Text(c.bad.Error()), onEdge("vi "+steps.Quoted(pluginPath(e))))
 	default:
 		return c, nil
 	}
@@ -116,7 +117,7 @@ func pluginExports(ctx context.Context, e steps.Env) steps.Result {
 	if c.flag("ExportPodData") {
 		return steps.Passed("ExportPodData: true in %s", pluginPath(e))
 	}
-	word := cluster.Clean(c.word("ExportPodData"))
+	word := clean.Text(c.word("ExportPodData"))
 	said := "says ExportPodData: " + word
 	switch {
 	case c.value("ExportPodData") == nil:
@@ -185,7 +186,7 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 
 // cannotRun is a skip where nothing can be run.
 func cannotRun(err error, command string) (steps.Result, bool) {
-	if errors.Is(err, cluster.ErrFolder) {
+	if errors.Is(err, host.ErrFolder) {
 		return steps.Skipped("a folder stands for the edge node, and nothing runs in it; run there: %s", command), true
 	}
 	if errors.Is(err, exec.ErrNotFound) {
@@ -302,11 +303,11 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 		return "", steps.Absent("%s has no DataRootFolder", pluginPath(e))
 	}
 	if !path.IsAbs(dir) {
-		return "", steps.Absent("DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), cluster.Clean(dir))
+		return "", steps.Absent("DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), clean.Text(dir))
 	}
 	if !strings.HasSuffix(dir, "/") {
 		return "", steps.Absent("DataRootFolder in %s is %s without a final slash: the plugin writes to %sNAMESPACE-UID, "+
-			"next to that folder", pluginPath(e), cluster.Clean(dir), cluster.Clean(dir))
+			"next to that folder", pluginPath(e), clean.Text(dir), clean.Text(dir))
 	}
 	return path.Clean(dir), nil
 }
@@ -333,7 +334,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	if slices.Contains(networked, kind) {
 		return steps.Passed("%s is on %s", dir, kind)
 	}
-	return steps.Warned(fmt.Sprintf("%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here", dir, cluster.Clean(kind)),
+	return steps.Warned(fmt.Sprintf("%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here", dir, clean.Text(kind)),
 		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or have DataRootFolder on a file system that they share")
 }
 
@@ -368,7 +369,7 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
 	}
 	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
-	var others *cluster.FolderError // they lead root to a folder of their choice
+	var others *host.FolderError // they lead root to a folder of their choice
 	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
 		fix = others.Error()
 	}

@@ -11,7 +11,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
+	"carrick/cluster/nearest"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -121,8 +123,8 @@ func (c pluginConfig) unknown() []string {
 		for _, k := range pluginKeys {
 			known = known || k == key
 		}
-		if near := cluster.Nearest(key, pluginKeys); !known && (near != "" || strings.EqualFold(key, "exportpoddata")) {
-			out = append(out, fmt.Sprintf("%s (line %d; is %s meant?)", cluster.Clean(key), c.top.Content[i].Line, near))
+		if near := nearest.Name(key, pluginKeys); !known && (near != "" || strings.EqualFold(key, "exportpoddata")) {
+			out = append(out, fmt.Sprintf("%s (line %d; is %s meant?)", clean.Text(key), c.top.Content[i].Line, near))
 		}
 	}
 	return out
@@ -132,7 +134,7 @@ func (c pluginConfig) unknown() []string {
 func (c pluginConfig) exporting() (string, error) {
 	const key = "ExportPodData"
 	if c.bad != nil {
-		return "", fmt.Errorf("carrick does not edit what it can't read: %s", cluster.Clean(c.bad.Error()))
+		return "", fmt.Errorf("carrick does not edit what it can't read: %s", clean.Text(c.bad.Error()))
 	}
 	if c.flag(key) {
 		return c.text, nil
@@ -193,16 +195,16 @@ func (c pluginConfig) without(key string) map[string]any {
 type pluginConfigFile struct{}
 
 func (pluginConfigFile) file(ctx context.Context, e steps.Env) (action.File, error) {
-	f := action.File{PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+	f := action.File{PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (masked.Value, error) {
 		c, err := openPlugin(ctx, e)
 		if errors.Is(err, fs.ErrNotExist) {
-			return cluster.Masked{}, steps.Absent("there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e))
+			return masked.Value{}, steps.Absent("there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e))
 		}
 		if err != nil {
-			return cluster.Masked{}, err
+			return masked.Value{}, err
 		}
 		text, err := c.exporting()
-		return cluster.Mask(text), err
+		return masked.New(text), err
 	}}
 	info, err := e.Host.Stat(ctx, pluginPath(e))
 	switch {

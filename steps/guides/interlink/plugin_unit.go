@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -108,7 +108,7 @@ func (u unit) configPath(ctx context.Context, e steps.Env) (string, error) {
 	for _, l := range u.lines() {
 		run, is := strings.CutPrefix(l, "ExecStart=")
 		if m := configFlag.FindStringSubmatch(run); is && m != nil {
-			at = cluster.Clean(m[1])
+			at = clean.Text(m[1])
 		}
 	}
 	if at != "" {
@@ -141,7 +141,7 @@ func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, er
 			out = m[1]
 		}
 	}
-	return cluster.Clean(out), nil
+	return clean.Text(out), nil
 }
 
 // started tells whether the plugin was started after its configuration was

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -65,7 +65,7 @@ func proxyCause(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Mask(fmt.Sprint(conf, ca)).Hash(), nil
+	return masked.New(fmt.Sprint(conf, ca)).Hash(), nil
 }
 
 func exposed(e steps.Env) string { return e.Answers.Text("exposure.type") }

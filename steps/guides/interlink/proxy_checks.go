@@ -12,7 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -59,7 +59,7 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	}
 	said, err := readNginx(m.Data["nginx.conf"])
 	if err != nil {
-		return steps.Failed("nginx.conf is nothing that nginx reads: "+cluster.Clean(err.Error()), "")
+		return steps.Failed("nginx.conf is nothing that nginx reads: "+clean.Text(err.Error()), "")
 	}
 	block := serverBlock{configMap: proxyName, key: "nginx.conf", said: said}
 	if bad := block.emptied(); bad != "" {
@@ -126,7 +126,7 @@ func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
 		if c.Image != want {
 			return steps.Warned(fmt.Sprintf("container %s runs image %s, and the answer exposure.image is %s: the tokens of all jobs pass through it",
-				cluster.CleanName(c.Name), quoted(c.Image), quoted(want)), "")
+				clean.Name(c.Name), quoted(c.Image), quoted(want)), "")
 		}
 	}
 	return r
@@ -223,10 +223,10 @@ func balancerServes(e steps.Env, s *corev1.Service) steps.Result {
 			Or("is there a load balancer (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement)? " + e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or answer exposure.type with NodePort")
 	}
 	if isAddress(want) && got != want {
-		return steps.Failed(fmt.Sprintf("the load balancer gave Service %s the address %s, and jobs are told %s", s.Name, cluster.Clean(got), want),
-			"answer exposure.address with "+cluster.Clean(got)+", then: carrick apply "+e.LinkFile())
+		return steps.Failed(fmt.Sprintf("the load balancer gave Service %s the address %s, and jobs are told %s", s.Name, clean.Text(got), want),
+			"answer exposure.address with "+clean.Text(got)+", then: carrick apply "+e.LinkFile())
 	}
-	return steps.Passed("%s, port %d", cluster.Clean(got), port)
+	return steps.Passed("%s, port %d", clean.Text(got), port)
 }
 
 func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []string) steps.Result {

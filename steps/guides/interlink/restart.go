@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -146,7 +146,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Written, err = cluster.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (check.Written, error) {
+	out.Written, err = tracked.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (check.Written, error) {
 		return whenWritten(ctx, e)
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -32,15 +33,15 @@ func rightsChecks() []steps.Check {
 	}
 }
 
-func tokensIn(namespace string) cluster.Right {
-	return cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
+func tokensIn(namespace string) permission.Right {
+	return permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
 }
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	acts := cluster.Right{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
+	acts := permission.Right{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
-		cluster.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, cluster.Right{Verb: "get", Resource: "pods", Namespace: ns})
+		permission.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, permission.Right{Verb: "get", Resource: "pods", Namespace: ns})
 	if err != nil {
 		return steps.Unseen(err)
 	}

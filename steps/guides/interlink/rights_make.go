@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/certs"
 	"carrick/steps/check"
@@ -21,7 +21,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // endpointRights are for what opens a way to the API.
-func endpointRights(e steps.Env) []cluster.Right {
+func endpointRights(e steps.Env) []permission.Right {
 	if mode(e) != byProxy {
 		return nil // nothing is made: it is there, or files are written for who makes it
 	}
@@ -45,7 +45,7 @@ func endpointRights(e steps.Env) []cluster.Right {
 
 // kubeletRights are for what the virtual kubelet is told, and to see it start with
 // that.
-func kubeletRights(e steps.Env) []cluster.Right {
+func kubeletRights(e steps.Env) []permission.Right {
 	return slices.Concat(
 		check.ToEdit(vkNamespace(e), check.ConfigMaps, check.Deployments),
 		check.ToFollow(vkNamespace(e), check.Pods),
@@ -54,7 +54,7 @@ func kubeletRights(e steps.Env) []cluster.Right {
 }
 
 // trialRights are for what is tried, and for what jobs are given.
-func trialRights(e steps.Env) []cluster.Right {
+func trialRights(e steps.Env) []permission.Right {
 	ns := workloadNamespace(e)
 	out := slices.Concat(
 		check.ToApply(ns, check.ConfigMaps),

@@ -13,6 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -49,7 +54,7 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: steps.HashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)
 	ns := workloadNamespace(e)
 	c.Rights = append(c.Rights, check.Verbs("", "secrets", ns, "create", "patch", "delete", "get")...)
-	c.Rights = append(c.Rights, cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})
+	c.Rights = append(c.Rights, permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})
 	return c, nil
 }
 
@@ -73,7 +78,7 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 		return c, err
 	}
 	c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + live.GetNamespace() + "/" + live.GetName(), Note: "left by a run that was ended", Hash: string(live.GetUID())})
-	c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()})
+	c.Rights = append(c.Rights, permission.Right{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()})
 	return c, nil
 }
 
@@ -126,7 +131,7 @@ func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructure
 
 // withToken uses a token for an account that is bound to a Secret, and deletes
 // that whatever comes of it: the token is worth nothing from then on.
-func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress, use func(cluster.Masked, time.Time) error) (err error) {
+func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress, use func(masked.Value, time.Time) error) (err error) {
 	o := boundSecret(e)
 	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
 	o.SetLabels(map[string]string{key: value})
@@ -195,7 +200,7 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	}
 	out := apiReply{recordSubject: want, AskedSeconds: int64(jobHours(e).Seconds())}
 	out.Time = time.Now().UTC().Truncate(time.Second)
-	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token cluster.Masked, ends time.Time) error {
+	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token masked.Value, ends time.Time) error {
 		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())
 		opens(ctx, want.Endpoint, say)
 		say.Say("asking through %s, then without it", want.Endpoint)
@@ -240,10 +245,10 @@ func opens(ctx context.Context, where string, say steps.Progress) {
 }
 
 // askAt asks one server everything.
-func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token cluster.Masked) apiAnswer {
+func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token masked.Value) apiAnswer {
 	var out apiAnswer
 	fail := func(doing string, err error) apiAnswer {
-		out.Error = doing + ": " + cluster.Clean(cluster.Explain(err))
+		out.Error = doing + ": " + clean.Text(failure.Explain(err))
 		return out
 	}
 	got, err := probe.HTTP(ctx, http.MethodGet, server+"/api", probe.HTTPOptions{Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true})
@@ -253,7 +258,7 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token clu
 	if out.API = got.Status; got.Status != http.StatusOK {
 		return fail("GET /api", fmt.Errorf("the answer is %d %s", got.Status, http.StatusText(got.Status)))
 	}
-	k := cluster.Kubeconfig{Name: e.Link, Server: server, CA: ca, Namespace: workloadNamespace(e), Token: token}
+	k := kubeconfig.Config{Name: e.Link, Server: server, CA: ca, Namespace: workloadNamespace(e), Token: token}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		return fail("use the token", err)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -25,13 +26,13 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/")
 	switch {
 	case strings.HasPrefix(name, "bitnami/"):
-		return steps.Failed(cluster.Clean(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use)
+		return steps.Failed(clean.Text(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use)
 	case strings.HasPrefix(name, "bitnamilegacy/"):
-		return steps.Warned(cluster.Clean(image)+" gets no fixes any more", use)
+		return steps.Warned(clean.Text(image)+" gets no fixes any more", use)
 	case tagOf(image) == "latest" && !strings.Contains(image, "@"):
-		return steps.Warned(cluster.Clean(image)+" is another one each day, and may not suit the API server", use)
+		return steps.Warned(clean.Text(image)+" is another one each day, and may not suit the API server", use)
 	}
-	return steps.Passed("%s; whether compute nodes can pull it, the Job shows", cluster.Clean(image))
+	return steps.Passed("%s; whether compute nodes can pull it, the Job shows", clean.Text(image))
 }
 
 func jobName(e steps.Env) string { return recordName(e, "test") }
@@ -223,6 +224,6 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	r := steps.Passed("it printed %d lines of rules", strings.Count(strings.TrimSpace(text), "\n"))
-	r.Lines = strings.Split(strings.TrimSpace(cluster.Clean(text)), "\n")
+	r.Lines = strings.Split(strings.TrimSpace(clean.Text(text)), "\n")
 	return r
 }

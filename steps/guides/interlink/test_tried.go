@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -50,7 +51,7 @@ func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (st
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)
 	key := fmt.Sprintf("recorded/%s/%s/%s/%s", e.Cluster.Server(), ns, name, at)
-	w, err := cluster.Look(ctx, key, time.Hour, func(ctx context.Context) (check.Written, error) {
+	w, err := tracked.Look(ctx, key, time.Hour, func(ctx context.Context) (check.Written, error) {
 		return check.KeyWritten(ctx, e.Cluster, ns, name, file)
 	})
 	if err != nil {

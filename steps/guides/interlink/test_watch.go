@@ -10,7 +10,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -67,14 +69,14 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 		return err
 	}
 	long := time.Duration(out.Wanted) * time.Second
-	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token cluster.Masked, _ time.Time) error {
+	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token masked.Value, _ time.Time) error {
 		say.Say("a watch through %s is held for %s", want.Endpoint, long)
 		got, err := held(ctx, e, want.Endpoint, ca, token, long)
 		if err != nil {
-			out.Error = cluster.Clean(cluster.Explain(err))
+			out.Error = clean.Text(failure.Explain(err))
 			return ctx.Err()
 		}
-		out.Status, out.Seconds, out.Ended, out.Why = got.Status, got.Held.Round(100*time.Millisecond).Seconds(), got.Ended, cluster.Clean(got.Why)
+		out.Status, out.Seconds, out.Ended, out.Why = got.Status, got.Held.Round(100*time.Millisecond).Seconds(), got.Ended, clean.Text(got.Why)
 		out.Events = bytes.Contains(got.Body, []byte(`"ADDED"`))
 		return nil
 	})
@@ -94,7 +96,7 @@ func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r 
 
 // held is the watch itself. An account that was just made may be unknown for a
 // moment.
-func held(ctx context.Context, e steps.Env, at string, ca []byte, token cluster.Masked, long time.Duration) (probe.HoldReport, error) {
+func held(ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration) (probe.HoldReport, error) {
 	query := url.Values{
 		"watch": {"1"}, "fieldSelector": {"metadata.name=" + recordName(e, "watched")},
 		"timeoutSeconds": {fmt.Sprint(int((long + 2*time.Minute).Seconds()))},

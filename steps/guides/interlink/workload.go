@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -122,7 +123,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // tooMuch are permissions that give whoever reads a job's token the cluster, or its credentials.
-var tooMuch = []cluster.Right{
+var tooMuch = []permission.Right{
 	{Verb: "*", Group: "*", Resource: "*"},
 	{Verb: "list", Resource: "secrets"},
 	{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
@@ -160,7 +161,7 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // argoRights are what Argo's executor needs of the API.
-func argoRights(ns string) []cluster.Right {
+func argoRights(ns string) []permission.Right {
 	return check.Verbs("argoproj.io", "workflowtaskresults", ns, "create", "patch")
 }
 

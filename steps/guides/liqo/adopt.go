@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -37,7 +37,7 @@ func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))
+	k, err := kubeconfig.Parse([]byte(stored.Reveal()))
 	if err != nil {
 		return nil, fmt.Errorf("the consumer's credential can't be read: %w", err)
 	}

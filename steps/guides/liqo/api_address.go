@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -30,10 +30,10 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if name, ok := flagOf(d, "aws-cluster-name"); ok {
-		return steps.Passed("that of cluster %s, which AWS tells", cluster.Clean(name))
+		return steps.Passed("that of cluster %s, which AWS tells", clean.Text(name))
 	}
 	if address, ok := flagOf(d, "api-server-address-override"); ok && address != "" {
-		return steps.Passed("%s, as Liqo was installed", cluster.Clean(address))
+		return steps.Passed("%s, as Liqo was installed", clean.Text(address))
 	}
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {

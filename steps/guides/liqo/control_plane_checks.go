@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -105,7 +106,7 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 	if held.IsZero() {
 		return steps.Failed(what+" has no key "+kubeconfigField, "")
 	}
-	a, err := cluster.ParseKubeconfig([]byte(held.Reveal()))
+	a, err := kubeconfig.Parse([]byte(held.Reveal()))
 	if err != nil && e.Own.Field("control-plane", "aws") == true {
 		return steps.Passed("%s, with AWS keys beside it", what)
 	}
@@ -127,7 +128,7 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 
 // otherParts names what one kubeconfig has otherwise than another, and shows no
 // secret of either. How contexts are called is nobody's business.
-func otherParts(a, b cluster.Kubeconfig) []string {
+func otherParts(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
 		what string

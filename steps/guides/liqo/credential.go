@@ -17,7 +17,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -46,7 +46,7 @@ func credentialSecret(e steps.Env) (string, error) {
 
 // newCredentialKey makes a key and a request for a name that no other key has:
 // a certificate can't be called back, a binding to its name can.
-func newCredentialKey(_ context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
 		return nil, err
@@ -69,9 +69,9 @@ func newCredentialKey(_ context.Context, e steps.Env) (map[string]cluster.Masked
 	if err != nil {
 		return nil, fmt.Errorf("encode the key: %w", err)
 	}
-	return map[string]cluster.Masked{
-		keyField:     cluster.Mask(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))),
-		requestField: cluster.Mask(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))),
+	return map[string]masked.Value{
+		keyField:     masked.New(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))),
+		requestField: masked.New(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))),
 	}, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -51,7 +51,7 @@ func certificateSound(_ context.Context, e steps.Env) steps.Result {
 			bad[i] = "it has " + bad[i]
 		}
 	}
-	return judgeCertificate(cert, bad, authorities, cluster.Explain(err), fix)
+	return judgeCertificate(cert, bad, authorities, failure.Explain(err), fix)
 }
 
 // anotherCertificate is how the consumer gets a new one.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -136,8 +136,8 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 		return c, err
 	}
 	c.Rights = append(c.Rights,
-		cluster.Right{Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource, Subresource: "approval"},
-		cluster.Right{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer})
+		permission.Right{Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource, Subresource: "approval"},
+		permission.Right{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer})
 	if !a.approved {
 		approve.Note = requestWords(a.request)
 		c.Items = append(c.Items, approve)

@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -70,7 +73,7 @@ func usualControlPlane(e steps.Env) string {
 }
 
 // storedKubeconfig is what the ControlPlane Secret of that name holds.
-func storedKubeconfig(ctx context.Context, e steps.Env, name string) (cluster.Masked, error) {
+func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Value, error) {
 	if sel, err := controlPlaneSelector(e); err == nil {
 		all, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
 		i := slices.IndexFunc(all, func(s *cluster.Secret) bool { return s.Namespace == tenantNamespace(e) && s.Name == name })
@@ -80,7 +83,7 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (cluster.Ma
 	}
 	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, kubeconfigField)
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	return s.Data[kubeconfigField], nil
 }
@@ -122,7 +125,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	made := by != ""
 	m := map[string]any{"name": s.GetName(), "user": "", "own": made, "current": false, "certificate": "", "aws": false}
 	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
-	k, err := cluster.ParseKubeconfig([]byte(stored.Reveal()))
+	k, err := kubeconfig.Parse([]byte(stored.Reveal()))
 	if err != nil {
 		return m, nil // what is wrong with it is for the checks
 	}
@@ -132,7 +135,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 		m["certificate"] = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 		return m, nil
 	}
-	if t, err := cluster.ParseToken(k.Token); err == nil {
+	if t, err := bearer.Parse(k.Token); err == nil {
 		name, _ := consumerAccount(e.Own)
 		m["user"] = t.Subject
 		m["own"] = made || t.Subject == check.Account{Namespace: peerNamespace(e), Name: name}.Username()
@@ -154,17 +157,17 @@ func ofOurKey(ctx context.Context, e steps.Env, cert *x509.Certificate) bool {
 	return err == nil && probe.KeyMatches(cert, []byte(key.Reveal())) == nil
 }
 
-func ourKey(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func ourKey(ctx context.Context, e steps.Env) (masked.Value, error) {
 	name, err := credentialSecret(e)
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, keyField)
 	if apierrors.IsNotFound(err) {
-		return cluster.Masked{}, steps.Absent("the consumer's key is not made yet")
+		return masked.Value{}, steps.Absent("the consumer's key is not made yet")
 	}
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	return s.Data[keyField], nil
 }
@@ -194,7 +197,7 @@ func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := cluster.Kubeconfig{Name: id, Server: e.Answers.Text("provider.server"), CA: []byte(ca), Namespace: peerNamespace(e)}
+	k := kubeconfig.Config{Name: id, Server: e.Answers.Text("provider.server"), CA: []byte(ca), Namespace: peerNamespace(e)}
 	if tokened(e) {
 		k.Token, err = e.Peer.Masked("token")
 		return k.Bytes(), err
@@ -215,7 +218,7 @@ func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k, err := cluster.ParseKubeconfig([]byte(m.Reveal())); err == nil {
+		if k, err := kubeconfig.Parse([]byte(m.Reveal())); err == nil {
 			return k.ClientCert, nil
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -23,7 +24,7 @@ const kubeconfigName = "kubeconfig"
 // unparsed turns the error of getting the kubeconfig into a verdict; what is wrong
 // with the file itself is said by kubeconfig-whole.
 func unparsed(err error) steps.Result {
-	if errors.As(err, new(cluster.KubeconfigError)) {
+	if errors.As(err, new(kubeconfig.Error)) {
 		return steps.Skipped("the kubeconfig can't be used as it is")
 	}
 	return steps.Unseen(err)
@@ -57,8 +58,8 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	fix := kubeconfigFix(
 		e, "answer provider.server with an https address, and provider.ca; then "+e.ApplyStep("credentials"),
 	)
-	k, err := cluster.ParseKubeconfig([]byte(m.Reveal()))
-	var broken cluster.KubeconfigError
+	k, err := kubeconfig.Parse([]byte(m.Reveal()))
+	var broken kubeconfig.Error
 	if errors.As(err, &broken) && e.Own.Field("control-plane", "aws") == true {
 		return steps.Skipped("it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those")
 	}
@@ -76,7 +77,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 }
 
 // entries counts the contexts and the users of a kubeconfig that was parsed.
-func entries(m cluster.Masked) (contexts, users int) {
+func entries(m masked.Value) (contexts, users int) {
 	var file struct {
 		Contexts []any `yaml:"contexts"`
 		Users    []any `yaml:"users"`
@@ -139,7 +140,7 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 }
 
 // serverProves has the server shake hands, as Liqo would.
-func serverProves(ctx context.Context, e steps.Env, k cluster.Kubeconfig) steps.Result {
+func serverProves(ctx context.Context, e steps.Env, k kubeconfig.Config) steps.Result {
 	shown, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " +
 			e.ApplyStep("credentials")

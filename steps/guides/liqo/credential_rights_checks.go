@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -26,7 +27,7 @@ type answers struct {
 // ask puts all questions at once.
 func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	var out answers
-	writes := func(group string, resource string) []cluster.Right {
+	writes := func(group string, resource string) []permission.Right {
 		return check.Verbs(group, resource, ns, usedVerbs...)
 	}
 	_ = check.Together(

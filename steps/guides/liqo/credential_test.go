@@ -22,7 +22,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -302,13 +303,13 @@ func TestJudgeServerAddress(t *testing.T) {
 }
 
 func TestOtherParts(t *testing.T) {
-	k := cluster.Kubeconfig{Name: "a", Server: "https://a", CA: []byte("ca\n"), ClientCert: []byte("cert"), ClientKey: cluster.Mask("key")}
+	k := kubeconfig.Config{Name: "a", Server: "https://a", CA: []byte("ca\n"), ClientCert: []byte("cert"), ClientKey: masked.New("key")}
 	same := k
-	same.Name, same.Namespace, same.CA, same.ClientKey = "b", "ns", []byte("ca"), cluster.Mask("key\n")
+	same.Name, same.Namespace, same.CA, same.ClientKey = "b", "ns", []byte("ca"), masked.New("key\n")
 	if got := otherParts(k, same); len(got) > 0 {
 		t.Errorf("what is only written in another way: %v", got)
 	}
-	other := cluster.Kubeconfig{Server: "https://b", Token: cluster.Mask("t"), ProxyURL: "http://p", ClientKey: cluster.Mask("secret")}
+	other := kubeconfig.Config{Server: "https://b", Token: masked.New("t"), ProxyURL: "http://p", ClientKey: masked.New("secret")}
 	got := otherParts(other, k)
 	if len(got) != 6 {
 		t.Errorf("%d parts differ: %v", len(got), got)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/clustertest/hostile"
 )
 
@@ -37,7 +37,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(hostile.Texts["clears the screen"], hostile.Texts["turns the direction"])
 	f.Fuzz(func(t *testing.T, csr, id string) {
 		r := judgeRequest(csr, id, "")
-		if bad := hostile.Unfit(cluster.Clean(r.Found)); bad != "" {
+		if bad := hostile.Unfit(clean.Text(r.Found)); bad != "" {
 			t.Error(bad)
 		}
 		if !r.Status.Holds() {
@@ -61,7 +61,7 @@ func FuzzServerAddresses(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, server, own string) {
 		r := judgeServerAddress(server, own, "fix")
-		if bad := hostile.Unfit(cluster.Clean(r.Found)); bad != "" || r.Found == "" {
+		if bad := hostile.Unfit(clean.Text(r.Found)); bad != "" || r.Found == "" {
 			t.Errorf("%s: %q", bad, r.Found)
 		}
 		if server == own && r.Status.Holds() {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -115,11 +116,11 @@ func publicKey(ctx context.Context, e steps.Env) (any, error) {
 	return base64.StdEncoding.EncodeToString([]byte(key)), nil
 }
 
-func newGatewayKeys(context.Context, steps.Env) (map[string]cluster.Masked, error) {
+func newGatewayKeys(context.Context, steps.Env) (map[string]masked.Value, error) {
 	private, err := probe.NewPrivateKey()
 	if err != nil {
 		return nil, err
 	}
 	public := private.Public()
-	return map[string]cluster.Masked{privateKeyField: cluster.Mask(string(private.Reveal())), publicKeyField: cluster.Mask(string(public[:]))}, nil
+	return map[string]masked.Value{privateKeyField: masked.New(string(private.Reveal())), publicKeyField: masked.New(string(public[:]))}, nil
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"carrick/cluster"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -48,7 +48,7 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	at := net.JoinHostPort(t.host, strconv.Itoa(t.port))
-	seen, err := cluster.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (handshakeOutcome, error) {
+	seen, err := tracked.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (handshakeOutcome, error) {
 		report, err := probe.Handshake(ctx, at, own, peer)
 		if errors.Is(err, context.Canceled) {
 			return handshakeOutcome{}, err // nobody waited: it proves nothing

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -61,7 +62,7 @@ func (h *heldUpError) Unwrap() error { return h.err }
 // explainHeld adds to the error of an undo that waited in vain what holds up Liqo on either side. known is false where
 // nothing tells why it waited.
 func explainHeld(e steps.Env, err error) (explained error, known bool) {
-	if !errors.As(err, new(*cluster.StillThereError)) || errors.As(err, new(*heldUpError)) {
+	if !errors.As(err, new(*failure.StillThereError)) || errors.As(err, new(*heldUpError)) {
 		return err, true
 	}
 	var why []string

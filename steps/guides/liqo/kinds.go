@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -67,7 +68,7 @@ const (
 // that is not served there are none.
 func living(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string) ([]*unstructured.Unstructured, error) {
 	found, err := e.Cluster.List(ctx, gvr, namespace, cluster.Selector{Labels: labels})
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil, nil
 	}
 	if err != nil {

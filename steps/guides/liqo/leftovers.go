@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -35,7 +37,7 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 		},
 		func() (err error) {
 			foreign, err = e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
-			if errors.Is(err, cluster.ErrNotServed) {
+			if errors.Is(err, failure.ErrNotServed) {
 				return nil
 			}
 			return err
@@ -64,7 +66,7 @@ func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 			continue
 		}
 		out = append(out, leftover{
-			fmt.Sprintf("namespace %s, of a peering with %s, is being deleted%s", ns.Name, cluster.Clean(ns.Labels[remoteIDLabel]), heldBy(ns)),
+			fmt.Sprintf("namespace %s, of a peering with %s, is being deleted%s", ns.Name, clean.Text(ns.Labels[remoteIDLabel]), heldBy(ns)),
 			e.Kubectl() + " get namespace " + ns.Name + " -o jsonpath='{.status.conditions}'    # says what holds it; liqoctl force unpeer ends a peering whose other side is gone",
 		})
 	}
@@ -84,7 +86,7 @@ func lostForeign(e steps.Env, foreign []*unstructured.Unstructured, spaces []*co
 		switch {
 		case fc.GetDeletionTimestamp() != nil:
 			out = append(out, leftover{
-				fmt.Sprintf("%s is being deleted, held by %s", shown, cluster.Clean(strings.Join(fc.GetFinalizers(), ", "))),
+				fmt.Sprintf("%s is being deleted, held by %s", shown, clean.Text(strings.Join(fc.GetFinalizers(), ", "))),
 				e.Kubectl() + " get foreignclusters.core.liqo.io " + fc.GetName() + " -o yaml    # Liqo's controller manager lets go of it; does it run?",
 			})
 		case of != id && !slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Labels[remoteIDLabel] == of }):

@@ -6,7 +6,7 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -31,7 +31,7 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(where+" has no CLUSTER_ID", another)
 	}
 	if len(apivalidation.IsDNS1123Label(id)) > 0 {
-		return steps.Failed(fmt.Sprintf("the cluster id %q in %s is none that Liqo takes: at most 63 lower-case letters, digits and dashes, with no dash at either end", cluster.Clean(id), where), another)
+		return steps.Failed(fmt.Sprintf("the cluster id %q in %s is none that Liqo takes: at most 63 lower-case letters, digits and dashes, with no dash at either end", clean.Text(id), where), another)
 	}
 	if name := usualTenantPrefix + id; len(name) > apivalidation.DNS1123LabelMaxLength && peerNamespace(e) == name {
 		return steps.Failed(fmt.Sprintf("the cluster id %s has %d characters: liqoctl's name for its tenant namespace on the %s, %s, would have %d, and %d is the limit",

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -42,11 +43,11 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 			if text(n, "status", "cidr") == "" {
 				waits = n
 			}
-			known = append(known, kind+" "+cluster.Clean(text(n, "status", "cidr")))
+			known = append(known, kind+" "+clean.Text(text(n, "status", "cidr")))
 		}
 	}
 	if waits != nil {
-		return steps.Waits(waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(), cluster.Clean(text(waits, "spec", "cidr"))).Or(logs)
+		return steps.Waits(waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(), clean.Text(text(waits, "spec", "cidr"))).Or(logs)
 	}
 	return steps.Passed("%s", check.OrNone(known))
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -40,7 +41,7 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 		if n.Status.NodeInfo.OperatingSystem == "windows" {
 			continue
 		}
-		kernel := cluster.Clean(n.Status.NodeInfo.KernelVersion)
+		kernel := clean.Text(n.Status.NodeInfo.KernelVersion)
 		have, err := version.ParseGeneric(kernelNumber.FindString(kernel))
 		switch {
 		case err != nil:

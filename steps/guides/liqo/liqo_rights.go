@@ -8,13 +8,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
 
 // neededRights are what the guide writes on the env's side with these answers.
-func neededRights(e steps.Env) []cluster.Right {
+func neededRights(e steps.Env) []permission.Right {
 	ns := tenantNamespace(e)
 	need := check.ToApply("", check.Namespaces)
 	if joins(e) {
@@ -36,7 +36,7 @@ func neededRights(e steps.Env) []cluster.Right {
 	if certified(e) {
 		return slices.Concat(need, check.ToApply("", check.SigningRequests),
 			check.Verbs(check.SigningRequests.Group, check.SigningRequests.Resource+"/approval", "", "update"),
-			[]cluster.Right{{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer}})
+			[]permission.Right{{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer}})
 	}
 	return append(need, check.ToApply(ns, check.ServiceAccounts, check.Secrets)...)
 }
@@ -72,7 +72,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	foreseen(e)
 	// Who may not list namespaces can't be told which the tenant's is.
 	var may steps.Result
-	var bind []cluster.Right
+	var bind []permission.Right
 	err := check.Together(
 		func() error {
 			may = check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), "")
@@ -103,7 +103,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 // toBind is the right to bind the consumers' role, unless the admin holds all
 // that the role grants: Kubernetes lets nobody give what he has not. None where
 // there is no such role, or it may not be read: other checks say so.
-func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
+func toBind(ctx context.Context, e steps.Env) ([]permission.Right, error) {
 	name, err := e.Own.Text("controlplane-role")
 	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {
 		return nil, nil
@@ -118,7 +118,7 @@ func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
 	if err != nil {
 		return nil, err
 	}
-	bind := cluster.Right{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
+	bind := permission.Right{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
 	granted := grantedBy(role.Rules, tenantNamespace(e))
 	decisions, err := e.Cluster.Can(ctx, append(granted, bind)...)
 	if err != nil {
@@ -136,18 +136,18 @@ func toBind(ctx context.Context, e steps.Env) ([]cluster.Right, error) {
 	if holdsAll {
 		return nil, nil
 	}
-	return []cluster.Right{bind}, nil
+	return []permission.Right{bind}, nil
 }
 
 // grantedBy are the rights that rules give in a namespace, one by one.
-func grantedBy(rules []rbacv1.PolicyRule, namespace string) []cluster.Right {
-	var out []cluster.Right
+func grantedBy(rules []rbacv1.PolicyRule, namespace string) []permission.Right {
+	var out []permission.Right
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				name, sub, _ := strings.Cut(resource, "/")
 				for _, verb := range rule.Verbs {
-					out = append(out, cluster.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
+					out = append(out, permission.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
 				}
 			}
 		}

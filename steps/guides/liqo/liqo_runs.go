@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -184,16 +185,16 @@ func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 		case c.Type == corev1.PodReady && !c.LastTransitionTime.IsZero():
 			since = c.LastTransitionTime.Time
 		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			return "finds no node: " + cluster.Clean(cmp.Or(c.Message, c.Reason)), since, true
+			return "finds no node: " + clean.Text(cmp.Or(c.Message, c.Reason)), since, true
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" {
-			why := "waits: " + cluster.Clean(w.Reason)
+			why := "waits: " + clean.Text(w.Reason)
 			if last := s.LastTerminationState.Terminated; last != nil {
-				why += fmt.Sprintf(" (it ended with exit code %d, %s)", last.ExitCode, cluster.Clean(cmp.Or(last.Reason, "without a reason")))
+				why += fmt.Sprintf(" (it ended with exit code %d, %s)", last.ExitCode, clean.Text(cmp.Or(last.Reason, "without a reason")))
 			} else if w.Message != "" {
-				why += " (" + cluster.Clean(w.Message) + ")"
+				why += " (" + clean.Text(w.Message) + ")"
 			}
 			return why, since, slices.Contains(stuckReasons, w.Reason)
 		}

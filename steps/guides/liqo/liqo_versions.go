@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -30,7 +30,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	}
 	own, err := version.ParseSemantic(tag)
 	if err != nil {
-		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", cluster.Clean(tag)), upgrade(ctx, e, otherRelease(e)))
+		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", clean.Text(tag)), upgrade(ctx, e, otherRelease(e)))
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
 		return steps.Warned(fmt.Sprintf("it is %s: where Liqo remaps a peer's range that differs from the local one, pods do not reach the peer's", tag), upgrade(ctx, e, renewsSince))
@@ -52,7 +52,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Passed("it is %s; the %s's is not known yet", tag, e.PeerName())
 	case parsed != nil:
-		return steps.Passed("it is %s; the %s's tag %q is no release", tag, e.PeerName(), cluster.Clean(other))
+		return steps.Passed("it is %s; the %s's tag %q is no release", tag, e.PeerName(), clean.Text(other))
 	}
 	return steps.Passed("it is %s, and the %s's is %s", tag, e.PeerName(), other)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -162,7 +162,7 @@ func hooksAt(o *unstructured.Unstructured, namespace, service string) []hook {
 		name, _ := m["name"].(string)
 		encoded, _, _ := unstructured.NestedString(m, "clientConfig", "caBundle")
 		ca, _ := base64.StdEncoding.DecodeString(encoded)
-		out = append(out, hook{o.GetKind() + " " + o.GetName(), cluster.Clean(name), ca})
+		out = append(out, hook{o.GetKind() + " " + o.GetName(), clean.Text(name), ca})
 	}
 	return out
 }

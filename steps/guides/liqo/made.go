@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -89,7 +90,7 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 	for _, k := range madeByLiqo {
 		looks = append(looks, func() error {
 			found, err := e.Cluster.Find(ctx, k.gvr, namespace, cluster.Selector{})
-			if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
+			if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
 				return nil // what may not be seen is somebody's: the namespace stays
 			}
 			mu.Lock()

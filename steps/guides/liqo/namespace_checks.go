@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -59,7 +60,7 @@ func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Clean(ns.GetLabels()[remoteIDLabel]), nil
+	return clean.Text(ns.GetLabels()[remoteIDLabel]), nil
 }
 
 // forOffloading tells whether Liqo made a namespace for one that the other side
@@ -101,7 +102,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	case ns.Labels[tenantLabel] != "true":
 		why := "Liqo doesn't find it without"
 		if v, ok := ns.Labels[tenantLabel]; ok {
-			why = fmt.Sprintf("Liqo's webhook takes no Tenant in it with %q", cluster.Clean(v))
+			why = fmt.Sprintf("Liqo's webhook takes no Tenant in it with %q", clean.Text(v))
 		}
 		return steps.Failed(fmt.Sprintf("namespace %s lacks the label %s=true: %s", name, tenantLabel, why),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
@@ -124,7 +125,7 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 		return steps.Unseen(err)
 	}
 	relabel := e.Kubectl() + " label --overwrite namespace " + name + " " + remoteIDLabel + "=" + id
-	has := cluster.Clean(ns.Labels[remoteIDLabel])
+	has := clean.Text(ns.Labels[remoteIDLabel])
 	own, err := e.Own.Text("cluster-id")
 	switch {
 	case has == "":
@@ -143,7 +144,7 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 func heldBy(ns *corev1.Namespace) string {
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceFinalizersRemaining || c.Type == corev1.NamespaceContentRemaining) {
-			return ": " + cluster.Clean(c.Message)
+			return ": " + clean.Text(c.Message)
 		}
 	}
 	return ""
@@ -190,7 +191,7 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	case "":
 		return steps.Passed("%s sets no level: the cluster's own default holds, which is privileged unless an admin changed it", name)
 	default:
-		return steps.Warned(fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, cluster.Clean(level)),
+		return steps.Warned(fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, clean.Text(level)),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+check.EnforceLabel+"=privileged")
 	}
 }

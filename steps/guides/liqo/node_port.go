@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -99,7 +101,7 @@ func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err e
 // tryNodePort asks the API server whether it would take a Service with that
 // port. seen tells that the Services of all namespaces were looked at.
 func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Result {
-	taken, err := cluster.Look(ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second, func(ctx context.Context) (string, error) {
+	taken, err := tracked.Look(ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second, func(ctx context.Context) (string, error) {
 		return refusedPort(ctx, e.Cluster, tenantNamespace(e), port)
 	})
 	switch {
@@ -126,7 +128,7 @@ func refusedPort(ctx context.Context, c *cluster.Cluster, namespace string, port
 	}}
 	_, err := c.Apply(ctx, trial, cluster.ApplyOptions{Manager: "carrick.node-port", DryRun: true})
 	if apierrors.IsInvalid(err) {
-		return cluster.Explain(err), nil
+		return failure.Explain(err), nil
 	}
 	return "", err
 }

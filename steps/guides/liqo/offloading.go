@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -85,7 +85,7 @@ func offloadingQuestions() []steps.Question {
 
 func offloadingFact(ctx context.Context, e steps.Env) (any, error) {
 	o, err := e.Cluster.Get(ctx, namespaceOffloadings, e.Answers.Text("offloading.namespace"), offloadingName)
-	if apierrors.IsNotFound(err) || errors.Is(err, cluster.ErrNotServed) {
+	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 		return nil, steps.Absent("the namespace is not extended yet")
 	}
 	if err != nil {

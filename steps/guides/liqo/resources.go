@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -153,7 +153,7 @@ func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
 	if said == "" {
 		return nil, steps.Absent("Liqo has not warned of the request")
 	}
-	return cluster.Clean(said), nil
+	return clean.Text(said), nil
 }
 
 // sliceResources are the resources that a slice asks for, as they are written.

@@ -12,6 +12,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/liqo"
@@ -156,7 +157,7 @@ func TestVerifyRotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		right := cluster.Right{Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan"}
+		right := permission.Right{Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan"}
 		d, err := as.Can(t.Context(), right)
 		if err != nil || d[0].Allowed != c.may {
 			t.Errorf("the %s one: allowed %v, %v", name, d, err)

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -113,7 +116,7 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func stillReached(ctx context.Context, e steps.Env, err error) error {
-	if !gone(e) || !errors.As(err, new(*cluster.StillThereError)) {
+	if !gone(e) || !errors.As(err, new(*failure.StillThereError)) {
 		return err
 	}
 	all, failed := ownForeignClusters(ctx, e)
@@ -154,7 +157,7 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	}
 	if lost := leftOut(o, nodes, e.Answers.List("offloading.clusters")); len(lost) > 0 {
 		c.Items[i].Note = fmt.Sprintf("these labels no longer select %s: Liqo deletes namespace %s there, volumes and all",
-			check.OrNone(lost), cluster.Clean(text(o, "status", "remoteNamespaceName")))
+			check.OrNone(lost), clean.Text(text(o, "status", "remoteNamespaceName")))
 	}
 	return c, nil
 }
@@ -169,7 +172,7 @@ func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string
 			continue
 		}
 		if !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Labels[remoteIDLabel] == id && hasAll(n.Labels, labels) }) {
-			ids = append(ids, cluster.Clean(id))
+			ids = append(ids, clean.Text(id))
 		}
 	}
 	slices.Sort(ids)
@@ -204,7 +207,7 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 		return err
 	}
 	err := needsProvider(e, d.Manifest.Undo(ctx, e, say))
-	if still := (*cluster.StillThereError)(nil); gone(e) && errors.As(err, &still) {
+	if still := (*failure.StillThereError)(nil); gone(e) && errors.As(err, &still) {
 		return fmt.Errorf("%w. Without the provider Liqo lets go of it once the ResourceSlice is gone: "+
 			"carrick undo %s --step resources", err, e.LinkFile())
 	}
@@ -235,7 +238,7 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 			Verb: steps.Update, What: "ForeignCluster " + fc.GetName(), Hash: "lost:" + string(fc.GetUID()),
 			Note: "the link names no provider: it is declared unreachable for good, so that Liqo waits for it no more",
 		})
-		c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+		c.Rights = append(c.Rights, permission.Right{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -62,7 +63,7 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return steps.Change{}, fmt.Errorf("%s can't be renamed to %s while ResourceSlice %s of the consumer is at the provider: it would go, too. Undo the steps offloading and resources first, or answer tenant.name with %s",
 			item.What, name, check.OrNone(names(copies)), other.GetName())
 	}
-	return steps.Change{Items: []steps.Item{item}, Rights: []cluster.Right{
+	return steps.Change{Items: []steps.Item{item}, Rights: []permission.Right{
 		{Verb: "delete", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns, Name: other.GetName()},
 		{Verb: "create", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns},
 		{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns, Name: name},
@@ -129,7 +130,7 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	if err != nil || !deletes(c) {
 		return c, err
 	}
-	c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
+	c.Rights = append(c.Rights, permission.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
 			c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here that stand for offloaded ones, volumes and all"
@@ -144,7 +145,7 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 		c.Along[e.Side] = append(c.Along[e.Side], s.String())
 		c.Rights = append(
 			c.Rights,
-			cluster.Right{Verb: "delete", Resource: check.Secrets.Resource, Namespace: s.namespace, Name: s.name},
+			permission.Right{Verb: "delete", Resource: check.Secrets.Resource, Namespace: s.namespace, Name: s.name},
 		)
 	}
 	return c, err

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -54,7 +56,7 @@ func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress
 		return err
 	}
 	if ns != nil && !e.Apply.TakeOver {
-		return &action.ConflictError{What: "Namespace " + ns.name, Conflicts: []cluster.Conflict{ns.claim()}}
+		return &action.ConflictError{What: "Namespace " + ns.name, Conflicts: []failure.Conflict{ns.claim()}}
 	}
 	return d.Manifest.Do(ctx, e, say)
 }
@@ -75,7 +77,7 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 			Verb: steps.Delete, What: "ForeignCluster " + fc.GetName(), Hash: string(fc.GetUID()), Note: "Liqo leaves it behind",
 		})
 		for _, verb := range []string{"patch", "delete"} {
-			c.Rights = append(c.Rights, cluster.Right{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+			c.Rights = append(c.Rights, permission.Right{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
 		}
 	}
 	return c, nil
@@ -142,7 +144,7 @@ func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructure
 // gone it is those that were marked then, unless somebody has peered anew.
 func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
-	if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
+	if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -68,12 +69,12 @@ func (u *unprovedSpace) fix(e steps.Env) string {
 }
 
 // claim is what would be taken over.
-func (u *unprovedSpace) claim() cluster.Conflict {
+func (u *unprovedSpace) claim() failure.Conflict {
 	manager := "somebody else"
 	if u.by != "" {
 		manager = "link " + u.by
 	}
-	return cluster.Conflict{Field: "metadata.labels." + remoteIDLabel, Manager: manager}
+	return failure.Conflict{Field: "metadata.labels." + remoteIDLabel, Manager: manager}
 }
 
 // proved is the error of what is not handed over from an unproved namespace.
@@ -100,7 +101,7 @@ func oneOfPeer(ctx context.Context, e steps.Env) error {
 		if ns.GetName() != name {
 			return fmt.Errorf("namespace %s carries the %s's cluster id %s, and Liqo takes one such namespace; "+
 				"if it is this %s's, answer %s.tenant-namespace with %s", ns.GetName(), e.PeerName(),
-				cluster.Clean(ns.GetLabels()[remoteIDLabel]), e.PeerName(), e.SideName(), ns.GetName())
+				clean.Text(ns.GetLabels()[remoteIDLabel]), e.PeerName(), e.SideName(), ns.GetName())
 		}
 	}
 	return nil

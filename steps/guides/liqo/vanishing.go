@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -70,7 +72,7 @@ func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []
 	for _, ns := range spaces {
 		for _, k := range v.kinds {
 			found, err := e.Cluster.Find(ctx, k.gvr, ns.Name, cluster.Selector{Labels: ownObjects})
-			if errors.Is(err, cluster.ErrNotServed) || apierrors.IsForbidden(err) {
+			if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
 				continue // an undo takes no right more for what others delete
 			}
 			if err != nil {
@@ -79,7 +81,7 @@ func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []
 			for _, o := range found {
 				if o.DeletionTimestamp != nil {
 					out = append(out, child{k.gvr, k.kind, o.Namespace, o.Name, o.UID})
-					held = append(held, cluster.Clean(check.OrNone(o.Finalizers)))
+					held = append(held, clean.Text(check.OrNone(o.Finalizers)))
 				}
 			}
 		}

@@ -15,6 +15,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/host"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/ondemand"
@@ -62,7 +64,7 @@ func clusterSession(t *testing.T, box *clustertest.Sandbox, name string, answers
 
 func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name string, answers map[string]any) *engine.Session {
 	t.Helper()
-	host, err := cluster.NewHost(t.TempDir())
+	host, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +158,7 @@ func withFirstToken(t *testing.T, s *engine.Session) *cluster.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := cluster.Kubeconfig{Server: c.Server(), CA: c.CA(), Token: secret.Data["token"]}
+	k := kubeconfig.Config{Server: c.Server(), CA: c.CA(), Token: secret.Data["token"]}
 	as, err := c.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		t.Fatal(err)

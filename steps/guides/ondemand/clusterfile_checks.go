@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/nearest"
 	"carrick/steps"
 )
 
@@ -165,7 +165,7 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 }
 
 func likelyAuth(v string) string {
-	if near := cluster.Nearest(v, []string{"managed", "oidc", "gke"}); near != "" {
+	if near := nearest.Name(v, []string{"managed", "oidc", "gke"}); near != "" {
 		return ": is " + near + " meant?"
 	}
 	return ": it is managed, oidc or gke"

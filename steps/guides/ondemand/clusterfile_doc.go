@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -103,7 +103,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 }
 
 func syntaxFault(err error) fileFault {
-	f := fileFault{says: "this is not YAML: " + yamlLine.ReplaceAllString(cluster.Clean(err.Error()), "")}
+	f := fileFault{says: "this is not YAML: " + yamlLine.ReplaceAllString(clean.Text(err.Error()), "")}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		_, _ = fmt.Sscan(m[1], &f.line)
 		f.column = min(f.line, 1)

@@ -10,30 +10,30 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
 // clusterFileText is the cluster file as it should be: what stands there with
 // carrick's keys set, or a new one. What stands there and says all that already
 // stays to the letter.
-func clusterFileText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, clusterPath(e))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	if other := strings.TrimSuffix(clusterPath(e), ".yml") + ".yaml"; err != nil {
 		if there, err := fileExists(ctx, e, other); err != nil {
-			return cluster.Masked{}, err
+			return masked.Value{}, err
 		} else if there {
-			return cluster.Masked{}, fmt.Errorf("the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other, clusterPath(e))
+			return masked.Value{}, fmt.Errorf("the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other, clusterPath(e))
 		}
 	}
 	if err := undisputed(ctx, e); err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	out, err := withClusterKeys(clusterPath(e), have, e)
-	return cluster.Mask(string(out)), err
+	return masked.New(string(out)), err
 }
 
 // withClusterKeys sets carrick's keys in a cluster file and leaves all else,

@@ -3,7 +3,7 @@ package ondemand
 import (
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/nearest"
 	"carrick/steps"
 )
 
@@ -160,7 +160,7 @@ func cutLast(path string) (parent, name string) {
 // likelyMeant says in words which key may be meant by one that upstream does not know
 // there: the nearest of that mapping, else one of that very name elsewhere.
 func likelyMeant(parent, name string) string {
-	if near := cluster.Nearest(name, keysUnder(parent)); near != "" && near != name {
+	if near := nearest.Name(name, keysUnder(parent)); near != "" && near != name {
 		return "is " + near + " meant?"
 	}
 	for _, k := range clusterKeys {

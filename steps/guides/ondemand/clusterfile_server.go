@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -62,9 +63,9 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		}
 	}
 	where := check.HostPort(u)
-	seen, err := cluster.Look(ctx, "tls/"+where, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) })
+	seen, err := tracked.Look(ctx, "tls/"+where, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) })
 	if err != nil {
-		return steps.Failed(where+": "+cluster.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmp.Or(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))
+		return steps.Failed(where+": "+failure.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmp.Or(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))
 	}
 	judged, err := seen.Judge(u.Hostname(), roots)
 	switch {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 )
 
 // Upstream reads hook.env in two ways, and a line must survive both: bash
@@ -149,12 +149,12 @@ func (f envFile) get(key string) (string, error) {
 }
 
 // secret is the value of a key that nobody may see.
-func (f envFile) secret(key string) cluster.Masked {
+func (f envFile) secret(key string) masked.Value {
 	v, err := f.get(key)
 	if err != nil {
-		return cluster.Masked{}
+		return masked.Value{}
 	}
-	return cluster.Mask(v)
+	return masked.New(v)
 }
 
 // String is the file's text.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/nearest"
 )
 
 var bashName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -28,7 +28,7 @@ func (f envFile) lint() []fileFault {
 			continue
 		}
 		if envKeyOf(l.key) == nil {
-			if near := cluster.Nearest(l.key, envNames()); near != "" {
+			if near := nearest.Name(l.key, envNames()); near != "" {
 				says := "upstream's hooks read no " + l.key + ": is " + near + " meant?"
 				out = append(out, fileFault{line: line, column: offset + 1, about: naming, says: says})
 			}

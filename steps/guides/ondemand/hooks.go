@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -66,27 +66,27 @@ func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 
 // hookEnvText is hook.env as it should be: what stands there with carrick's keys
 // set.
-func hookEnvText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func hookEnvText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	f, err := openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	if err := undisputed(ctx, e); err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	want, err := envWanted(ctx, e, f)
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	names := envNames()
 	slices.SortFunc(want, func(a, b envValue) int { return slices.Index(names, a.key) - slices.Index(names, b.key) })
 	for _, kv := range want {
 		if err := f.set(kv.key, kv.value); err != nil {
-			return cluster.Masked{}, err
+			return masked.Value{}, err
 		}
 	}
 	f.mend()
-	return cluster.Mask(f.String()), nil
+	return masked.New(f.String()), nil
 }
 
 type envValue struct{ key, value string }
@@ -117,7 +117,7 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 
 // clientSecret is the one that is answered, else the one that stands in hook.env,
 // else the portal's of the same client.
-func clientSecret(ctx context.Context, e steps.Env, have envFile) (cluster.Masked, error) {
+func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value, error) {
 	if s := e.Answers.Masked("oidc.client-secret"); !s.IsZero() {
 		return s, nil
 	}
@@ -126,13 +126,13 @@ func clientSecret(ctx context.Context, e steps.Env, have envFile) (cluster.Maske
 	}
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	text, _ := values["oidc_client_secret"].(string)
 	if text != "" && !strings.HasPrefix(text, "/") && values["oidc_client_id"] == e.Answers.Text("oidc.client-id") {
-		return cluster.Mask(text), nil
+		return masked.New(text), nil
 	}
-	return cluster.Masked{}, steps.Absent("the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand", hookEnv)
+	return masked.Value{}, steps.Absent("the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand", hookEnv)
 }
 
 // mend takes away what ends upstream's hook without saying anything: line ends of
@@ -147,11 +147,11 @@ func (f *envFile) mend() {
 	}
 }
 
-func preHookText(_ context.Context, e steps.Env) (cluster.Masked, error) {
+func preHookText(_ context.Context, e steps.Env) (masked.Value, error) {
 	text, err := hookScript{
 		kubeconfig: rootKubeconfig, kubectl: e.Answers.Text("kubectl.path"), level: e.Answers.Text("policies.level"), creds: withOIDC(e), also: e.Answers.Text("hooks.also"),
 	}.text()
-	return cluster.Mask(text), err
+	return masked.New(text), err
 }
 
 // hookBefore is a hook that the portal runs and that is neither ours nor runs

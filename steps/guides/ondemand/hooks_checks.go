@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -253,7 +253,7 @@ const selinuxBoolean = "ondemand_use_kubernetes"
 
 func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	if e.Host.IsFolder() {
-		r, _ := inFolder(cluster.ErrFolder, "getenforce; getsebool "+selinuxBoolean)
+		r, _ := inFolder(host.ErrFolder, "getenforce; getsebool "+selinuxBoolean)
 		return r
 	}
 	mode, err := e.Own.Text("selinux")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -94,7 +94,7 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	since, err := check.ActiveSince(ctx, e.Host, unit)
-	if errors.Is(err, cluster.ErrFolder) {
+	if errors.Is(err, host.ErrFolder) {
 		r, _ := inFolder(err, "systemctl restart "+unit)
 		return r
 	}

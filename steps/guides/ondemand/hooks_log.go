@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -31,7 +32,7 @@ var logFiles = []string{"/var/log/messages", "/var/log/syslog"}
 func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	look := "journalctl -t " + stageTag + " -n " + logLines + " --no-pager | grep -E 'exited with|threw exception'"
 	if e.Host.IsFolder() {
-		r, _ := inFolder(cluster.ErrFolder, look)
+		r, _ := inFolder(host.ErrFolder, look)
 		return r
 	}
 	text, from, err := stageLog(ctx, e)
@@ -66,7 +67,7 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 			fix = "ls -l " + steps.Quoted(at) + " && head -n 1 " + steps.Quoted(at) +
 				"    # root must be able to execute it, and the program after #!"
 		}
-		found := fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, cluster.Clean(last))
+		found := fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, clean.Text(last))
 		return steps.Failed(found, onWebNode(fix))
 	}
 	switch hides, err := hidesFailures(ctx, e, at); {

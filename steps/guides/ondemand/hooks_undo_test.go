@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/ondemand"
@@ -20,7 +20,7 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	_, healthy := stood(t, "healthy")
 	record := func(action, path, text string, mode int) string {
 		return fmt.Sprintf("-- host/var/lib/carrick/test/%s.json --\n{\"path\": %q, \"hash\": %q, \"mode\": %d, \"order\": 1}\n",
-			action, path, cluster.Mask(text).Hash(), mode)
+			action, path, masked.New(text).Hash(), mode)
 	}
 	s := stepstest.StandWith(t, ondemand.Guide(), assets, "testdata", "healthy", record("portal", portal, "what carrick wrote", 0o600)+
 		record("pre-hook", hook, content(t, healthy, hook), 0o700))

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -92,7 +93,7 @@ func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, e
 	}
 	_, ns, inside, err := prometheusService(ctx, e, e.Answers.Text("idle.prometheus"))
 	if inside && err == nil {
-		c.Rights = append(c.Rights, cluster.Right{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns})
+		c.Rights = append(c.Rights, permission.Right{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns})
 	}
 	return c, nil
 }

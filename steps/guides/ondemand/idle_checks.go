@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -65,11 +67,11 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	case via == "" && apierrors.IsNotFound(err):
 		return steps.Failed("there is no Service of that address in the cluster: "+address, e.Kubectl()+" get services -A | grep -i prometheus    # then answer idle.prometheus")
 	case apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err):
-		return steps.Failed("nothing answers behind "+via+": "+cluster.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus")
+		return steps.Failed("nothing answers behind "+via+": "+failure.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus")
 	case err != nil:
 		return steps.Unseen(err)
 	case got.Status != "success":
-		return steps.Failed("Prometheus ("+via+") refuses the query: "+cluster.Clean(got.Error), "")
+		return steps.Failed("Prometheus ("+via+") refuses the query: "+clean.Text(got.Error), "")
 	}
 	all := "; with that answer the reaper would delete EVERY user's namespace after " + e.Answers.Text("idle.after")
 	missing := "install kube-state-metrics and have this Prometheus scrape it, or answer idle.prometheus with the one that does"
@@ -83,13 +85,13 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	known, n := map[string]bool{}, 0.0
 	for _, r := range got.Data.Result {
 		if as := r.Metric["exported_namespace"]; as != "" {
-			return steps.Failed(fmt.Sprintf("Prometheus (%s) keeps the pods' namespaces as exported_namespace (%s), and the reaper looks at namespace%s", via, cluster.Clean(as), all),
+			return steps.Failed(fmt.Sprintf("Prometheus (%s) keeps the pods' namespaces as exported_namespace (%s), and the reaper looks at namespace%s", via, clean.Text(as), all),
 				"have it scrape kube-state-metrics with honor_labels: true (a ServiceMonitor: honorLabels: true)")
 		}
 		text, _ := r.Value[1].(string)
 		of, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(of > 0) {
-			return steps.Failed("Prometheus ("+via+") says "+strconv.Quote(cluster.Clean(text))+" to "+podQuery+all, missing)
+			return steps.Failed("Prometheus ("+via+") says "+strconv.Quote(clean.Text(text))+" to "+podQuery+all, missing)
 		}
 		known[r.Metric["namespace"]], n = true, n+of
 	}

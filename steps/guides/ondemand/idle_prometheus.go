@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -88,7 +90,7 @@ func prometheusService(ctx context.Context, e steps.Env, address string) (s *cor
 }
 
 func askDirectly(ctx context.Context, address, via string) (out samples, said string, err error) {
-	w, err := cluster.NewWeb(address, cluster.Masked{}, cluster.WebOptions{})
+	w, err := web.New(address, masked.Value{}, web.Options{})
 	if err != nil {
 		return out, via, err
 	}

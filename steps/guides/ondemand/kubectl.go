@@ -9,7 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -28,14 +29,14 @@ func kubectl() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "ca-file", Title: "Write the cluster's CA", On: steps.Local,
-				Doer: action.File{Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+				Doer: action.File{Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
 					ca, err := e.Peer.Text("cluster-ca")
-					return cluster.Mask(ca), err
+					return masked.New(ca), err
 				}},
 			},
 			{
 				Name: "root-kubeconfig", Title: "Write root's kubeconfig", On: steps.Local,
-				Doer: action.File{Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+				Doer: action.File{Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
 					return encodeRootKubeconfig(e.Answers.Text("cluster.server"))
 				}},
 			},
@@ -89,7 +90,7 @@ func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 
 // inFolder is what becomes of a command where a folder stands for the web node.
 func inFolder(err error, command string) (steps.Result, bool) {
-	if errors.Is(err, cluster.ErrFolder) {
+	if errors.Is(err, host.ErrFolder) {
 		return steps.Skipped("a folder stands for the web node: that can't be run here; run there: %s", command), true
 	}
 	return steps.Result{}, false
@@ -103,7 +104,7 @@ func onWebNode(command string) string { return "run on the web node: " + command
 // and the file is for an admin to read.
 func permissionFix(e steps.Env, path, command string) string {
 	leads, err := e.Host.RootsAlone(path)
-	if foreign := (*cluster.FolderError)(nil); errors.As(err, &foreign) {
+	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
 		return onWebNode(takeFolder(e, foreign.Path, path))
 	}
 	if err != nil { // the row has found the file, so its path is known

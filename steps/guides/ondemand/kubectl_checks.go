@@ -13,7 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -117,7 +118,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) || isNoProgram(err) {
-		return steps.Failed(at+" does not run: "+cluster.Explain(err), fittingDownload(e, at))
+		return steps.Failed(at+" does not run: "+failure.Explain(err), fittingDownload(e, at))
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -147,7 +148,7 @@ func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cluster.Look(ctx, fmt.Sprintf("kubectl-version/%s/%d/%s", at, info.Size, info.ModTime), time.Hour, func(ctx context.Context) (string, error) {
+	return tracked.Look(ctx, fmt.Sprintf("kubectl-version/%s/%d/%s", at, info.Size, info.ModTime), time.Hour, func(ctx context.Context) (string, error) {
 		out, _, err := e.Host.Run(ctx, at, "version", "--client", "-o", "json")
 		return out, err
 	})

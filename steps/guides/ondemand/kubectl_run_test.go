@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/ondemand"
@@ -34,7 +34,7 @@ func TestOnlyRootsProgramsAreRun(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(root, kubectl), script, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			host, err := cluster.NewHostWith(root, cluster.HostOptions{
+			host, err := host.NewWith(root, host.Options{
 				Owner:  func(path string) (int, int, bool) { return tc.owners[path], tc.owners[path], true },
 				ByRoot: func() bool { return true },
 				Run: func(ctx context.Context, name string, args ...string) (string, string, error) {

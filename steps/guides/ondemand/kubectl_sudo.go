@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -120,7 +121,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	if user == "" || strings.HasPrefix(user, "-") || !bySecurePath || e.Host.IsFolder() {
 		return static
 	}
-	said, err := cluster.Look(ctx, "sudo/"+user+"/"+known, 5*time.Minute, func(ctx context.Context) (string, error) {
+	said, err := tracked.Look(ctx, "sudo/"+user+"/"+known, 5*time.Minute, func(ctx context.Context) (string, error) {
 		_, said, err := e.Host.Run(ctx, "sudo", "-n", "-u", user, "kubectl", "version", "--client")
 		return said, err
 	})
@@ -131,7 +132,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	case strings.Contains(said, "password is required"):
 		return steps.Skipped("carrick may not use sudo here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user))
 	case errors.As(err, &exit):
-		return steps.Failed(fmt.Sprintf("sudo -u %s kubectl does not run: %s", user, cluster.Explain(err)), onWebNode("sudo -u "+steps.Quoted(user)+" kubectl version --client"))
+		return steps.Failed(fmt.Sprintf("sudo -u %s kubectl does not run: %s", user, failure.Explain(err)), onWebNode("sudo -u "+steps.Quoted(user)+" kubectl version --client"))
 	}
 	return steps.Unseen(err)
 }

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -82,7 +84,7 @@ func askProvider(ctx context.Context, e steps.Env, issuer string) (oidcProvider,
 		return oidcProvider{}, err
 	}
 	at := strings.TrimSuffix(issuer, "/") + discovery
-	return cluster.Look(ctx, "issuer/"+at+"/"+cluster.Mask(string(roots)).Hash(), time.Minute, func(ctx context.Context) (oidcProvider, error) {
+	return tracked.Look(ctx, "issuer/"+at+"/"+masked.New(string(roots)).Hash(), time.Minute, func(ctx context.Context) (oidcProvider, error) {
 		r, err := probe.HTTP(ctx, http.MethodGet, at, probe.HTTPOptions{Roots: roots, NoRedirects: true})
 		if err != nil {
 			return oidcProvider{}, err
@@ -151,9 +153,9 @@ Save; then log out of the portal and in again
 
 // userTokens are the tokens of a user that were given: the access token of the login, and perhaps the ID token that
 // kubectl has renewed it with.
-func userTokens(e steps.Env) (all []cluster.Masked) {
+func userTokens(e steps.Env) (all []masked.Value) {
 	for _, w := range strings.Fields(e.Answers.Masked("oidc.user-token").Reveal()) {
-		all = append(all, cluster.Mask(w))
+		all = append(all, masked.New(w))
 	}
 	return all
 }
@@ -181,8 +183,8 @@ func tokenAudience(_ context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-func audienceOf(e steps.Env, raw cluster.Masked) steps.Result {
-	t, err := cluster.ParseToken(raw)
+func audienceOf(e steps.Env, raw masked.Value) steps.Result {
+	t, err := bearer.Parse(raw)
 	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
 	switch {
 	case err != nil:

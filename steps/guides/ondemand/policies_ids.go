@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -116,7 +118,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	takes := map[string]any{uidPolicy: uidMap, gidPolicy: gidMap, groupsPolicy: groups}
 	for _, name := range []string{uidPolicy, gidPolicy, groupsPolicy} {
 		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, check.ValidatingPolicies, "", name)
-		if errors.Is(err, cluster.ErrNotServed) {
+		if errors.Is(err, failure.ErrNotServed) {
 			return steps.Failed("the API server has no ValidatingAdmissionPolicy, which Kubernetes has since 1.30", "answer policies.ids with none, and use Kyverno")
 		}
 		if err != nil {
@@ -124,7 +126,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if t := p.Status.TypeChecking; t != nil && len(t.ExpressionWarnings) > 0 {
 			w := t.ExpressionWarnings[0]
-			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+cluster.Clean(w.FieldRef)+"): "+cluster.Clean(w.Warning), e.ApplyStep("policies"))
+			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+clean.Text(w.FieldRef)+"): "+clean.Text(w.Warning), e.ApplyStep("policies"))
 		}
 		b, err := check.Get[admissionv1.ValidatingAdmissionPolicyBinding](ctx, e.Cluster, check.ValidatingBindings, "", name)
 		if err != nil {
@@ -137,7 +139,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		case ref == nil || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction:
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "")
 		case nowhere == nil && ref.Namespace != at:
-			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes its map from namespace %s, not from %s", name, cluster.Clean(ref.Namespace), at), "")
+			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes its map from namespace %s, not from %s", name, clean.Text(ref.Namespace), at), "")
 		case unknown == nil && ref.Name != takes[name]:
 			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes ConfigMap %s, not %s", name, ref.Name, takes[name]), "")
 		}
@@ -149,7 +151,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 	var out []string
 	find := func(kind string, objs []*unstructured.Unstructured, err error) error {
-		if errors.Is(err, cluster.ErrNotServed) {
+		if errors.Is(err, failure.ErrNotServed) {
 			return nil
 		}
 		for _, o := range objs {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -35,13 +35,13 @@ func openPortal(ctx context.Context, e steps.Env) (text string, values map[strin
 }
 
 // portalText is ood_portal.yml with carrick's keys set.
-func portalText(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func portalText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	text, values, err := openPortal(ctx, e)
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	text, err = withPortalSettings(text, portalSettings(e, values))
-	return cluster.Mask(text), err
+	return masked.New(text), err
 }
 
 // portalSettings are the keys that carrick sets, over what is there.

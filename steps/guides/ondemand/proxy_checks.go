@@ -13,7 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/host"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -77,7 +81,7 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	rx, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
-		return steps.Skipped("host_regex %s can't be tried here: %s", shownWord(text), cluster.Clean(err.Error()))
+		return steps.Skipped("host_regex %s can't be tried here: %s", shownWord(text), clean.Text(err.Error()))
 	}
 	var out []string
 	for _, n := range slices.Concat(names, addresses) {
@@ -147,14 +151,14 @@ func proxyNodePort(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if e.Host.IsFolder() {
-		r, _ := inFolder(cluster.ErrFolder, "timeout 5 bash -c '</dev/tcp/"+strings.Replace(ports[0], ":", "/", 1)+"' && echo open")
+		r, _ := inFolder(host.ErrFolder, "timeout 5 bash -c '</dev/tcp/"+strings.Replace(ports[0], ":", "/", 1)+"' && echo open")
 		return r
 	}
 	var shut []string
 	for _, at := range ports {
-		_, err := cluster.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) { return probe.TCP(ctx, at) })
+		_, err := tracked.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) { return probe.TCP(ctx, at) })
 		if err != nil {
-			shut = append(shut, at+": "+cluster.Explain(err))
+			shut = append(shut, at+": "+failure.Explain(err))
 		}
 	}
 	if len(shut) > 0 {

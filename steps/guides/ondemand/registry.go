@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/action"
@@ -74,21 +74,21 @@ func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.use") }
 
 // registryContent is the file with the login that is answered. Where no password
 // is given, one that stands there for that very user stays.
-func registryContent(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	want := registryLogin{Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"), Password: e.Answers.Masked("registry.password")}
 	have, err := e.Host.Read(ctx, registryFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	if logins, broken := decodeRegistry(have); err == nil && broken == nil {
 		for _, l := range logins {
 			if l.Host == registryKey(want.Host) && l.User == want.User && (want.Password.IsZero() || l.Password == want.Password) {
-				return cluster.Mask(string(have)), nil // with what else stands there
+				return masked.New(string(have)), nil // with what else stands there
 			}
 		}
 	}
 	if want.Password.IsZero() {
-		return cluster.Masked{}, steps.Absent("the password of the registry is not given: --secret registry.password=@FILE")
+		return masked.Value{}, steps.Absent("the password of the registry is not given: --secret registry.password=@FILE")
 	}
 	return encodeRegistry(want)
 }

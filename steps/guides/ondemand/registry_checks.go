@@ -10,8 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -88,17 +91,17 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	l, ok := loginFor(e, all)
 	var hosts []string
 	for _, l := range all {
-		hosts = append(hosts, cluster.Clean(l.Host))
+		hosts = append(hosts, clean.Text(l.Host))
 	}
 	switch {
 	case !ok:
 		return steps.Failed(fmt.Sprintf("%s holds a login of %s, and none of %s", at, strings.Join(hosts, ", "), registryKey(e.Answers.Text("registry.host"))), "")
 	case l.User != e.Answers.Text("registry.user"):
-		return steps.Failed(fmt.Sprintf("%s holds the login of %q, not of %q", at, cluster.Clean(l.User), e.Answers.Text("registry.user")), "")
+		return steps.Failed(fmt.Sprintf("%s holds the login of %q, not of %q", at, clean.Text(l.User), e.Answers.Text("registry.user")), "")
 	case slices.Contains([]string{"admin", "root", "administrator"}, strings.ToLower(l.User)):
 		return steps.Warned(fmt.Sprintf("%s holds the login of %q, which every user of the portal can read", at, l.User), "make a robot account at the registry that may only pull, and answer registry.user and registry.password with it")
 	}
-	return steps.Passed("%s: %q at %s", at, cluster.Clean(l.User), l.Host)
+	return steps.Passed("%s: %q at %s", at, clean.Text(l.User), l.Host)
 }
 
 func registryTakes(ctx context.Context, e steps.Env) steps.Result {
@@ -117,25 +120,25 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Unseen(err)
 		}
 	}
-	key := "registry/" + host + "/" + l.User + "/" + l.Password.Hash() + "/" + cluster.Mask(string(try.Roots)).Hash()
-	report, err := cluster.Look(ctx, key, 5*time.Minute, try.Try)
+	key := "registry/" + host + "/" + l.User + "/" + l.Password.Hash() + "/" + masked.New(string(try.Roots)).Hash()
+	report, err := tracked.Look(ctx, key, 5*time.Minute, try.Try)
 	untrusted := (*tls.CertificateVerificationError)(nil)
 	hand := "try it by hand: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
 	switch {
 	case errors.Is(err, probe.ErrLogin):
-		return steps.Failed(cluster.Explain(err), "make the robot account's password anew at the registry, then "+e.ApplyStep("registry")+" --secret registry.password=@FILE")
+		return steps.Failed(failure.Explain(err), "make the robot account's password anew at the registry, then "+e.ApplyStep("registry")+" --secret registry.password=@FILE")
 	case errors.Is(err, probe.ErrElsewhere):
-		return steps.Skipped("%s; carrick does not send it there: %s", cluster.Explain(err), hand)
+		return steps.Skipped("%s; carrick does not send it there: %s", failure.Explain(err), hand)
 	case errors.Is(err, probe.ErrNoRegistry):
-		return steps.Failed(cluster.Explain(err), "answer registry.host as the names of its images begin, without a path; "+hand)
+		return steps.Failed(failure.Explain(err), "answer registry.host as the names of its images begin, without a path; "+hand)
 	case errors.As(err, &untrusted):
-		return steps.Failed(report.URL+" shows a certificate that is not trusted here: "+cluster.Clean(untrusted.Err.Error()), "answer registry.ca with its CA; the nodes of the cluster must trust it, too")
+		return steps.Failed(report.URL+" shows a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()), "answer registry.ca with its CA; the nodes of the cluster must trust it, too")
 	case err != nil:
 		return steps.Unseen(err)
 	case report.Open:
 		return steps.Warned(report.URL+" answers without a login: whether it takes this one can't be told", hand)
 	}
-	return steps.Passed("%s takes %q, as seen from this machine; nodes of the cluster may see it differently", report.URL, cluster.Clean(l.User))
+	return steps.Passed("%s takes %q, as seen from this machine; nodes of the cluster may see it differently", report.URL, clean.Text(l.User))
 }
 
 func registryInHook(ctx context.Context, e steps.Env) steps.Result {
@@ -155,14 +158,14 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	case in.secret == "":
 		return steps.Failed(hookEnv+" names a registry's file and no pull Secret: IMAGE_PULL_SECRET is empty", fix)
 	case in.file == "":
-		return steps.Failed(hookEnv+" names the pull Secret "+cluster.Clean(in.secret)+" and no file: REGISTRY_DOCKER_CONFIG_JSON is empty, or as the package ships it", fix)
+		return steps.Failed(hookEnv+" names the pull Secret "+clean.Text(in.secret)+" and no file: REGISTRY_DOCKER_CONFIG_JSON is empty, or as the package ships it", fix)
 	}
 	there, err := fileExists(ctx, e, in.file)
 	switch {
 	case err != nil:
 		return steps.Unseen(err)
 	case !there:
-		return steps.Failed(hookEnv+" names "+cluster.Clean(in.file)+", which is not there", fix)
+		return steps.Failed(hookEnv+" names "+clean.Text(in.file)+", which is not there", fix)
 	}
-	return steps.Passed("Secret %s of %s", cluster.Clean(in.secret), cluster.Clean(in.file))
+	return steps.Passed("Secret %s of %s", clean.Text(in.secret), clean.Text(in.file))
 }

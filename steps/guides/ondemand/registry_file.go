@@ -10,7 +10,8 @@ import (
 	"strings"
 	"unicode"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 )
 
@@ -22,7 +23,7 @@ const dockerHubKey = "https://index.docker.io/v1/"
 type registryLogin struct {
 	Host     string // host[:port], or what the file says of Docker's own
 	User     string
-	Password cluster.Masked
+	Password masked.Value
 }
 
 // errWrapped says that a login is base64 in several lines, as base64 without -w0
@@ -38,15 +39,15 @@ func registryKey(host string) string {
 }
 
 // encodeRegistry is image-registry.json, a file of docker's kind with one login.
-func encodeRegistry(l registryLogin) (cluster.Masked, error) {
+func encodeRegistry(l registryLogin) (masked.Value, error) {
 	if err := probe.ValidRegistry(l.Host); err != nil {
-		return cluster.Masked{}, fmt.Errorf("registry.host: %w", err)
+		return masked.Value{}, fmt.Errorf("registry.host: %w", err)
 	}
 	if err := validUser(l.User); err != nil {
-		return cluster.Masked{}, fmt.Errorf("registry.user: %w", err)
+		return masked.Value{}, fmt.Errorf("registry.user: %w", err)
 	}
 	if err := validPassword(l.Password.Reveal()); err != nil {
-		return cluster.Masked{}, fmt.Errorf("registry.password: %w", err)
+		return masked.Value{}, fmt.Errorf("registry.password: %w", err)
 	}
 	type entry struct {
 		Auth string `json:"auth"`
@@ -55,7 +56,7 @@ func encodeRegistry(l registryLogin) (cluster.Masked, error) {
 		Auths map[string]entry `json:"auths"`
 	}{map[string]entry{registryKey(l.Host): {base64.StdEncoding.EncodeToString([]byte(l.User + ":" + l.Password.Reveal()))}}}
 	data, err := json.MarshalIndent(file, "", "  ")
-	return cluster.Mask(string(data) + "\n"), err
+	return masked.New(string(data) + "\n"), err
 }
 
 func validUser(user string) error {
@@ -99,16 +100,16 @@ func decodeRegistry(data []byte) ([]registryLogin, error) {
 	}
 	var out []registryLogin
 	for host, a := range file.Auths {
-		l := registryLogin{Host: host, User: a.Username, Password: cluster.Mask(a.Password)}
+		l := registryLogin{Host: host, User: a.Username, Password: masked.New(a.Password)}
 		if a.Auth != "" {
 			user, password, err := decodeAuth(a.Auth)
 			if err != nil {
-				return nil, fmt.Errorf("auths %q: %w", cluster.Clean(host), err)
+				return nil, fmt.Errorf("auths %q: %w", clean.Text(host), err)
 			}
-			l.User, l.Password = user, cluster.Mask(password)
+			l.User, l.Password = user, masked.New(password)
 		}
 		if l.User == "" || l.Password.IsZero() {
-			return nil, fmt.Errorf("auths %q: there is no user and password in it", cluster.Clean(host))
+			return nil, fmt.Errorf("auths %q: there is no user and password in it", clean.Text(host))
 		}
 		out = append(out, l)
 	}

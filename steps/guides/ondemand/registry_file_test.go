@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 )
 
 func TestRegistryFileThereAndBack(t *testing.T) {
 	for _, l := range []registryLogin{
-		{"harbor.example.org:8443", "robot$ood+pull", cluster.Mask(strings.Repeat("long", 60))},
-		{"ghcr.io", `a"b\c'$(id)`, cluster.Mask("p:w:\"\\ \u2028<>&ß")},
-		{"docker.io", "user", cluster.Mask("-")},
+		{"harbor.example.org:8443", "robot$ood+pull", masked.New(strings.Repeat("long", 60))},
+		{"ghcr.io", `a"b\c'$(id)`, masked.New("p:w:\"\\ \u2028<>&ß")},
+		{"docker.io", "user", masked.New("-")},
 	} {
 		data, err := encodeRegistry(l)
 		if err != nil {
@@ -34,12 +34,12 @@ func TestRegistryFileThereAndBack(t *testing.T) {
 
 func TestRegistryFileRefuses(t *testing.T) {
 	for what, l := range map[string]registryLogin{
-		"registry.host":                   {"https://ghcr.io", "u", cluster.Mask("p")},
-		"registry.user: it holds a colon": {"ghcr.io", "u:v", cluster.Mask("p")},
-		"registry.user: it holds a line":  {"ghcr.io", "u\nv", cluster.Mask("p")},
-		"registry.user: it is empty":      {"ghcr.io", "", cluster.Mask("p")},
-		"registry.password: it holds":     {"ghcr.io", "u", cluster.Mask("hunter2\n")},
-		"registry.password: it is empty":  {"ghcr.io", "u", cluster.Masked{}},
+		"registry.host":                   {"https://ghcr.io", "u", masked.New("p")},
+		"registry.user: it holds a colon": {"ghcr.io", "u:v", masked.New("p")},
+		"registry.user: it holds a line":  {"ghcr.io", "u\nv", masked.New("p")},
+		"registry.user: it is empty":      {"ghcr.io", "", masked.New("p")},
+		"registry.password: it holds":     {"ghcr.io", "u", masked.New("hunter2\n")},
+		"registry.password: it is empty":  {"ghcr.io", "u", masked.Value{}},
 	} {
 		_, err := encodeRegistry(l)
 		if err == nil || !strings.HasPrefix(err.Error(), what) || strings.Contains(err.Error(), "hunter2") {

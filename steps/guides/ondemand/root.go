@@ -10,7 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/host"
 	"carrick/steps"
 )
 
@@ -202,7 +203,7 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 }
 
 // programFault is executable without the folders on the way.
-func programFault(e steps.Env, info cluster.FileInfo, path string) string {
+func programFault(e steps.Env, info host.FileInfo, path string) string {
 	switch mode := info.Mode.Perm(); {
 	case !info.Mode.IsRegular():
 		return path + " is not a program"
@@ -241,8 +242,8 @@ func access(ctx context.Context, e steps.Env, path string) (problem, open string
 // replaceable says who else than root can put another file at a path; "": nobody. real is the path without symlinks.
 func replaceable(e steps.Env, path string) (real, problem string, err error) {
 	real, err = e.Host.RootsAlone(path)
-	if foreign := (*cluster.FolderError)(nil); errors.As(err, &foreign) {
-		return "", fmt.Sprintf("users other than root can replace %s through %s", path, cluster.Clean(foreign.Path)), nil
+	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
+		return "", fmt.Sprintf("users other than root can replace %s through %s", path, clean.Text(foreign.Path)), nil
 	}
 	return real, "", err
 }

@@ -10,7 +10,8 @@ import (
 	"io/fs"
 	"slices"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/host"
 	"carrick/cluster/probe"
 	"carrick/steps"
 )
@@ -96,9 +97,9 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	if info.Mode.Perm()&0o004 == 0 {
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
 	}
-	foreign := (*cluster.FolderError)(nil)
+	foreign := (*host.FolderError)(nil)
 	if _, err := e.Host.RootsAlone(at); errors.As(err, &foreign) {
-		return steps.Failed(fmt.Sprintf("users other than root can replace %s through %s", at, cluster.Clean(foreign.Path)),
+		return steps.Failed(fmt.Sprintf("users other than root can replace %s through %s", at, clean.Text(foreign.Path)),
 			permissionFix(e, at, "chmod 0644 %s")).WithoutAction()
 	}
 	problem, open, err := access(ctx, e, at)
@@ -112,5 +113,5 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 }
 
 func certificateName(c *x509.Certificate) string {
-	return fmt.Sprintf("%q", cluster.Clean(c.Subject.CommonName))
+	return fmt.Sprintf("%q", clean.Text(c.Subject.CommonName))
 }

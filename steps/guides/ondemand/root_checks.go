@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -159,9 +162,9 @@ func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case in.Plugin != "":
-		return steps.Failed(fmt.Sprintf("%s logs in by %s: that is somebody's own login", used.Path, cluster.Clean(in.Plugin)), "")
+		return steps.Failed(fmt.Sprintf("%s logs in by %s: that is somebody's own login", used.Path, clean.Text(in.Plugin)), "")
 	case in.As != "":
-		return steps.Failed(fmt.Sprintf("%s acts as %q, by the rights of whoever it logs in as", used.Path, cluster.Clean(in.As)), "")
+		return steps.Failed(fmt.Sprintf("%s acts as %q, by the rights of whoever it logs in as", used.Path, clean.Text(in.As)), "")
 	case in.TokenFile != "":
 		return steps.Passed("%s takes the token from %s", used.Path, kubeconfigPath(used.Path, in.TokenFile))
 	case !in.Token.IsZero():
@@ -187,11 +190,11 @@ func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error)
 func somebodys(in wayIn) string {
 	switch {
 	case in.Certificate != nil && len(in.Certificate.Organization) > 0:
-		return cluster.Clean(in.Certificate.CommonName + " of " + strings.Join(in.Certificate.Organization, ", "))
+		return clean.Text(in.Certificate.CommonName + " of " + strings.Join(in.Certificate.Organization, ", "))
 	case in.Certificate != nil:
-		return cluster.Clean(in.Certificate.CommonName)
+		return clean.Text(in.Certificate.CommonName)
 	case in.Plugin != "":
-		return "whoever " + cluster.Clean(in.Plugin) + " logs in as"
+		return "whoever " + clean.Text(in.Plugin) + " logs in as"
 	}
 	return ""
 }
@@ -210,10 +213,10 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
-	if broken := (cluster.KubeconfigError{}); errors.As(err, &broken) {
+	if broken := (kubeconfig.Error{}); errors.As(err, &broken) {
 		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom() // a file that it names is missing or wrong
 	}
-	if errors.Is(err, cluster.ErrProxy) {
+	if errors.Is(err, failure.ErrProxy) {
 		return steps.Skipped("%s goes through a proxy, which carrick does not follow; on the web node: KUBECONFIG=%s kubectl auth whoami", used.Path, steps.Quoted(used.Path))
 	}
 	if err != nil {
@@ -232,7 +235,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	)
 	switch {
 	case errors.As(r.Err, new(*tls.CertificateVerificationError)):
-		return steps.Failed(used.Path+": "+cluster.Explain(r.Err), "")
+		return steps.Failed(used.Path+": "+failure.Explain(r.Err), "")
 	case r.Status == steps.Pass:
 		r.Found += ", with " + used.Path
 	}

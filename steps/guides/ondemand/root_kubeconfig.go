@@ -10,7 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps/check"
 )
@@ -23,9 +24,9 @@ const (
 
 // encodeRootKubeconfig is root's kubeconfig. It holds no secret and never
 // changes: the token stands in a file of its own, which a renewal writes.
-func encodeRootKubeconfig(server string) (cluster.Masked, error) {
+func encodeRootKubeconfig(server string) (masked.Value, error) {
 	if err := validServer(server); err != nil {
-		return cluster.Masked{}, fmt.Errorf("cluster.server: %w", err)
+		return masked.Value{}, fmt.Errorf("cluster.server: %w", err)
 	}
 	type object = map[string]any
 	type named = []object
@@ -43,7 +44,7 @@ func encodeRootKubeconfig(server string) (cluster.Masked, error) {
 		named{{"name": rootUser, "context": object{"cluster": rootCluster, "user": rootUser}}},
 	})
 	head := "# Root's kubeconfig for Open OnDemand, written by carrick. It stays as it is when the token is renewed.\n"
-	return cluster.Mask(head + string(data)), err
+	return masked.New(head + string(data)), err
 }
 
 // validServer says what is wrong with the address of an API server.
@@ -51,9 +52,9 @@ func validServer(server string) error {
 	u, err := url.Parse(server)
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(server, "\r\n \t"):
-		return fmt.Errorf("%q is not the plain address of an API server", cluster.Clean(server))
+		return fmt.Errorf("%q is not the plain address of an API server", clean.Text(server))
 	case u.Scheme != "https":
-		return fmt.Errorf("%q is not an https address", cluster.Clean(server))
+		return fmt.Errorf("%q is not an https address", clean.Text(server))
 	}
 	return nil
 }
@@ -64,7 +65,7 @@ type wayIn struct {
 	Context, Server string
 	CAFile          string
 	CA              []byte // PEM that stands in it; it comes before the file
-	Token           cluster.Masked
+	Token           masked.Value
 	TokenFile       string
 	Plugin          string     // the command or auth provider that logs in
 	Certificate     *pkix.Name // of the client certificate; nil: there is none, or it is in a file
@@ -84,16 +85,16 @@ func readWayIn(data []byte) (wayIn, error) {
 	}
 	c, found := k.Context(k.Current)
 	if !found {
-		return wayIn{}, fmt.Errorf("its current-context is %q, and there is no such context", cluster.Clean(k.Current))
+		return wayIn{}, fmt.Errorf("its current-context is %q, and there is no such context", clean.Text(k.Current))
 	}
 	at, _ := k.Cluster(c.Cluster)
 	if at.Server == "" {
-		return wayIn{}, fmt.Errorf("its context %q leads to no server", cluster.Clean(k.Current))
+		return wayIn{}, fmt.Errorf("its context %q leads to no server", clean.Text(k.Current))
 	}
 	u := k.User(c.User)
 	in := wayIn{
 		Context: k.Current, Server: at.Server, CAFile: at.CAFile, CA: decoded(at.CAData),
-		Token: cluster.Mask(u.Token), TokenFile: u.TokenFile, CertificateFile: u.CertFile, As: u.As,
+		Token: masked.New(u.Token), TokenFile: u.TokenFile, CertificateFile: u.CertFile, As: u.As,
 		Plugin: u.Exec.Command, Certificate: subjectOf(u.Cert),
 	}
 	if u.AuthProvider.Name != "" {

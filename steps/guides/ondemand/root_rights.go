@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -28,7 +28,7 @@ func rootRights(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	var rights []cluster.Right
+	var rights []permission.Right
 	for _, u := range rootUses {
 		for _, resource := range u.resources {
 			rights = append(rights, check.Verbs(u.group, resource, "", u.verbs...)...)
@@ -68,7 +68,7 @@ func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	right := cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
+	right := permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
 	decisions, err := as.Can(ctx, right)
 	switch {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/stepstest"
@@ -82,7 +83,7 @@ func (n *realNode) run(ctx context.Context, name string, args ...string) (string
 // session is one of a link between the node and the sandbox's remote side.
 func (n *realNode) session(name string) *engine.Session {
 	n.t.Helper()
-	h, err := cluster.NewHostWith(n.root, cluster.HostOptions{
+	h, err := host.NewWith(n.root, host.Options{
 		Run: n.run, Owner: func(string) (int, int, bool) { return 0, 0, true }, ByRoot: func() bool { return true },
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -210,7 +210,7 @@ func portalFileReads(ctx context.Context, e steps.Env) steps.Result {
 	}
 	values, err := portalValues(string(text))
 	if err != nil {
-		return steps.Failed(cluster.Clean(err.Error()), onWebNode("vi "+portalFile))
+		return steps.Failed(clean.Text(err.Error()), onWebNode("vi "+portalFile))
 	}
 	return steps.Passed("%s sets %d keys", portalFile, len(values))
 }

@@ -10,7 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -104,17 +107,17 @@ func whichSecret(e steps.Env) string {
 }
 
 // standingToken is the token that the cluster keeps for the web node.
-func standingToken(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func standingToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	name := whichSecret(e)
 	s, err := e.Cluster.Secret(ctx, namespace, name, tokenKey)
 	if apierrors.IsNotFound(err) {
-		return cluster.Masked{}, steps.Absent("there is no Secret %s/%s yet", namespace, name)
+		return masked.Value{}, steps.Absent("there is no Secret %s/%s yet", namespace, name)
 	}
 	if err != nil {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	if s.Data[tokenKey].IsZero() {
-		return cluster.Masked{}, steps.Absent("Secret %s/%s holds no token yet", namespace, name)
+		return masked.Value{}, steps.Absent("Secret %s/%s holds no token yet", namespace, name)
 	}
 	return s.Data[tokenKey], nil
 }
@@ -124,12 +127,12 @@ func theToken(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := cluster.ParseToken(m)
+	t, err := bearer.Parse(m)
 	if err != nil {
 		return nil, fmt.Errorf("the token in Secret %s/%s: %w", namespace, whichSecret(e), err)
 	}
 	if !t.Expires.IsZero() {
-		cluster.Expires(ctx, t.Expires)
+		tracked.Expires(ctx, t.Expires)
 	}
 	if t.Expired(time.Now()) {
 		return nil, steps.Absent("the token in Secret %s/%s ended on %s; a new one: %s", namespace, whichSecret(e), t.Expires.Local().Format(time.DateTime), e.ApplyStep("token"))
@@ -142,7 +145,7 @@ func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := cluster.ParseToken(m)
+	t, err := bearer.Parse(m)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +160,9 @@ func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
 func rootTokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err != nil {
-		return nil, steps.Absent("%s can't be read: %s", rootToken, cluster.Explain(err))
+		return nil, steps.Absent("%s can't be read: %s", rootToken, failure.Explain(err))
 	}
-	t, err := cluster.ParseToken(cluster.Mask(trimmed(data)))
+	t, err := bearer.Parse(masked.New(trimmed(data)))
 	if err != nil || t.Expires.IsZero() {
 		return nil, steps.Absent("%s holds no token that says when it ends", rootToken)
 	}

@@ -8,7 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -81,15 +84,15 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data[tokenKey].IsZero() {
 		return steps.Failed("Secret "+name+" has no token", e.ApplyStep("token"))
 	}
-	t, err := cluster.ParseToken(s.Data[tokenKey])
+	t, err := bearer.Parse(s.Data[tokenKey])
 	if err != nil {
-		return steps.Failed(fmt.Sprintf("what stands in Secret %s is of no use: %s", name, cluster.Explain(err)), remake)
+		return steps.Failed(fmt.Sprintf("what stands in Secret %s is of no use: %s", name, failure.Explain(err)), remake)
 	}
 	if ns, sa, _ := t.ServiceAccount(); ns != namespace || sa != account {
 		return steps.Failed(fmt.Sprintf("the token in Secret %s is of %s, not of %s", name, t.Subject, accountUser), remake)
 	}
 	if !t.Expires.IsZero() {
-		cluster.Expires(ctx, t.Expires.Add(-leastLeft))
+		tracked.Expires(ctx, t.Expires.Add(-leastLeft))
 	}
 	switch {
 	case t.Expires.IsZero():
@@ -110,7 +113,7 @@ func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	t, err := cluster.ParseToken(m)
+	t, err := bearer.Parse(m)
 	if err != nil {
 		return steps.Unseen(err)
 	}
@@ -143,7 +146,7 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	k := cluster.Kubeconfig{Name: e.Link, Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
+	k := kubeconfig.Config{Name: e.Link, Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		return steps.Unseen(err)

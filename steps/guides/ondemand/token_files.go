@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -27,13 +28,13 @@ func renewalOf(e steps.Env) renewal {
 
 // tokenFiles are the web node's half of the step token.
 func tokenFiles() []steps.Action {
-	text := func(of func(renewal) (string, error)) func(context.Context, steps.Env) (cluster.Masked, error) {
-		return func(_ context.Context, e steps.Env) (cluster.Masked, error) {
+	text := func(of func(renewal) (string, error)) func(context.Context, steps.Env) (masked.Value, error) {
+		return func(_ context.Context, e steps.Env) (masked.Value, error) {
 			s, err := of(renewalOf(e))
-			return cluster.Mask(s), err
+			return masked.New(s), err
 		}
 	}
-	unit := func(of func(renewal) string) func(context.Context, steps.Env) (cluster.Masked, error) {
+	unit := func(of func(renewal) string) func(context.Context, steps.Env) (masked.Value, error) {
 		return text(func(r renewal) (string, error) { return of(r), r.valid() })
 	}
 	return []steps.Action{
@@ -81,20 +82,20 @@ func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
 // isRootsToken tells whether a file holds a token of the ServiceAccount, ended or
 // not: the renewal writes the file over.
 func isRootsToken(have []byte) bool {
-	t, err := cluster.ParseToken(cluster.Mask(trimmed(have)))
+	t, err := bearer.Parse(masked.New(trimmed(have)))
 	return err == nil && t.Subject == accountUser
 }
 
 // mountedToken is the token that the cluster has ready for the web node, or the
 // one that stands here already and fits: then the cluster needs none ready.
-func mountedToken(ctx context.Context, e steps.Env) (cluster.Masked, error) {
+func mountedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, rootToken)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cluster.Masked{}, err
+		return masked.Value{}, err
 	}
 	fresh, missing := e.Peer.Masked("token")
 	if err == nil && fits(have, fresh, rotating(e), time.Now()) {
-		return cluster.Mask(string(have)), nil
+		return masked.New(string(have)), nil
 	}
 	return fresh, missing
 }
@@ -102,12 +103,12 @@ func mountedToken(ctx context.Context, e steps.Env) (cluster.Masked, error) {
 // fits tells whether what stands in the token file can stay: a token of the
 // ServiceAccount that lives for two renewals at the least, and, where it is not
 // renewed, for ever. One of an account that was made anew since is of no use.
-func fits(have []byte, fresh cluster.Masked, renewed bool, now time.Time) bool {
-	t, err := cluster.ParseToken(cluster.Mask(trimmed(have)))
+func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
+	t, err := bearer.Parse(masked.New(trimmed(have)))
 	if err != nil || t.Subject != accountUser {
 		return false
 	}
-	if f, err := cluster.ParseToken(fresh); err == nil && f.AccountUID != "" && t.AccountUID != "" && f.AccountUID != t.AccountUID {
+	if f, err := bearer.Parse(fresh); err == nil && f.AccountUID != "" && t.AccountUID != "" && f.AccountUID != t.AccountUID {
 		return false
 	}
 	if !renewed {
@@ -118,7 +119,7 @@ func fits(have []byte, fresh cluster.Masked, renewed bool, now time.Time) bool {
 
 // enoughLife is for how long a token that is renewed must go on: two hours, or
 // half of what it was made for, if that is less.
-func enoughLife(t cluster.Token) time.Duration {
+func enoughLife(t bearer.Token) time.Duration {
 	if made := t.Expires.Sub(t.IssuedAt); !t.IssuedAt.IsZero() && made < 4*time.Hour {
 		return made / 2
 	}
@@ -127,29 +128,29 @@ func enoughLife(t cluster.Token) time.Duration {
 
 // rootsToken is the token by which root reaches the cluster, and where it
 // stands: the file that a renewal writes, else what root's kubeconfig leads to.
-func rootsToken(ctx context.Context, e steps.Env) (token cluster.Masked, at string, err error) {
+func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string, err error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err == nil {
-		return cluster.Mask(trimmed(data)), rootToken, nil
+		return masked.New(trimmed(data)), rootToken, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return cluster.Masked{}, "", err
+		return masked.Value{}, "", err
 	}
 	in, used, err := rootsWayIn(ctx, e)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return cluster.Masked{}, "", steps.Absent("there is no %s, and no %s either", rootToken, used.Path)
+		return masked.Value{}, "", steps.Absent("there is no %s, and no %s either", rootToken, used.Path)
 	case err != nil:
-		return cluster.Masked{}, "", err
+		return masked.Value{}, "", err
 	case in.TokenFile != "":
 		at = kubeconfigPath(used.Path, in.TokenFile)
 		data, err := e.Host.Read(ctx, at)
 		if errors.Is(err, fs.ErrNotExist) {
-			return cluster.Masked{}, at, steps.Absent("%s takes the token from %s, which is not there", used.Path, at)
+			return masked.Value{}, at, steps.Absent("%s takes the token from %s, which is not there", used.Path, at)
 		}
-		return cluster.Mask(trimmed(data)), at, err
+		return masked.New(trimmed(data)), at, err
 	case in.Token.IsZero():
-		return cluster.Masked{}, "", steps.Absent("%s holds no token", used.Path)
+		return masked.Value{}, "", steps.Absent("%s holds no token", used.Path)
 	}
 	return in.Token, used.Path, nil
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -70,12 +71,12 @@ func rootTokenThere(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	t, err := cluster.ParseToken(token)
+	t, err := bearer.Parse(token)
 	if err != nil {
 		return steps.Failed(at+": "+err.Error(), "")
 	}
 	if t.Subject != accountUser {
-		return steps.Failed(fmt.Sprintf("the token in %s is of %q, not of %s", at, cluster.Clean(t.Subject), accountUser), "")
+		return steps.Failed(fmt.Sprintf("the token in %s is of %q, not of %s", at, clean.Text(t.Subject), accountUser), "")
 	}
 	return steps.Passed("%s holds a token of %s", at, t.Subject)
 }
@@ -89,12 +90,12 @@ func rootTokenPrivate(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // rootsClaims is what root's token says of itself.
-func rootsClaims(ctx context.Context, e steps.Env) (t cluster.Token, at string, err error) {
+func rootsClaims(ctx context.Context, e steps.Env) (t bearer.Token, at string, err error) {
 	token, at, err := rootsToken(ctx, e)
 	if err != nil {
 		return t, at, err
 	}
-	t, err = cluster.ParseToken(token)
+	t, err = bearer.Parse(token)
 	return t, at, err
 }
 
@@ -107,7 +108,7 @@ func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // lasts judges the life that is left to a token.
-func lasts(t cluster.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
+func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
 	ends := t.Expires.Local().Format(time.DateTime)
 	left := t.Expires.Sub(now)
 	var r steps.Result

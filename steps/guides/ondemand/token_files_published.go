@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -27,7 +28,7 @@ func (r otherRenewal) String() string {
 	if r.script == "" {
 		return r.table
 	}
-	return r.table + " (" + cluster.Clean(r.script) + ")"
+	return r.table + " (" + clean.Text(r.script) + ")"
 }
 
 // otherRenewals looks for renewals in cron's tables and in the scripts that they
@@ -104,7 +105,7 @@ func isRenewal(script string) (renews, published bool) {
 func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 	others, looked, err := otherRenewals(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
-		return steps.Skipped("%s: run carrick as root", cluster.Explain(err))
+		return steps.Skipped("%s: run carrick as root", failure.Explain(err))
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -123,7 +124,7 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	others, _, err := otherRenewals(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
-		return steps.Skipped("there is no %s, and for another renewal: %s: run carrick as root", renewScript, cluster.Explain(err))
+		return steps.Skipped("there is no %s, and for another renewal: %s: run carrick as root", renewScript, failure.Explain(err))
 	}
 	if err != nil {
 		return steps.Unseen(err)

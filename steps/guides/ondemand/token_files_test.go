@@ -7,19 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
 // tokenOf is a token without a signature that counts.
-func tokenOf(t *testing.T, claims map[string]any) cluster.Masked {
+func tokenOf(t *testing.T, claims map[string]any) masked.Value {
 	t.Helper()
 	body, err := json.Marshal(claims)
 	if err != nil {
 		t.Fatal(err)
 	}
 	enc := base64.RawURLEncoding
-	return cluster.Mask(enc.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("x")))
+	return masked.New(enc.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("x")))
 }
 
 func TestWhichTokenMayStay(t *testing.T) {
@@ -34,12 +35,12 @@ func TestWhichTokenMayStay(t *testing.T) {
 	fresh := tokenOf(t, claims(24*time.Hour, 24*time.Hour, "one"))
 	for name, c := range map[string]struct {
 		have    map[string]any
-		fresh   cluster.Masked
+		fresh   masked.Value
 		renewed bool
 		stays   bool
 	}{
 		"renewed a while ago":          {claims(20*time.Hour, 24*time.Hour, "one"), fresh, true, true},
-		"nothing to compare it with":   {claims(20*time.Hour, 24*time.Hour, "one"), cluster.Masked{}, true, true},
+		"nothing to compare it with":   {claims(20*time.Hour, 24*time.Hour, "one"), masked.Value{}, true, true},
 		"about to end":                 {claims(time.Hour, 24*time.Hour, "one"), fresh, true, false},
 		"ended":                        {claims(-time.Hour, 24*time.Hour, "one"), fresh, true, false},
 		"short, and half of it left":   {claims(31*time.Minute, time.Hour, "one"), fresh, true, true},
@@ -78,7 +79,7 @@ func TestWhenTheTokenIsLookedAtAgain(t *testing.T) {
 		"ended":       {-time.Second, true, steps.Fail, 0, "can't renew itself"},
 		"not renewed": {20 * time.Hour, false, steps.Fail, 20 * time.Hour, "nothing renews it"},
 	} {
-		r := lasts(cluster.Token{Expires: now.Add(c.left)}, rootToken, time.Hour, c.renewed, now, "by hand")
+		r := lasts(bearer.Token{Expires: now.Add(c.left)}, rootToken, time.Hour, c.renewed, now, "by hand")
 		if r.Status != c.want || !strings.Contains(r.Found, c.words) || (c.again == 0) != r.Again.IsZero() || c.again != 0 && !r.Again.Equal(now.Add(c.again)) {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -86,7 +87,7 @@ func TestWhenTheTokenIsLookedAtAgain(t *testing.T) {
 			t.Errorf("%s: there is no fix", name)
 		}
 	}
-	if r := lasts(cluster.Token{}, rootToken, time.Hour, false, now, ""); r.Status != steps.Pass {
+	if r := lasts(bearer.Token{}, rootToken, time.Hour, false, now, ""); r.Status != steps.Pass {
 		t.Errorf("a token without an end: %+v", r)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -23,7 +26,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	if err != nil {
 		return c, err
 	}
-	c.Rights = append(c.Rights, cluster.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account})
+	c.Rights = append(c.Rights, permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account})
 	old, err := spent(ctx, e)
 	if err != nil || !old {
 		return c, err
@@ -34,7 +37,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		}
 		c.Items[i].Note, c.Items[i].Hash = "the token in it has ended, or does so within minutes: a new one is made", "anew:"+c.Items[i].Hash
 	}
-	c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: namespace, Name: firstToken})
+	c.Rights = append(c.Rights, permission.Right{Verb: "patch", Resource: "secrets", Namespace: namespace, Name: firstToken})
 	return c, nil
 }
 
@@ -69,7 +72,7 @@ func spent(ctx context.Context, e steps.Env) (bool, error) {
 	if err != nil || live.Data[tokenKey].IsZero() {
 		return false, err
 	}
-	t, err := cluster.ParseToken(live.Data[tokenKey])
+	t, err := bearer.Parse(live.Data[tokenKey])
 	if err != nil {
 		return true, nil // no token at all: nothing that anybody could use
 	}
@@ -89,12 +92,12 @@ func rootLives(e steps.Env) bool {
 	return err == nil && ends.After(time.Now())
 }
 
-func requestToken(ctx context.Context, e steps.Env) (map[string]cluster.Masked, error) {
+func requestToken(ctx context.Context, e steps.Env) (map[string]masked.Value, error) {
 	m, _, err := e.Cluster.RequestToken(ctx, namespace, account, cluster.TokenOptions{Expires: askedFor(e)})
 	if err != nil {
 		return nil, err
 	}
-	return map[string]cluster.Masked{tokenKey: m}, nil
+	return map[string]masked.Value{tokenKey: m}, nil
 }
 
 func trimmed(data []byte) string { return strings.TrimSpace(string(data)) }

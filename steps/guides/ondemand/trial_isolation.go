@@ -10,6 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -54,25 +57,25 @@ func asUser(e steps.Env) cluster.User {
 }
 
 // forApps is what the adapter does in a user's namespace.
-func forApps(ns string) []cluster.Right {
+func forApps(ns string) []permission.Right {
 	return slices.Concat(
 		check.Verbs("", "pods", ns, "create", "get", "list", "watch", "delete"),
 		check.Verbs("", "services", ns, "create", "get", "delete"),
 		check.Verbs("", "configmaps", ns, "create", "get", "delete"),
 		check.Verbs("", "secrets", ns, "create", "get", "delete"),
-		[]cluster.Right{{Verb: "get", Resource: "pods", Subresource: "log", Namespace: ns}},
+		[]permission.Right{{Verb: "get", Resource: "pods", Subresource: "log", Namespace: ns}},
 	)
 }
 
 // seesAll: users are meant to see pods of all namespaces.
 func seesAll(e steps.Env) bool { return e.Answers.Bool("clusterfile.all-namespaces") }
 
-func readsPods(r cluster.Right) bool {
+func readsPods(r permission.Right) bool {
 	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
 // decided sorts what the API server says of a user's rights, which it is hoped to allow, or not.
-func decided(ctx context.Context, e steps.Env, hoped bool, rights []cluster.Right) (may, mayNot []string, err error) {
+func decided(ctx context.Context, e steps.Env, hoped bool, rights []permission.Right) (may, mayNot []string, err error) {
 	all, err := e.Cluster.CanAs(ctx, asUser(e), hoped, rights...)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +112,7 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 	}
 	rights := forApps(other)
 	if seesAll(e) {
-		rights = slices.DeleteFunc(rights, func(r cluster.Right) bool { return readsPods(r) })
+		rights = slices.DeleteFunc(rights, func(r permission.Right) bool { return readsPods(r) })
 	}
 	may, mayNot, err := decided(ctx, e, false, rights)
 	if err != nil {
@@ -154,10 +157,10 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	}
 	m := all[len(all)-1] // a renewed one is the younger
 	const fresh = "log in to the portal anew and give that access token: --secret oidc.user-token=@FILE"
-	if t, err := cluster.ParseToken(m); err == nil && t.Expired(time.Now()) {
+	if t, err := bearer.Parse(m); err == nil && t.Expired(time.Now()) {
 		return steps.Skipped("the token of oidc.user-token ended on %s; %s", t.Expires.Local().Format(time.DateTime), fresh)
 	}
-	k := cluster.Kubeconfig{Name: "user", Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
+	k := kubeconfig.Config{Name: "user", Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		return steps.Unseen(err)

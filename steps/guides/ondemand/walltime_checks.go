@@ -17,6 +17,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -206,7 +208,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		case labels == "":
 			wrong = append(wrong, at+" has no --namespace-labels="+userLabel+"="+userValue)
 		case labels != userLabel+"="+userValue:
-			wrong = append(wrong, fmt.Sprintf("%s has --namespace-labels=%s, not %s=%s", at, cluster.Clean(labels), userLabel, userValue))
+			wrong = append(wrong, fmt.Sprintf("%s has --namespace-labels=%s, not %s=%s", at, clean.Text(labels), userLabel, userValue))
 		}
 		if objects != managedLabel+"="+userValue {
 			wrong = append(wrong, at+" has no --object-labels="+managedLabel+"="+userValue+
@@ -306,14 +308,14 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 		}
 		text, err := e.Cluster.Proxied(ctx, "pods", p.Namespace, p.Name, port, "metrics", nil)
 		if err != nil {
-			return steps.Skipped("its metrics can't be had through the API server (%s): %s", cluster.Explain(err), look)
+			return steps.Skipped("its metrics can't be had through the API server (%s): %s", failure.Explain(err), look)
 		}
 		found := reaperMetric.FindSubmatch(text)
 		switch {
 		case found == nil:
 			return steps.Skipped("pod %s has no metric job_pod_reaper_error", p.Name)
 		case string(found[1]) != "0":
-			return steps.Failed("pod "+p.Name+" says job_pod_reaper_error "+cluster.Clean(string(found[1]))+": its last run ended part-way", look)
+			return steps.Failed("pod "+p.Name+" says job_pod_reaper_error "+clean.Text(string(found[1]))+": its last run ended part-way", look)
 		}
 		return steps.Passed("pod %s says job_pod_reaper_error 0", p.Name)
 	}

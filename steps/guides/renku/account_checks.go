@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -92,7 +94,7 @@ func (e *inTheWay) Error() string {
 // denialTrial is a pair of objects that differ in what must be denied, and the right to create such.
 type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
-	create            cluster.Right
+	create            permission.Right
 }
 
 func tokenTrial(e steps.Env) denialTrial {
@@ -104,7 +106,7 @@ func tokenTrial(e steps.Env) denialTrial {
 	}
 	return denialTrial{
 		secret("Opaque"), secret("kubernetes.io/service-account-token"),
-		cluster.Right{Verb: "create", Resource: "secrets", Namespace: sessionsNamespace(e)},
+		permission.Right{Verb: "create", Resource: "secrets", Namespace: sessionsNamespace(e)},
 	}
 }
 
@@ -134,7 +136,7 @@ func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	harm(spec)
 	return denialTrial{
 		harmless, harmful,
-		cluster.Right{
+		permission.Right{
 			Verb: "create", Group: sessionsKind.Group, Resource: sessionsKind.Resource, Namespace: sessionsNamespace(e),
 		},
 	}
@@ -207,7 +209,7 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 	switch way := (*inTheWay)(nil); {
 	case errors.As(err, &way):
 		return untold(e, way)
-	case errors.Is(err, cluster.ErrNotServed):
+	case errors.Is(err, failure.ErrNotServed):
 		return steps.Skipped("the cluster does not serve %s yet", strings.ToLower(t.harmful.GetKind())+"s")
 	case err != nil:
 		return steps.Unseen(err)
@@ -256,7 +258,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	for _, t := range []denialTrial{tokenTrial(e), sessionTrial(e)} {
 		_, is, err := t.denied(ctx, e)
 		switch {
-		case errors.Is(err, cluster.ErrNotServed): // nobody can create one
+		case errors.Is(err, failure.ErrNotServed): // nobody can create one
 			continue
 		case errors.As(err, &way):
 			continue

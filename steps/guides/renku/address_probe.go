@@ -12,7 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -20,7 +24,7 @@ import (
 func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
 	addrs, err := check.Resolve(ctx, sessionHost(e))
 	if err != nil {
-		return steps.Failed(cluster.Explain(err), "add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+" get services -A | grep LoadBalancer")
+		return steps.Failed(failure.Explain(err), "add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+" get services -A | grep LoadBalancer")
 	}
 	return steps.Passed("%v", addrs)
 }
@@ -95,11 +99,11 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	where := fmt.Sprintf("%s:%d", sessionHost(e), e.Answers.Int("sessions.port"))
-	report, err := cluster.Look(ctx, "tls+/"+where+"/"+cluster.Mask(ca).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+	report, err := tracked.Look(ctx, "tls+/"+where+"/"+masked.New(ca).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
 		return probe.TLS(ctx, where, "", nil)
 	})
 	if err != nil {
-		return steps.Failed("no TLS with "+where+" from this machine: "+cluster.Explain(err), "curl -v https://"+where+"/    # is the ingress controller up, the port open?")
+		return steps.Failed("no TLS with "+where+" from this machine: "+failure.Explain(err), "curl -v https://"+where+"/    # is the ingress controller up, the port open?")
 	}
 	problem := report.Problem
 	if !report.Trusted && ca != "" { // Renku's own CA is a good one, too
@@ -119,7 +123,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	case secret != "" && report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
 		return steps.Skipped("the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret)
 	case secret != "" && !shows(ctx, e, secret, report.Chain[0]):
-		return steps.Skipped("%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and tls-secret judges that", where, cluster.Clean(report.Chain[0].Subject.CommonName), secret)
+		return steps.Skipped("%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and tls-secret judges that", where, clean.Text(report.Chain[0].Subject.CommonName), secret)
 	case report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
 		return steps.Failed(where+" shows the certificate that ingress-nginx makes up (\""+check.NginxFakeCertificate+"\"): no default certificate is set", fix)
 	}

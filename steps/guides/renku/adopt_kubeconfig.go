@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -28,14 +30,14 @@ func givenFacts() []steps.Fact {
 
 // readLoose makes out a kubeconfig: "server", "ca", "namespace", and who it signs
 // in as ("account", "account-namespace", or "with"). The token comes beside it.
-func readLoose(m cluster.Masked) (map[string]string, cluster.Masked) {
+func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	text := m.Reveal()
 	if len(text) > 1<<20 {
-		return nil, cluster.Masked{}
+		return nil, masked.Value{}
 	}
 	l, err := check.ReadLoosely([]byte(text))
 	if err != nil || len(l.Contexts) == 0 {
-		return nil, cluster.Masked{}
+		return nil, masked.Value{}
 	}
 	c, found := l.Context(l.Current)
 	if !found {
@@ -47,11 +49,11 @@ func readLoose(m cluster.Masked) (map[string]string, cluster.Masked) {
 			out["server"], out["ca"] = k.Server, string(ca)
 		}
 	}
-	token := cluster.Masked{}
+	token := masked.Value{}
 	switch u := l.User(c.User); {
 	case u.Token != "":
-		token, out["with"] = cluster.Mask(u.Token), "a token of nobody that can be told"
-		if t, err := cluster.ParseToken(token); err == nil {
+		token, out["with"] = masked.New(u.Token), "a token of nobody that can be told"
+		if t, err := bearer.Parse(token); err == nil {
 			out["account-namespace"], out["account"], _ = t.ServiceAccount()
 		}
 	case u.Cert != "":
@@ -81,8 +83,8 @@ func serverHostPort(server string) string {
 
 // handedKubeconfig is the kubeconfig in Renku's Secret that leads to the remote
 // cluster, and its token.
-func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, cluster.Masked, error) {
-	none := cluster.Masked{}
+func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, masked.Value, error) {
+	none := masked.Value{}
 	ns, name := secretWhere(e)
 	s, err := e.Cluster.Secret(ctx, ns, name, cluster.EveryKey)
 	if apierrors.IsNotFound(err) {
@@ -93,7 +95,7 @@ func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, clus
 	}
 	server, _ := e.Peer.Text("api-server")
 	ca, _ := e.Peer.Text("context-ca")
-	found, tokens := map[string]map[string]string{}, map[string]cluster.Masked{}
+	found, tokens := map[string]map[string]string{}, map[string]masked.Value{}
 	for key, value := range s.Data {
 		if k, token := readLoose(value); leads(k, server, ca) {
 			k["key"] = key

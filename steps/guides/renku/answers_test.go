@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -113,7 +113,7 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		{status: 500, code: 1500, message: "An unexpected error occurred", means: "Renku does not name", next: "-n renku logs"},
 		{status: 502, message: "Bad Gateway", means: "HTTP 502", never: "Renku does not name"},
 	} {
-		err := &cluster.WebError{Status: tc.status, Code: tc.code, Message: tc.message, URL: "https://renku/api/data/x"}
+		err := &web.Error{Status: tc.status, Code: tc.code, Message: tc.message, URL: "https://renku/api/data/x"}
 		found, next := plainly(err)
 		if !strings.Contains(found, tc.means) || !strings.Contains(found, tc.message) || (tc.never != "" && strings.Contains(found, tc.never)) {
 			t.Errorf("%d %q: found %q", tc.status, tc.message, found)
@@ -137,7 +137,7 @@ func TestAnUnknownMemberIsNoUnservedAddress(t *testing.T) {
 		{404, 0, "404 page not found", true},
 		{405, 1405, "Method POST not allowed for URL /x", true},
 	} {
-		if got := noSuchPath(&cluster.WebError{Status: tc.status, Code: tc.code, Message: tc.message}); got != tc.unserved {
+		if got := noSuchPath(&web.Error{Status: tc.status, Code: tc.code, Message: tc.message}); got != tc.unserved {
 			t.Errorf("%d %q: %v", tc.status, tc.message, got)
 		}
 	}
@@ -155,7 +155,7 @@ func TestAPoolThatRenkuKeeps(t *testing.T) {
 		{404, "Could not find cluster with id 01 in the list of clusters.", "carrick apply milan.yaml --step restart", false},
 		{404, "Resource pool with id 2 cannot be found", "", true},
 	} {
-		err := &cluster.WebError{Status: tc.status, Code: 1000 + tc.status, Message: tc.message}
+		err := &web.Error{Status: tc.status, Code: 1000 + tc.status, Message: tc.message}
 		if got := notRemoved(e, 2, err).Error(); !strings.Contains(got, tc.next) || isGone(err) != tc.gone {
 			t.Errorf("%d %q: gone %v, %q", tc.status, tc.message, isGone(err), got)
 		}

@@ -10,7 +10,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -23,10 +26,10 @@ const nobody = "nobody is signed in to Renku"
 // apiAddress says where Renku's HTTP API is, and who asks
 // (renku-data-services components/renku_data_services/crc/api.spec.yaml; the
 // published guide calls it /cluster, it is /api/data/clusters).
-func apiAddress(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
+func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	token := e.Answers.Masked("renku.token")
 	if err := issuedThere(e, token); err != nil {
-		return cluster.WebAddress{}, err
+		return web.Address{}, err
 	}
 	return renkuAt(e, "/api/data", token)
 }
@@ -34,35 +37,35 @@ func apiAddress(_ context.Context, e steps.Env) (cluster.WebAddress, error) {
 // issuedThere refuses to send a token to an address that the admin did not answer, unless the token's issuer has it too.
 // The default is read from Renku's Helm release, and whoever can write Secrets beside it chooses that address. Renku's
 // Keycloak is under the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml, global.renku.domain).
-func issuedThere(e steps.Env, token cluster.Masked) error {
+func issuedThere(e steps.Env, token masked.Value) error {
 	base := renkuURL(e)
 	if token.IsZero() || base == "" || e.Answered("renku.url") {
 		return nil
 	}
-	t, err := cluster.ParseToken(token)
+	t, err := bearer.Parse(token)
 	if err != nil || sameServer(t.Issuer, base) {
 		return nil // what can't be read is not sent: badToken
 	}
 	return fmt.Errorf("the token is not sent to %s, the default of renku.url: it was issued by %q. If that address is right, answer renku.url with it",
-		base, cluster.Clean(t.Issuer))
+		base, clean.Text(t.Issuer))
 }
 
 // realmAddress is Keycloak's realm, where one signs in. It is asked without a
 // token.
-func realmAddress(e steps.Env) (cluster.WebAddress, error) {
-	return renkuAt(e, "/auth/realms/Renku", cluster.Masked{})
+func realmAddress(e steps.Env) (web.Address, error) {
+	return renkuAt(e, "/auth/realms/Renku", masked.Value{})
 }
 
-func renkuAt(e steps.Env, path string, token cluster.Masked) (cluster.WebAddress, error) {
+func renkuAt(e steps.Env, path string, token masked.Value) (web.Address, error) {
 	base := renkuURL(e)
 	if base == "" {
-		return cluster.WebAddress{}, steps.Absent("Renku's address is not known: answer renku.url")
+		return web.Address{}, steps.Absent("Renku's address is not known: answer renku.url")
 	}
 	ca, err := renkuTrust(e)
 	if err != nil {
-		return cluster.WebAddress{}, err
+		return web.Address{}, err
 	}
-	return cluster.WebAddress{Base: base + path, Token: token, CA: ca}, nil
+	return web.Address{Base: base + path, Token: token, CA: ca}, nil
 }
 
 func renkuURL(e steps.Env) string { return strings.TrimSuffix(e.Answers.Text("renku.url"), "/") }
@@ -99,7 +102,7 @@ func checkRenkuURL(v string) error {
 }
 
 // signedInAPI is the API with a token that can be good, or why there is none.
-func signedInAPI(e steps.Env) (*cluster.Web, error) {
+func signedInAPI(e steps.Env) (*web.Client, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
 		return nil, steps.Absent(nobody)
@@ -169,7 +172,7 @@ func registeredID(_ context.Context, e steps.Env) (any, error) {
 // refusedIsAbsent makes "may not be looked at" of 401 and 403: the checks of
 // the sign-in say it, once.
 func refusedIsAbsent(err error) error {
-	if e := (*cluster.WebError)(nil); errors.As(err, &e) && (e.Status == 401 || e.Status == 403) {
+	if e := (*web.Error)(nil); errors.As(err, &e) && (e.Status == 401 || e.Status == 403) {
 		found, _ := plainly(err)
 		return steps.Absent("%s", found)
 	}

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -55,13 +56,13 @@ var troubles = []trouble{
 
 // plainly says what an error of the API means and what to do.
 func plainly(err error) (found, next string) {
-	e := (*cluster.WebError)(nil)
+	e := (*web.Error)(nil)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
 		return "the certificate of Renku's address is not trusted: " + bad.Err.Error(),
 			"is it Renku that answers? If a CA of your own signed it, put it into Renku's global.certificates.customCAs, or into this machine's roots"
 	}
 	if !errors.As(err, &e) {
-		return cluster.Explain(err), ""
+		return failure.Explain(err), ""
 	}
 	said := strings.TrimSpace(e.Message)
 	if e.Detail != "" {
@@ -77,7 +78,7 @@ func plainly(err error) (found, next string) {
 
 // codeOf is Renku's number of an error; what a proxy before it says has none,
 // and only 401 and 403 mean the same then.
-func codeOf(e *cluster.WebError) int {
+func codeOf(e *web.Error) int {
 	if e.Code == 0 && (e.Status == 401 || e.Status == 403) {
 		return 1000 + e.Status
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 )
 
 // difference is a field that Renku has otherwise than it was meant.
@@ -42,7 +42,7 @@ func shownJSON(v any) string {
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return cluster.Clean(string(b))
+	return clean.Text(string(b))
 }
 
 // differences compares field by field. Not set, empty and false are one: Renku

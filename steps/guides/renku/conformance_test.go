@@ -7,6 +7,8 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/renku"
@@ -57,9 +59,9 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	defer box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "amaltheasession", "one")
 
 	as := withNewCredential(t, s, ns, "renku-amalthea-token")
-	var rights []cluster.Right
+	var rights []permission.Right
 	for _, verb := range []string{"create", "delete", "get", "list", "patch", "update", "watch"} {
-		rights = append(rights, cluster.Right{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns})
+		rights = append(rights, permission.Right{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns})
 	}
 	decisions, err := as.Can(t.Context(), rights...)
 	if err != nil {
@@ -88,7 +90,7 @@ func withNewCredential(t *testing.T, s *engine.Session, namespace, name string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := cluster.Kubeconfig{Server: c.Server(), CA: []byte(secret.Data["ca.crt"].Reveal()), Token: secret.Data["token"]}
+	k := kubeconfig.Config{Server: c.Server(), CA: []byte(secret.Data["ca.crt"].Reveal()), Token: secret.Data["token"]}
 	as, err := c.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		t.Fatal(err)

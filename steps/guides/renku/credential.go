@@ -15,6 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -102,7 +106,7 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := as.List(ctx, check.Pods, sessionsNamespace(e), cluster.Selector{})
 	if apierrors.IsForbidden(err) {
-		return steps.Failed(cluster.Explain(err), "")
+		return steps.Failed(failure.Explain(err), "")
 	}
 	if err != nil {
 		return steps.Unseen(err)
@@ -111,16 +115,16 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // onClasses are the verbs on each pool's PriorityClass.
-func onClasses(e steps.Env, verbs ...string) (out []cluster.Right) {
+func onClasses(e steps.Env, verbs ...string) (out []permission.Right) {
 	for _, name := range e.Answers.List("pools.quotas") {
 		for _, verb := range verbs {
-			out = append(out, cluster.Right{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
+			out = append(out, permission.Right{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
 		}
 	}
 	return out
 }
 
-func rightsAllowed(ctx context.Context, e steps.Env, rights []cluster.Right) steps.Result {
+func rightsAllowed(ctx context.Context, e steps.Env, rights []permission.Right) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
 		return kubeconfigUnread(err)
@@ -167,7 +171,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return check.Missing(err, "Job "+ns+"/"+name, "")
 	}
 	if asked, is := askedAddress(job); is && asked != e.Answers.Text("remote.server") {
-		return steps.Failed(fmt.Sprintf("Job %s asked %s; the kubeconfig has %s now", name, cluster.Clean(asked), cluster.Clean(e.Answers.Text("remote.server"))),
+		return steps.Failed(fmt.Sprintf("Job %s asked %s; the kubeconfig has %s now", name, clean.Text(asked), clean.Text(e.Answers.Text("remote.server"))),
 			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+e.ApplyStep("kubeconfig"))
 	}
 	if job.Status.Succeeded == 0 && job.Status.Failed == 0 {
@@ -181,7 +185,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Job %s has ended and its pod is gone: its log can't be read", name)
 	}
 	pod := pods[len(pods)-1].Name
-	log, err := cluster.Look(ctx, "log/"+ns+"/"+pod, time.Hour, func(ctx context.Context) (string, error) { return e.Cluster.Logs(ctx, ns, pod, "ask", 50) })
+	log, err := tracked.Look(ctx, "log/"+ns+"/"+pod, time.Hour, func(ctx context.Context) (string, error) { return e.Cluster.Logs(ctx, ns, pod, "ask", 50) })
 	if err != nil {
 		return steps.Unseen(err)
 	}

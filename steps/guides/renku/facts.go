@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -85,7 +86,7 @@ func newestFirst[T metav1.Object](classes []T) []T {
 func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, defaults []T) (found, fix string) {
 	var names, others []string
 	for i, c := range defaults {
-		names = append(names, cluster.CleanName(c.GetName()))
+		names = append(names, clean.Name(c.GetName()))
 		if i > 0 {
 			others = append(others, steps.Quoted(c.GetName()))
 		}

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -65,7 +67,7 @@ const fieldsKept = 10 * time.Second
 
 func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry, error) {
 	ns, name := secretWhere(e)
-	return cluster.Look(ctx, "who-wrote/"+ns+"/"+name, fieldsKept, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
+	return tracked.Look(ctx, "who-wrote/"+ns+"/"+name, fieldsKept, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
 		found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
 		if err != nil || len(found) == 0 {
 			return nil, err
@@ -113,7 +115,7 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	}
 	const fact = "driver-stands"
 	return fmt.Sprintf("helm upgrade %s renku/%s -n %s%s --version %s --reuse-values --set-json 'csiNodepluginRclone.tolerations=%s'",
-		steps.Quoted(cluster.CleanName(cmp.Or(e.Own.FieldText(fact, "release"), driverChart))), driverChart, cmp.Or(e.Own.FieldText(fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
+		steps.Quoted(clean.Name(cmp.Or(e.Own.FieldText(fact, "release"), driverChart))), driverChart, cmp.Or(e.Own.FieldText(fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
 }
 
 // operatorFix is how the step operator is done where a chart of somebody else

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -44,7 +47,7 @@ func FuzzAnswersOfRenku(f *testing.F) {
 			_, _ = w.Write([]byte(body + adminsToken))
 		}))
 		defer server.Close()
-		web, err := cluster.NewWeb(server.URL, cluster.Mask(adminsToken), cluster.WebOptions{})
+		web, err := web.New(server.URL, masked.New(adminsToken), web.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +60,8 @@ func FuzzAnswersOfRenku(f *testing.F) {
 		var any1 any
 		if _, err := web.JSON(t.Context(), "GET", "/x", nil, &any1); err != nil {
 			found, next := plainly(err)
-			fit(cluster.Clean(found + next)) // as a verdict
-			fit(cluster.Explain(&apiError{"x", found, next}))
+			fit(clean.Text(found + next)) // as a verdict
+			fit(failure.Explain(&apiError{"x", found, next}))
 		}
 		var rows []map[string]any
 		if json.Unmarshal([]byte(body), &rows) != nil {
@@ -66,9 +69,9 @@ func FuzzAnswersOfRenku(f *testing.F) {
 		}
 		if row := rowOf(rows, "a.yaml"); row != nil {
 			for _, d := range differences(want, row) {
-				fit(cluster.Clean(d.String()))
+				fit(clean.Text(d.String()))
 			}
-			fit(cluster.Clean(changedLines(differences(want, row))))
+			fit(clean.Text(changedLines(differences(want, row))))
 			_, _ = patches(want, row)
 		}
 	})
@@ -98,7 +101,7 @@ func FuzzSignIn(f *testing.F) {
 			_, _ = w.Write([]byte(poll))
 		}))
 		defer server.Close()
-		realm, err := cluster.NewWeb(server.URL, cluster.Masked{}, cluster.WebOptions{})
+		realm, err := web.New(server.URL, masked.Value{}, web.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,7 @@ func FuzzSignIn(f *testing.F) {
 			t.Error("signed in without a token")
 		}
 		if err != nil {
-			text := cluster.Clean(err.Error())
+			text := clean.Text(err.Error())
 			if bad := hostile.Unfit(text); bad != "" || strings.Contains(text, adminsToken) {
 				t.Errorf("%s: %q", bad, text)
 			}

@@ -10,7 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -58,9 +59,9 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 // token Secret alone.
 func kubeconfigTemplate(e steps.Env) ([]byte, error) {
 	const token, ca = "TOKEN-OF-THE-SECRET", "CA-OF-THE-SECRET"
-	k := cluster.Kubeconfig{
+	k := kubeconfig.Config{
 		Name: e.Link, Server: e.Answers.Text("remote.server"), CA: []byte(ca),
-		Namespace: sessionsNamespace(e), Token: cluster.Mask(token),
+		Namespace: sessionsNamespace(e), Token: masked.New(token),
 	}
 	if e.Answers.Text("kubeconfig.ca") == "context" {
 		pem, err := e.Peer.Text("kubeconfig-ca")

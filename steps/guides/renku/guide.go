@@ -36,7 +36,7 @@ func Guide() *steps.Guide {
 			prerequisites(),
 			operator(),
 			identity(),
-			kubeconfig(),
+			config(),
 			secret(),
 			register(),
 			restart(),

@@ -10,12 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
 )
 
-func kubeconfig() steps.Step {
+func config() steps.Step {
 	return steps.Step{
 		Name: "kubeconfig", Title: "Kubeconfig",
 		Why: "Renku reads this file to reach the remote cluster. It is built here, tried with nothing but itself, and proved to grant no more than it has to.",
@@ -79,12 +82,12 @@ func asksFromInside(e steps.Env) bool { return e.Answers.Bool("reach.job") }
 // that somebody else made, as it stands.
 func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
-		return cluster.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (cluster.Masked, error) {
+		return tracked.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (masked.Value, error) {
 			b, err := readSmall(path)
 			if err != nil {
-				return cluster.Masked{}, fmt.Errorf("read the kubeconfig: %w", err)
+				return masked.Value{}, fmt.Errorf("read the kubeconfig: %w", err)
 			}
-			return cluster.Mask(string(b)), nil
+			return masked.New(string(b)), nil
 		})
 	}
 	s, err := filledSecret(ctx, e)
@@ -95,7 +98,7 @@ func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := cluster.Kubeconfig{
+	k := kubeconfig.Config{
 		Name: e.Link, Server: e.Answers.Text("remote.server"), CA: []byte(ca),
 		Namespace: s.Data["namespace"].Reveal(), Token: s.Data["token"],
 	}
@@ -137,13 +140,13 @@ func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 
 // breaks lists which of the rules a kubeconfig breaks. The second value is the
 // error of getting at it at all.
-func breaks(e steps.Env, rules ...string) ([]cluster.Problem, error) {
+func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	_, err := check.Kubeconfig(e, kubeconfigFact)
-	var broken cluster.KubeconfigError
+	var broken kubeconfig.Error
 	if !errors.As(err, &broken) {
 		return nil, err
 	}
-	var out []cluster.Problem
+	var out []kubeconfig.Problem
 	for _, p := range broken.Problems {
 		for _, r := range rules {
 			if p.Rule == r {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/kubeconfig"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -64,26 +65,26 @@ func fileChecks() []steps.Check {
 
 // contextAlone is the current context of a kubeconfig whose context is whole,
 // whatever else is wrong with it.
-func contextAlone(e steps.Env) (cluster.Kubeconfig, error) {
+func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked("kubeconfig")
 	if err != nil {
-		return cluster.Kubeconfig{}, err
+		return kubeconfig.Config{}, err
 	}
 	k, err := check.ReadLoosely([]byte(m.Reveal()))
 	if err != nil {
-		return cluster.Kubeconfig{}, err
+		return kubeconfig.Config{}, err
 	}
 	c, found := k.Context(k.Current)
 	if !found {
-		return cluster.Kubeconfig{}, nil
+		return kubeconfig.Config{}, nil
 	}
 	at, _ := k.Cluster(c.Cluster)
-	return cluster.Kubeconfig{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
+	return kubeconfig.Config{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
 }
 
 // kubeconfigUnread turns the error of getting the kubeconfig into a verdict.
 func kubeconfigUnread(err error) steps.Result {
-	var broken cluster.KubeconfigError
+	var broken kubeconfig.Error
 	if errors.As(err, &broken) {
 		return steps.Skipped("the kubeconfig can't be read: %s", broken.Problems[0].Detail)
 	}
@@ -91,10 +92,10 @@ func kubeconfigUnread(err error) steps.Result {
 }
 
 func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
-	bad, err := breaks(e, cluster.RuleNotYAML, cluster.RuleTooLarge, cluster.RuleSeveralDocuments, cluster.RuleAlias, cluster.RuleDuplicateKey,
-		cluster.RuleUnknownKey, cluster.RuleWrongType, cluster.RuleWrongKind, cluster.RuleDuplicateName, cluster.RuleNoName,
-		cluster.RuleNoCurrentContext, cluster.RuleUnknownContext, cluster.RuleNoCluster, cluster.RuleNoUser, cluster.RuleNoServer,
-		cluster.RuleBadServer, cluster.RuleNotHTTPS, cluster.RuleBadProxy)
+	bad, err := breaks(e, kubeconfig.RuleNotYAML, kubeconfig.RuleTooLarge, kubeconfig.RuleSeveralDocuments, kubeconfig.RuleAlias, kubeconfig.RuleDuplicateKey,
+		kubeconfig.RuleUnknownKey, kubeconfig.RuleWrongType, kubeconfig.RuleWrongKind, kubeconfig.RuleDuplicateName, kubeconfig.RuleNoName,
+		kubeconfig.RuleNoCurrentContext, kubeconfig.RuleUnknownContext, kubeconfig.RuleNoCluster, kubeconfig.RuleNoUser, kubeconfig.RuleNoServer,
+		kubeconfig.RuleBadServer, kubeconfig.RuleNotHTTPS, kubeconfig.RuleBadProxy)
 	if len(bad) > 0 {
 		return steps.Failed(check.Details(bad), "kubectl --kubeconfig FILE config use-context NAME    # or "+rebuild)
 	}
@@ -118,8 +119,8 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 }
 
 func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
-	bad, err := breaks(e, cluster.RuleFileReference, cluster.RuleExec, cluster.RuleAuthProvider, cluster.RuleBasicAuth, cluster.RuleInsecure,
-		cluster.RuleImpersonation, cluster.RuleNoCredentials, cluster.RuleBadClientCert)
+	bad, err := breaks(e, kubeconfig.RuleFileReference, kubeconfig.RuleExec, kubeconfig.RuleAuthProvider, kubeconfig.RuleBasicAuth, kubeconfig.RuleInsecure,
+		kubeconfig.RuleImpersonation, kubeconfig.RuleNoCredentials, kubeconfig.RuleBadClientCert)
 	if err != nil {
 		return kubeconfigUnread(err)
 	}
@@ -132,7 +133,7 @@ func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
 }
 
 func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
-	bad, err := breaks(e, cluster.RuleDoubleBase64, cluster.RuleBadToken)
+	bad, err := breaks(e, kubeconfig.RuleDoubleBase64, kubeconfig.RuleBadToken)
 	if err != nil {
 		return kubeconfigUnread(err)
 	}
@@ -146,7 +147,7 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 	if k.Token.IsZero() {
 		return steps.Warned("it signs in with a client certificate, not with a token", rebuild)
 	}
-	t, err := cluster.ParseToken(k.Token)
+	t, err := bearer.Parse(k.Token)
 	if err != nil {
 		return steps.Failed(err.Error(), rebuild)
 	}
@@ -164,7 +165,7 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	if k.Token.IsZero() {
 		return judgeClientCertificate(k)
 	}
-	t, err := cluster.ParseToken(k.Token)
+	t, err := bearer.Parse(k.Token)
 	if err != nil {
 		return steps.Skipped("the token can't be read")
 	}
@@ -181,7 +182,7 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 }
 
 // judgeClientCertificate judges what stands in the place of a token: it always ends.
-func judgeClientCertificate(k cluster.Kubeconfig) steps.Result {
+func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
 		return steps.Unseen(err)
@@ -196,7 +197,7 @@ func judgeClientCertificate(k cluster.Kubeconfig) steps.Result {
 }
 
 func caCertificate(_ context.Context, e steps.Env) steps.Result {
-	bad, err := breaks(e, cluster.RuleBadCA)
+	bad, err := breaks(e, kubeconfig.RuleBadCA)
 	if err != nil {
 		return kubeconfigUnread(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -23,7 +23,7 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 
 // judgeAddress says whether Renku can use the address of a kubeconfig's server.
 // local are the facts of the cluster that Renku runs on.
-func judgeAddress(k cluster.Kubeconfig, local steps.Facts) steps.Result {
+func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {
 		return steps.Failed("the server is no address: "+k.Server, "answer remote.server")
@@ -63,7 +63,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
-func judgeTLS(ctx context.Context, k cluster.Kubeconfig) steps.Result {
+func judgeTLS(ctx context.Context, k kubeconfig.Config) steps.Result {
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		if shown.Kind == probe.NameMismatch {
 			return fmt.Sprintf(

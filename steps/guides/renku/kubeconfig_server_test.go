@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 )
 
@@ -32,7 +32,7 @@ func TestAddressesForRenkusPods(t *testing.T) {
 		{"https://rancher.example.org/k8s/clusters/c-1", steps.Fail, "is Rancher's authenticating proxy", rancher},
 		{"https://%zz", steps.Fail, "the server is no address", "answer remote.server"},
 	} {
-		r := judgeAddress(cluster.Kubeconfig{Server: tc.server}, steps.Facts{})
+		r := judgeAddress(kubeconfig.Config{Server: tc.server}, steps.Facts{})
 		if r.Status != tc.status || !strings.Contains(r.Found, tc.found) || r.Fix != tc.fix {
 			t.Errorf("%s: %s: %s; fix %q", tc.server, r.Status, r.Found, r.Fix)
 		}

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -162,7 +162,7 @@ var tokenInText = regexp.MustCompile(`eyJ[\w.+/=-]{10,}`)
 func quote(line string) string {
 	const most = 200
 	// cleaned first: what a terminal passes over could stand within a token
-	line = tokenInText.ReplaceAllString(cluster.Clean(line), "(hidden)")
+	line = tokenInText.ReplaceAllString(clean.Text(line), "(hidden)")
 	if r := []rune(line); len(r) > most {
 		line = string(r[:most]) + "…"
 	}

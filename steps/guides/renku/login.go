@@ -14,7 +14,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -152,7 +155,7 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	said, err := cluster.Look(ctx, "issuer/"+realm.Base+"/"+cluster.Mask(realm.CA).Hash(), time.Minute, func(ctx context.Context) (string, error) {
+	said, err := tracked.Look(ctx, "issuer/"+realm.Base+"/"+masked.New(realm.CA).Hash(), time.Minute, func(ctx context.Context) (string, error) {
 		return askIssuer(ctx, realm)
 	})
 	page := realm.Base + discoveryPath
@@ -161,7 +164,7 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return steps.Failed(renkuURL(e)+" shows a certificate that neither this machine nor the CAs in Renku's values (global.certificates.customCAs) trust", fix)
 	case err != nil:
-		found := cluster.Explain(err)
+		found := failure.Explain(err)
 		if !strings.Contains(found, page) {
 			found = page + ": " + found
 		}
@@ -174,7 +177,7 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // askIssuer is the name that the login service gives itself.
-func askIssuer(ctx context.Context, realm cluster.WebAddress) (string, error) {
+func askIssuer(ctx context.Context, realm web.Address) (string, error) {
 	web, err := realm.Open()
 	if err != nil {
 		return "", err

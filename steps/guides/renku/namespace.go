@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -59,7 +59,7 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	case "":
 		return steps.Warned(name+" sets no level: where the cluster's own default is none, Renku's kubeconfig gets privileged pods", fix)
 	default:
-		return steps.Warned(fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, cluster.Clean(level)), fix)
+		return steps.Warned(fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, clean.Text(level)), fix)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -204,7 +205,7 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 	if domain == "" {
 		return steps.Skipped("Renku's domain is not known (renku.domain is empty)")
 	}
-	addrs, err := cluster.Look(ctx, "resolve/"+domain, 5*time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
+	addrs, err := tracked.Look(ctx, "resolve/"+domain, 5*time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
 		return probe.Resolve(ctx, domain)
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -150,7 +151,7 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	want := e.Answers.List("nodes.labels")
 	if len(want) == 0 && affinity == nil {
 		if !known {
-			return steps.Skipped("nodes.labels is empty, and what Renku asks for can't be told: %s", cluster.Explain(err))
+			return steps.Skipped("nodes.labels is empty, and what Renku asks for can't be told: %s", failure.Explain(err))
 		}
 		return steps.Skipped("sessions ask for no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names one, which is Renku's default")
 	}

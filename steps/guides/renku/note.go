@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -38,7 +39,7 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 	case was == noteAsked:
 		note = "this link asked for it and did not hear the answer: which it is has to be noted still"
 	case was == "" && id != "" && earlierNote(ctx, e, name) == id:
-		note = fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, and undo deletes it then", cluster.Clean(id))
+		note = fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, and undo deletes it then", clean.Text(id))
 	}
 	if note != "" {
 		item.Verb, item.Note, item.Hash = steps.Update, steps.JoinNotes(item.Note, note), steps.HashOf(item.Hash+note)
@@ -89,7 +90,7 @@ func earlierNote(ctx context.Context, e steps.Env, action string) string {
 
 // leftEarlier says of what an earlier version noted that undo leaves it; nil: it noted nothing.
 func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.Item {
-	id := cluster.Clean(earlierNote(ctx, e, action))
+	id := clean.Text(earlierNote(ctx, e, action))
 	if id == "" {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -115,7 +115,7 @@ func operatorQuestions() []steps.Question {
 				case rcloneSpace:
 					from = "csi-rclone is there already"
 				default:
-					from += "; what is called csi-rclone stands in " + cluster.CleanName(ns)
+					from += "; what is called csi-rclone stands in " + clean.Name(ns)
 				}
 				return rcloneSpace, from // not where it stands: any tenant can make a DaemonSet of that name, and the namespace becomes privileged
 			},
@@ -138,7 +138,7 @@ func sourceOfCharts(e steps.Env) (any, string) {
 		return other, "Renku's own release"
 	}
 	// Whoever can write Secrets beside Renku's release, or a facts file, chooses no chart that is installed here.
-	return publicCharts, public + "; Renku's own release has " + cluster.CleanName(other) + ", which counts if you answer it"
+	return publicCharts, public + "; Renku's own release has " + clean.Name(other) + ", which counts if you answer it"
 }
 
 // localVersion is what runs on the local cluster, else what Renku's chart names.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -107,7 +106,7 @@ func versionFix(e steps.Env, what, name string) string {
 		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
 	}
 	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
-		e.ApplyStep("operator"), cluster.CleanName(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
+		e.ApplyStep("operator"), clean.Name(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
 }
 
 func crdOwner(ctx context.Context, e steps.Env) steps.Result {
@@ -215,7 +214,7 @@ func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
 	if d == nil {
 		return steps.Unseen(errGone)
 	}
-	name := cluster.Clean(operatorEnv(d)["RCLONE_STORAGE_CLASS"])
+	name := clean.Text(operatorEnv(d)["RCLONE_STORAGE_CLASS"])
 	if name == "" {
 		return steps.Warned(fmt.Sprintf("operator %s/%s names no StorageClass for data connectors (RCLONE_STORAGE_CLASS)", d.Namespace, d.Name), "set the chart's rcloneStorageClass to "+rcloneClass)
 	}

@@ -11,7 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -46,7 +46,7 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 		// It asks the API server, and sessions for when they were last used.
 		fix := cmp.Or(check.AllowEgress(e.Kubectl(), d), at+" edit networkpolicy "+steps.Quoted(by)+
 			"    # allow the operator egress to the API server and to sessions")
-		return steps.Failed(fmt.Sprintf(found, d.Namespace, cluster.CleanName(by), d.Name), fix).WithoutAction()
+		return steps.Failed(fmt.Sprintf(found, d.Namespace, clean.Name(by), d.Name), fix).WithoutAction()
 	}
 	return ready
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -56,14 +56,14 @@ func poolQuestions() []steps.Question {
 const noPool = "Renku has no pool called"
 
 // pools are all pools, as far as the list tells: not on which cluster.
-func pools(ctx context.Context, api *cluster.Web) ([]pool, error) {
+func pools(ctx context.Context, api *web.Client) ([]pool, error) {
 	var all []pool
 	_, err := api.JSON(ctx, "GET", "/resource_pools", nil, &all)
 	return all, err
 }
 
 // onePool is a pool with its cluster.
-func onePool(ctx context.Context, api *cluster.Web, id int) (pool, error) {
+func onePool(ctx context.Context, api *web.Client, id int) (pool, error) {
 	var p pool
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", id), nil, &p)
 	return p, err
@@ -71,16 +71,16 @@ func onePool(ctx context.Context, api *cluster.Web, id int) (pool, error) {
 
 // poolsNamed are the pools of a name, with their clusters. Names are not
 // unique in Renku.
-func poolsNamed(ctx context.Context, api *cluster.Web, name string) ([]pool, error) {
+func poolsNamed(ctx context.Context, api *web.Client, name string) ([]pool, error) {
 	return poolsWhere(ctx, api, func(p pool) bool { return p.Name == name }, func(pool) bool { return true })
 }
 
 // poolsOf are the pools that point to a cluster.
-func poolsOf(ctx context.Context, api *cluster.Web, clusterID string) ([]pool, error) {
+func poolsOf(ctx context.Context, api *web.Client, clusterID string) ([]pool, error) {
 	return poolsWhere(ctx, api, func(pool) bool { return true }, func(p pool) bool { return p.Cluster.ID == clusterID })
 }
 
-func poolsWhere(ctx context.Context, api *cluster.Web, listed, whole func(pool) bool) ([]pool, error) {
+func poolsWhere(ctx context.Context, api *web.Client, listed, whole func(pool) bool) ([]pool, error) {
 	all, err := pools(ctx, api)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -16,7 +18,7 @@ import (
 func poolItem(d described) steps.Item {
 	return steps.Item{
 		Verb: steps.Create, What: fmt.Sprintf("resource pool %q in Renku (POST /api/data/resource_pools)", d.Name),
-		Diff: jsonLines("+", d.payload), Hash: cluster.Mask(jsonLines("", d.payload)).Hash(),
+		Diff: jsonLines("+", d.payload), Hash: masked.New(jsonLines("", d.payload)).Hash(),
 	}
 }
 
@@ -116,7 +118,7 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 
 // postPool makes the pool, notes that it is this link's, and reads it back: of
 // what it made on the remote cluster only that tells.
-func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, id string, say steps.Progress) (pool, error) {
+func postPool(ctx context.Context, e steps.Env, api *web.Client, d described, id string, say steps.Progress) (pool, error) {
 	refused, err := noteAsking(ctx, e, notePool, say)
 	if err != nil {
 		return pool{}, err
@@ -126,7 +128,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 	var made pool
 	if _, err := api.JSON(ctx, "POST", "/resource_pools", payload, &made); err != nil {
 		failed := failing(e, "make the pool", err)
-		if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
+		if w := (*web.Error)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
 			failed = fmt.Errorf("%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: %s -n %s delete resourcequota %s", failed, e.PeerKubectl(), sessionsNamespace(e), d.Quota.ID)
 		}
 		if refusedByRenku(err) {
@@ -137,7 +139,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 	if made.ID == 0 {
 		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
 	}
-	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), cluster.Mask(jsonLines("", d.payload)).Hash())
+	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), masked.New(jsonLines("", d.payload)).Hash())
 	if err := inventory.SetNote(ctx, e, notePool, strconv.Itoa(made.ID), say); err != nil {
 		return pool{}, err
 	}
@@ -154,7 +156,7 @@ func postPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, i
 }
 
 // mendPool sets what Renku drops when a pool is made.
-func mendPool(ctx context.Context, e steps.Env, api *cluster.Web, d described, stored pool, say steps.Progress) error {
+func mendPool(ctx context.Context, e steps.Env, api *web.Client, d described, stored pool, say steps.Progress) error {
 	if d.Factor == 0 || stored.Factor == d.Factor {
 		return nil
 	}
@@ -208,7 +210,7 @@ func poolName(ctx context.Context, e steps.Env, id string) string {
 	if err != nil {
 		return ""
 	}
-	return cluster.Clean(p.Name)
+	return clean.Text(p.Name)
 }
 
 func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -244,7 +246,7 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 // with a kubeconfig of an earlier version of carrick, see deletionRule.
 func notRemoved(e steps.Env, id int, err error) error {
 	failed := failing(e, fmt.Sprintf("remove pool %d", id), err)
-	if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
+	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
 		failed = fmt.Errorf("%w; Renku deletes the pool's PriorityClass first: "+
 			"carrick apply %s --step identity lets its kubeconfig do so, then undo again", failed, e.LinkFile())
 	}
@@ -253,7 +255,7 @@ func notRemoved(e steps.Env, id int, err error) error {
 
 // lostPool is the pool whose making was asked for and never answered; 0 where
 // it was not made.
-func lostPool(ctx context.Context, e steps.Env, api *cluster.Web) (int, error) {
+func lostPool(ctx context.Context, e steps.Env, api *web.Client) (int, error) {
 	var rows []map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -173,7 +173,7 @@ func poolOfQuota(e steps.Env, quota string) (string, error) {
 	}
 	for _, one := range all {
 		if id, name, _ := strings.Cut(one, " "); id == quota {
-			return cluster.Clean(name), nil
+			return clean.Text(name), nil
 		}
 	}
 	return "", err

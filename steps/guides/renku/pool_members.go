@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -40,7 +40,7 @@ func checkMember(v string) error {
 
 // members are those that a pool has. A Renku without groups in pools knows
 // users alone.
-func members(ctx context.Context, api *cluster.Web, id int) ([]member, error) {
+func members(ctx context.Context, api *web.Client, id int) ([]member, error) {
 	var out []member
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d/members", id), nil, &out)
 	if !noSuchPath(err) {
@@ -59,12 +59,12 @@ func members(ctx context.Context, api *cluster.Web, id int) ([]member, error) {
 // noSuchPath reports whether this Renku does not have an address. It answers 404, too, for a user, a group or a project
 // that it does not have (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py _resolve_members).
 func noSuchPath(err error) bool {
-	e, ok := err.(*cluster.WebError)
+	e, ok := err.(*web.Error)
 	return ok && (e.Status == 405 || e.Status == 404 && (e.Code == 0 || strings.HasPrefix(e.Message, "Requested URL")))
 }
 
 // lackingMembers are those of the answers that a pool does not have yet.
-func lackingMembers(ctx context.Context, e steps.Env, api *cluster.Web, id int) ([]member, error) {
+func lackingMembers(ctx context.Context, e steps.Env, api *web.Client, id int) ([]member, error) {
 	have, err := members(ctx, api, id)
 	if err != nil {
 		return nil, err

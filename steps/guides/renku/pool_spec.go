@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -69,7 +69,7 @@ func (d described) problems() []string {
 		if f.line > 0 {
 			f.text = fmt.Sprintf("line %d: %s", f.line, f.text)
 		}
-		out = append(out, cluster.Clean(f.text))
+		out = append(out, clean.Text(f.text))
 	}
 	return out
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -80,7 +80,7 @@ func poolDifferences(want, have pool) []string {
 // ourPool refuses to take a pool for this link's by its number alone: another
 // Renku has pools of the same numbers. It is on this link's cluster, or has the
 // name that the link gives; one that is gone is no error.
-func ourPool(ctx context.Context, e steps.Env, api *cluster.Web, id int) error {
+func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 	p, err := onePool(ctx, api, id)
 	if isGone(err) {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -88,9 +89,9 @@ type bounds struct {
 }
 
 func (r bounds) words() string {
-	out := r.kind + " " + cluster.CleanName(r.name) + " has " + strings.Join(r.why, ", ")
+	out := r.kind + " " + clean.Name(r.name) + " has " + strings.Join(r.why, ", ")
 	if r.class != "" {
-		out += " for class " + cluster.CleanName(r.class)
+		out += " for class " + clean.Name(r.class)
 	}
 	return out
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/inventory"
@@ -26,7 +27,7 @@ func registerCluster() steps.Action {
 func clusterItem(verb steps.Verb, payload map[string]any) steps.Item {
 	return steps.Item{
 		Verb: verb, What: fmt.Sprintf("cluster %q in Renku (POST /api/data/clusters)", textOf(payload, "name")),
-		Hash: cluster.Mask(jsonLines("", payload)).Hash(),
+		Hash: masked.New(jsonLines("", payload)).Hash(),
 	}
 }
 
@@ -117,7 +118,7 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 }
 
 // postCluster makes the row, and notes that it is this link's.
-func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map[string]any, say steps.Progress) (map[string]any, error) {
+func postCluster(ctx context.Context, e steps.Env, api *web.Client, payload map[string]any, say steps.Progress) (map[string]any, error) {
 	refused, err := noteAsking(ctx, e, noteCluster, say)
 	if err != nil {
 		return nil, err
@@ -143,13 +144,13 @@ func postCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload map
 	if !ulid.MatchString(id) {
 		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
 	}
-	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), cluster.Mask(jsonLines("", payload)).Hash())
+	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), masked.New(jsonLines("", payload)).Hash())
 	return row, inventory.SetNote(ctx, e, noteCluster, id, say)
 }
 
 // refusesEmptySecret tells the database's rule on the pair of TLS fields.
 func refusesEmptySecret(err error, payload map[string]any) bool {
-	e := (*cluster.WebError)(nil)
+	e := (*web.Error)(nil)
 	if !errors.As(err, &e) || e.Status != 500 || payload[fieldDefault] != true {
 		return false
 	}
@@ -160,13 +161,13 @@ func refusesEmptySecret(err error, payload map[string]any) bool {
 // refusedByRenku tells whether Renku itself refused a request; what a proxy before it
 // says tells nothing of what was done.
 func refusedByRenku(err error) bool {
-	e := (*cluster.WebError)(nil)
+	e := (*web.Error)(nil)
 	return errors.As(err, &e) && (e.Code != 0 || e.Status < 500)
 }
 
 // mendCluster makes a stored cluster as it is meant: also what was lost when
 // it was made.
-func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, row map[string]any, say steps.Progress) error {
+func mendCluster(ctx context.Context, e steps.Env, api *web.Client, payload, row map[string]any, say steps.Progress) error {
 	id := textOf(row, "id")
 	many, err := patches(payload, row)
 	if err != nil {
@@ -188,7 +189,7 @@ func mendCluster(ctx context.Context, e steps.Env, api *cluster.Web, payload, ro
 	if len(many) == 0 {
 		return nil
 	}
-	say.Did(steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(set, ", ")+" as planned"), cluster.Mask(jsonLines("", many)).Hash())
+	say.Did(steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(set, ", ")+" as planned"), masked.New(jsonLines("", many)).Hash())
 	var now map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters/"+id, nil, &now); err != nil {
 		return failing(e, "read the cluster back", err)

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -20,13 +21,13 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 		Version string `json:"version"`
 	}
 	status, err := api.JSON(ctx, "GET", "/version", nil, &out)
-	web := (*cluster.WebError)(nil)
+	web := (*web.Error)(nil)
 	switch {
 	case errors.As(err, &web):
 		found, _ := plainly(err)
 		return steps.Failed(found, fix)
 	case err != nil && status != 0:
-		return steps.Failed(api.Base()+" answers, but not as Renku's API does: "+cluster.Explain(err), fix)
+		return steps.Failed(api.Base()+" answers, but not as Renku's API does: "+failure.Explain(err), fix)
 	case err != nil:
 		return unasked(e, err).Or(fix)
 	case out.Version == "":

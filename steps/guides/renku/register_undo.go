@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/inventory"
 )
@@ -136,6 +136,6 @@ func hasID(rows []map[string]any, id string) bool {
 // 404, too, for a pool whose cluster it has not loaded, and keeps the pool
 // (renku-data-services @ e81895b4: k8s/clients.py K8sClusterClientsPool).
 func isGone(err error) bool {
-	e := (*cluster.WebError)(nil)
+	e := (*web.Error)(nil)
 	return errors.As(err, &e) && e.Status == 404 && !strings.Contains(e.Message, notLoaded)
 }

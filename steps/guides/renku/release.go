@@ -11,8 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 )
 
@@ -58,7 +60,7 @@ const releasesKept = 24 * time.Hour
 // releases are the deployed releases of a namespace.
 func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Release, error) {
 	key := "helm-releases/" + string(e.Side) + "/" + namespace
-	return cluster.Look(ctx, key, releasesKept, func(ctx context.Context) ([]chart.Release, error) {
+	return tracked.Look(ctx, key, releasesKept, func(ctx context.Context) ([]chart.Release, error) {
 		return chart.Releases(ctx, e.Cluster, namespace)
 	})
 }
@@ -90,7 +92,7 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 func valued(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	r, err := renkuRelease(ctx, e)
 	if apierrors.IsForbidden(err) {
-		return nil, steps.Absent("Renku's Helm release may not be read: %s", cluster.Explain(err))
+		return nil, steps.Absent("Renku's Helm release may not be read: %s", failure.Explain(err))
 	}
 	return r, err
 }
@@ -111,7 +113,7 @@ func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	}
 	v, _ := r.Value(path)
 	text, ok := v.(string)
-	if text = strings.TrimSpace(cluster.Clean(text)); !ok || text == "" {
+	if text = strings.TrimSpace(clean.Text(text)); !ok || text == "" {
 		return "", steps.Absent("Renku's Helm value %s is empty", path)
 	}
 	return text, nil

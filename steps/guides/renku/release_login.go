@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 )
 
@@ -59,7 +59,7 @@ func jsonList(v any) ([]string, error) {
 		return nil, errNotList
 	}
 	for i := range list {
-		list[i] = cluster.Clean(list[i])
+		list[i] = clean.Text(list[i])
 	}
 	return list, nil
 }

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -62,7 +64,7 @@ func secretNames(v any) []string {
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		if name, _ := m["secret"].(string); name != "" && !slices.Contains(out, name) {
-			out = append(out, cluster.Clean(name))
+			out = append(out, clean.Text(name))
 		}
 	}
 	return out
@@ -92,7 +94,7 @@ func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (m
 
 // onlyCertificates is the PEM of a value's certificates, without anything that
 // stands around them; "" where it holds none, or something else besides.
-func onlyCertificates(v cluster.Masked) string {
+func onlyCertificates(v masked.Value) string {
 	var out []byte
 	rest := []byte(v.Reveal())
 	for {
@@ -186,7 +188,7 @@ func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 	}
 	out := []string{}
 	for _, t := range list {
-		key := cluster.Clean(t.Key)
+		key := clean.Text(t.Key)
 		if key == "" {
 			key = "*"
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/facts"
@@ -126,7 +127,7 @@ func TestAFactsFileDoesNotChooseTheCharts(t *testing.T) {
 	if err := os.WriteFile(l.File(l.Local.Facts), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end, err := engine.OpenEnd(l, steps.Local, g, cluster.Access{}, nil, cluster.Options{})
+	end, err := engine.OpenEnd(l, steps.Local, g, kubeconfig.Access{}, nil, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -61,7 +63,7 @@ func restartedFor(link string) string {
 	const most = 63 // of the part after the slash
 	name := "restarted-for." + link
 	if len(name) > most {
-		name = name[:most-13] + "." + strings.TrimPrefix(cluster.Mask(link).Hash(), "sha256:")
+		name = name[:most-13] + "." + strings.TrimPrefix(masked.New(link).Hash(), "sha256:")
 	}
 	return "carrick/" + name
 }
@@ -80,7 +82,7 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	}
 	// Reads that are kept current leave managedFields out; the hash in the key
 	// has a new value looked at at once.
-	at, err := cluster.Look(ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
+	at, err := tracked.Look(ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
 		return whenHandedOver(ctx, e)
 	})
 	if err != nil {
@@ -93,7 +95,7 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	if err != nil {
 		return cause{}, err
 	}
-	c := cause{cluster.Mask(stored.Reveal() + "\n" + id).Hash(), at.changed}
+	c := cause{masked.New(stored.Reveal() + "\n" + id).Hash(), at.changed}
 	if made, ok := ulidTime(id); ok && made.After(c.since) {
 		c.since = made
 	}

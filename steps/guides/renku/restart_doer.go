@@ -11,14 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/permission"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
 
-func restartRights(s service) []cluster.Right {
+func restartRights(s service) []permission.Right {
 	out := check.Verbs("apps", "deployments", s.Namespace, "get", "list", "watch")
 	out = append(out, check.Verbs("", "pods", s.Namespace, "list", "watch")...)
-	return append(out, cluster.Right{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name})
+	return append(out, permission.Right{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name})
 }
 
 func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -110,7 +113,7 @@ func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, 
 	defer cancel()
 	last := ""
 	for {
-		traced, trace := cluster.Traced(short)
+		traced, trace := tracked.WithTrace(short)
 		open, err := rolling(traced, e, told)
 		if err != nil {
 			return err
@@ -119,7 +122,7 @@ func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, 
 			return nil
 		}
 		if now := strings.Join(open, "; "); now != last {
-			say.Say("%s", cluster.Clean(now))
+			say.Say("%s", clean.Text(now))
 			last = now
 		}
 		if err := trace.Wait(short); err != nil {

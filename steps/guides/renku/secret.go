@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -74,7 +74,7 @@ func configNameQuestion() steps.Question {
 			const end = ".yaml"
 			name := e.Link
 			if len(name) > nameMax-len(end) {
-				name = name[:nameMax-len(end)-9] + "-" + strings.TrimPrefix(cluster.Mask(e.Link).Hash(), "sha256:")[:8]
+				name = name[:nameMax-len(end)-9] + "-" + strings.TrimPrefix(masked.New(e.Link).Hash(), "sha256:")[:8]
 			}
 			return name + end, "the link's name"
 		},

@@ -12,7 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -122,7 +124,7 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 
 func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 	k, err := check.Kubeconfig(e, "stored-kubeconfig")
-	var broken cluster.KubeconfigError
+	var broken kubeconfig.Error
 	if errors.As(err, &broken) {
 		return steps.Failed(check.Details(broken.Problems), storedFix(ctx, e))
 	}
@@ -136,7 +138,7 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 	if !address.Status.Holds() {
 		return address
 	}
-	if t, err := cluster.ParseToken(k.Token); err == nil && !t.Expires.IsZero() {
+	if t, err := bearer.Parse(k.Token); err == nil && !t.Expires.IsZero() {
 		r := steps.Failed("its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild)
 		r.Again = t.Expires
 		return r
@@ -161,8 +163,8 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	if stored == proved {
 		return steps.Passed("both are %s", stored.Hash())
 	}
-	a, errA := cluster.ParseKubeconfig([]byte(stored.Reveal()))
-	b, errB := cluster.ParseKubeconfig([]byte(proved.Reveal()))
+	a, errA := kubeconfig.Parse([]byte(stored.Reveal()))
+	b, errB := kubeconfig.Parse([]byte(proved.Reveal()))
 	if err := errors.Join(errA, errB); err != nil {
 		return kubeconfigUnread(err)
 	}
@@ -174,7 +176,7 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 
 // differing names what one kubeconfig has otherwise than another, and shows no
 // secret of either.
-func differing(a, b cluster.Kubeconfig) []string {
+func differing(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
 		what string
@@ -195,7 +197,7 @@ func differing(a, b cluster.Kubeconfig) []string {
 }
 
 // normalKubeconfig is a kubeconfig without what is only a matter of writing.
-func normalKubeconfig(k cluster.Kubeconfig) cluster.Masked {
+func normalKubeconfig(k kubeconfig.Config) masked.Value {
 	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
 	return k.Bytes()
 }

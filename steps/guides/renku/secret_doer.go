@@ -13,6 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/clean"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -71,8 +76,8 @@ func fitForRenku(e steps.Env) (string, error) {
 }
 
 // leadsTo says which server a kubeconfig is for, and as whom it signs in.
-func leadsTo(kubeconfig cluster.Masked, local steps.Facts) (string, error) {
-	k, err := cluster.ParseKubeconfig([]byte(kubeconfig.Reveal()))
+func leadsTo(config masked.Value, local steps.Facts) (string, error) {
+	k, err := kubeconfig.Parse([]byte(config.Reveal()))
 	if err != nil {
 		return "", err
 	}
@@ -82,11 +87,11 @@ func leadsTo(kubeconfig cluster.Masked, local steps.Facts) (string, error) {
 	as := "a client certificate"
 	if !k.Token.IsZero() {
 		as = "a token that is not read"
-		if t, err := cluster.ParseToken(k.Token); err == nil {
+		if t, err := bearer.Parse(k.Token); err == nil {
 			as = t.Subject
 		}
 	}
-	return fmt.Sprintf("it leads to %s, namespace %s, as %s", cluster.CleanName(k.Server), cluster.CleanName(k.Namespace), cluster.CleanName(as)), nil
+	return fmt.Sprintf("it leads to %s, namespace %s, as %s", clean.Name(k.Server), clean.Name(k.Namespace), clean.Name(as)), nil
 }
 
 // Do saves a value that is to be taken over, then applies.
@@ -148,7 +153,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 		}
 		if keeps != "" {
 			it.Verb, it.Note, it.Hash = steps.Release, keeps, emptied+it.Hash
-			c.Rights = append(c.Rights, cluster.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
+			c.Rights = append(c.Rights, permission.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
 		}
 		if taken != "" {
 			value, words := formerly(e, live, taken)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 )
 
@@ -26,7 +26,7 @@ users: [{name: u, user: {%s}}]
 		{server: "https://kubernetes.default", user: "token: opaque", fails: "the local cluster's own API server"},
 		{server: "http://10.0.0.7:8080", user: "token: opaque", fails: "https"},
 	} {
-		said, err := leadsTo(cluster.Mask(fmt.Sprintf(whole, c.server, c.user)), steps.Facts{})
+		said, err := leadsTo(masked.New(fmt.Sprintf(whole, c.server, c.user)), steps.Facts{})
 		if said != c.says || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s, %s: %q, %v", c.server, c.user, said, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -34,7 +35,7 @@ func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, sa
 	}
 	key := e.Answers.Text("cluster.config-name")
 	theirs := func(it steps.Item) bool {
-		return slices.ContainsFunc(it.Conflicts, func(c cluster.Conflict) bool { return strings.TrimPrefix(c.Field, ".") == "data."+key })
+		return slices.ContainsFunc(it.Conflicts, func(c failure.Conflict) bool { return strings.TrimPrefix(c.Field, ".") == "data."+key })
 	}
 	if !slices.ContainsFunc(c.Items, theirs) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -74,7 +74,7 @@ func testName(e steps.Env) string {
 	const most = 50
 	name := "carrick-test-" + e.Link
 	if len(name) > most {
-		name = name[:most-9] + "-" + strings.TrimPrefix(cluster.Mask(e.Link).Hash(), "sha256:")[:8]
+		name = name[:most-9] + "-" + strings.TrimPrefix(masked.New(e.Link).Hash(), "sha256:")[:8]
 	}
 	return name
 }

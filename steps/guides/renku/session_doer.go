@@ -9,7 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/kubeconfig"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -36,8 +39,8 @@ func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 		by.Cluster = as
 		err = s.Manifest.Do(ctx, by, say)
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) || errors.As(err, new(cluster.KubeconfigError)) {
-		say.Say("the new kubeconfig can't (%s): with your own rights, which proves less", cluster.Explain(err))
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) || errors.As(err, new(kubeconfig.Error)) {
+		say.Say("the new kubeconfig can't (%s): with your own rights, which proves less", failure.Explain(err))
 		err = s.Manifest.Do(ctx, e, say)
 	}
 	if err != nil {
@@ -61,12 +64,12 @@ func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 	defer cancel()
 	told := map[string]string{}
 	for {
-		traced, trace := cluster.Traced(short)
+		traced, trace := tracked.WithTrace(short)
 		open, failed := "", ""
 		for _, p := range parts {
 			r := p.run(traced, e)
 			if now := fmt.Sprintf("%s: %s: %s", p.name, r.Status, r.Found); told[p.name] != now {
-				say.Say("%s", cluster.Clean(now))
+				say.Say("%s", clean.Text(now))
 				told[p.name] = now
 			}
 			switch {

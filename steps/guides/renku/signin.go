@@ -7,7 +7,10 @@ import (
 	"net/url"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -62,7 +65,7 @@ func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 		return why, nil
 	}
 	err := get(ctx, e, "/user", &renkuUser{})
-	if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status == 401 {
+	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 401 {
 		return "Renku refuses the token", nil
 	}
 	return "", later(err)
@@ -79,7 +82,7 @@ func later(err error) error {
 }
 
 // signInNow signs in and keeps the token; it returns the API as seen with it.
-func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.Web, error) {
+func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	if !e.Attended {
 		return nil, errors.New(nobodyToSignIn)
 	}
@@ -111,7 +114,7 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.W
 
 // apiForUndo is the API for taking back what was made, which may be days after
 // the sign-in: it asks for a new one where it has to.
-func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.Web, error) {
+func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	why, err := lacksToken(ctx, e)
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*cluster.
 // deviceLogin is OAuth's device flow (RFC 8628): the user opens an address in
 // any browser, and this machine asks until that is done.
 type deviceLogin struct {
-	realm *cluster.Web
+	realm *web.Client
 	say   steps.Progress
 	pause func(context.Context, time.Duration) error
 }
@@ -157,17 +160,17 @@ const (
 	lostMax       = 3               // answers in a row that may be lost
 )
 
-func (l deviceLogin) run(ctx context.Context) (cluster.Masked, error) {
+func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
 	var grant deviceGrant
 	if _, err := l.realm.Form(ctx, "/protocol/openid-connect/auth/device", url.Values{"client_id": {loginClient}}, &grant); err != nil {
-		return cluster.Masked{}, fmt.Errorf("begin the sign-in: %s", loginTrouble(err))
+		return masked.Value{}, fmt.Errorf("begin the sign-in: %s", loginTrouble(err))
 	}
 	if grant.DeviceCode == "" || grant.Address == "" {
-		return cluster.Masked{}, fmt.Errorf("begin the sign-in: %s answers, but not as Keycloak does", l.realm.Base())
+		return masked.Value{}, fmt.Errorf("begin the sign-in: %s answers, but not as Keycloak does", l.realm.Base())
 	}
-	text := fmt.Sprintf("Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", cluster.Clean(grant.Address), cluster.Clean(grant.UserCode))
+	text := fmt.Sprintf("Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", clean.Text(grant.Address), clean.Text(grant.UserCode))
 	if grant.Complete != "" {
-		text += " Or open this, with the code in it: " + cluster.Clean(grant.Complete)
+		text += " Or open this, with the code in it: " + clean.Text(grant.Complete)
 	}
 	l.say.Ask("%s", text)
 	ctx, cancel := context.WithTimeoutCause(ctx, grant.lasts(), errCodeExpired)
@@ -189,7 +192,7 @@ func (g deviceGrant) lasts() time.Duration {
 var errCodeExpired = errors.New("nobody signed in in time: the code has expired; carrick apply begins anew")
 
 // poll asks for the token until there is one.
-func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (cluster.Masked, error) {
+func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value, error) {
 	every := usualInterval
 	if grant.Interval > 0 { // no longer than a code may last, which no product overflows
 		every = time.Duration(min(grant.Interval, 3600)) * time.Second
@@ -197,7 +200,7 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (cluster.Maske
 	form := url.Values{"client_id": {loginClient}, "device_code": {grant.DeviceCode}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}}
 	for lost := 0; ; {
 		if err := l.pause(ctx, every); err != nil {
-			return cluster.Masked{}, fmt.Errorf("wait for the sign-in: %w", err)
+			return masked.Value{}, fmt.Errorf("wait for the sign-in: %w", err)
 		}
 		var got struct {
 			Token string `json:"access_token"`
@@ -211,27 +214,27 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (cluster.Maske
 		lost = 0
 		switch code := oauthCode(err); {
 		case err == nil && got.Token != "":
-			return cluster.Mask(got.Token), nil
+			return masked.New(got.Token), nil
 		case err == nil:
-			return cluster.Masked{}, fmt.Errorf("sign in: %s answered without a token", l.realm.Base())
+			return masked.Value{}, fmt.Errorf("sign in: %s answered without a token", l.realm.Base())
 		case ctx.Err() != nil:
-			return cluster.Masked{}, fmt.Errorf("wait for the sign-in: %w", context.Cause(ctx))
+			return masked.Value{}, fmt.Errorf("wait for the sign-in: %w", context.Cause(ctx))
 		case code == "authorization_pending":
 		case code == "slow_down":
 			every += slower
 		case code == "expired_token":
-			return cluster.Masked{}, errCodeExpired
+			return masked.Value{}, errCodeExpired
 		case code == "access_denied":
-			return cluster.Masked{}, errors.New("the sign-in was refused in the browser; nothing was changed")
+			return masked.Value{}, errors.New("the sign-in was refused in the browser; nothing was changed")
 		default:
-			return cluster.Masked{}, fmt.Errorf("sign in: %s", loginTrouble(err))
+			return masked.Value{}, fmt.Errorf("sign in: %s", loginTrouble(err))
 		}
 	}
 }
 
 // oauthCode is OAuth's word for what is wrong; "" for any other error.
 func oauthCode(err error) string {
-	e := (*cluster.WebError)(nil)
+	e := (*web.Error)(nil)
 	if !errors.As(err, &e) {
 		return ""
 	}
@@ -240,10 +243,10 @@ func oauthCode(err error) string {
 
 // loginTrouble says why Keycloak would not begin or go on.
 func loginTrouble(err error) string {
-	e := (*cluster.WebError)(nil)
+	e := (*web.Error)(nil)
 	switch {
 	case !errors.As(err, &e):
-		return cluster.Explain(err)
+		return failure.Explain(err)
 	case e.OAuth == "invalid_client" || e.OAuth == "unauthorized_client":
 		return fmt.Sprintf("Keycloak has no client %s that may sign in from a terminal (%s); give a token of an admin: --secret renku.token=@FILE", loginClient, e.Message)
 	case e.Status == 404:

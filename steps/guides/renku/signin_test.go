@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
 // realm is a stand-in of Keycloak's two endpoints: it gives the scripted
 // answers to the polls, one after the other.
-func realm(t *testing.T, interval int, polls ...string) *cluster.Web {
+func realm(t *testing.T, interval int, polls ...string) *web.Client {
 	t.Helper()
 	asked := 0
 	mux := http.NewServeMux()
@@ -49,7 +50,7 @@ func realm(t *testing.T, interval int, polls ...string) *cluster.Web {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	web, err := cluster.NewWeb(server.URL+"/realm", cluster.Masked{}, cluster.WebOptions{})
+	web, err := web.New(server.URL+"/realm", masked.Value{}, web.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestDeviceLogin(t *testing.T) {
 			if strings.Join(pauses, " ") != tc.pauses {
 				t.Errorf("paused %v, want %s", pauses, tc.pauses)
 			}
-			if tc.err == "" && (err != nil || got != cluster.Mask("t0ken")) {
+			if tc.err == "" && (err != nil || got != masked.New("t0ken")) {
 				t.Errorf("error %v", err)
 			}
 			if tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "d3v")) {
@@ -119,7 +120,7 @@ func TestDeviceLoginEndsWithItsContext(t *testing.T) {
 func TestDeviceLoginOfAnotherService(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	web, err := cluster.NewWeb(server.URL, cluster.Masked{}, cluster.WebOptions{})
+	web, err := web.New(server.URL, masked.Value{}, web.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"carrick/cluster"
+	"carrick/cluster/bearer"
+	"carrick/cluster/masked"
+	"carrick/cluster/web"
 	"carrick/steps"
 )
 
@@ -25,8 +27,8 @@ const getToken = "carrick apply LINK --step register    # signs in; or add --sec
 
 // badToken says by the token's own claims why Renku can't take it; "" where
 // they say nothing against it. Renku itself would answer each with a bare 401.
-func badToken(m cluster.Masked, now time.Time) (t cluster.Token, why string) {
-	t, err := cluster.ParseToken(m)
+func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
+	t, err := bearer.Parse(m)
 	switch {
 	case err != nil:
 		return t, err.Error()
@@ -42,7 +44,7 @@ func badToken(m cluster.Masked, now time.Time) (t cluster.Token, why string) {
 
 // checkToken refuses a token where it is given.
 func checkToken(v string) error {
-	if _, why := badToken(cluster.Mask(v), time.Now()); why != "" {
+	if _, why := badToken(masked.New(v), time.Now()); why != "" {
 		return errors.New(why)
 	}
 	return nil
@@ -73,7 +75,7 @@ func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var user renkuUser
 	err := get(ctx, e, "/user", &user)
-	if w := (*cluster.WebError)(nil); errors.As(err, &w) && w.Status == 401 {
+	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 401 {
 		return steps.Failed("Renku refuses the token although it names no reason to: it is of another Renku, or was signed out", commands(e, getToken))
 	}
 	if err != nil {
@@ -95,7 +97,7 @@ func isAdmin(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s has the role %s", user.name(), adminRole)
 	}
 	found := user.name() + " is no admin of Renku"
-	if t, err := cluster.ParseToken(e.Answers.Masked("renku.token")); err == nil && !slices.Contains(t.Roles, adminRole) {
+	if t, err := bearer.Parse(e.Answers.Masked("renku.token")); err == nil && !slices.Contains(t.Roles, adminRole) {
 		found += fmt.Sprintf(": the token lacks the role %s", adminRole)
 	}
 	return steps.Failed(found, "in Keycloak's realm Renku give the user the role "+adminRole+"; then sign in anew: "+commands(e, getToken))

@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -63,7 +62,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		if original, is := copied[name].(map[string]any); is {
 			for _, key := range slices.Sorted(maps.Keys(data)) {
 				if _, is := original[key]; !is {
-					more = append(more, fmt.Sprintf("Secret %s/%s has key %s, which the %s cluster's does not have", ns, name, cluster.CleanName(key), e.PeerName()))
+					more = append(more, fmt.Sprintf("Secret %s/%s has key %s, which the %s cluster's does not have", ns, name, clean.Name(key), e.PeerName()))
 				}
 			}
 		}
@@ -91,9 +90,9 @@ func userSecrets(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s is no address", dataServiceKey)
 	}
 	if host := u.Hostname(); strings.Contains(host, ".") && !check.InsideOnly(host) {
-		return steps.Passed("they are fetched from %s", cluster.Clean(u.Host))
+		return steps.Passed("they are fetched from %s", clean.Text(u.Host))
 	}
-	found := fmt.Sprintf("they are fetched from %s, which only pods of the %s cluster resolve", cluster.Clean(u.Host), e.SideName())
+	found := fmt.Sprintf("they are fetched from %s, which only pods of the %s cluster resolve", clean.Text(u.Host), e.SideName())
 	if e.Answers.Text("sessions.user-secrets") == "no" {
 		return steps.Passed("%s; nobody counts on it (sessions.user-secrets is no)", found)
 	}

@@ -15,8 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
 	"carrick/cluster/chart"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -78,7 +80,7 @@ func seenOf(f steps.Facts, name string) (seen, error) {
 	if !ok {
 		return seen{}, fmt.Errorf("fact %q is a %T, not a mapping", name, v)
 	}
-	at := func(key string) string { s, _ := m[key].(string); return cluster.Clean(s) }
+	at := func(key string) string { s, _ := m[key].(string); return clean.Text(s) }
 	return seen{
 		label: at("label"), image: at("image"), release: at("release"),
 		pinned: at("pinned"), hash: at("crd-hash"), unread: at("unread"),
@@ -200,7 +202,7 @@ func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name st
 		err = s.readPart(ctx, e, name)
 	}
 	if err != nil {
-		s.unread = "Helm's releases can't be read: " + cluster.Explain(err)
+		s.unread = "Helm's releases can't be read: " + failure.Explain(err)
 	}
 }
 
@@ -270,7 +272,7 @@ func imageTag(pod corev1.PodSpec, container string) string {
 // crdHash tells one shape of the sessions' CRD from another; "" where it is not
 // there.
 func crdHash(ctx context.Context, e steps.Env) (string, error) {
-	return cluster.Look(ctx, "session-crd/"+string(e.Side), releasesKept, func(ctx context.Context) (string, error) {
+	return tracked.Look(ctx, "session-crd/"+string(e.Side), releasesKept, func(ctx context.Context) (string, error) {
 		crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
 		if apierrors.IsNotFound(err) {
 			return "", nil

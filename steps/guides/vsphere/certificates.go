@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"carrick/cluster"
+	"carrick/cluster/masked"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/certs"
@@ -148,8 +150,8 @@ func keystores(_ context.Context, e steps.Env) (any, error) {
 	return map[string]any{"jks": map[string]any{"create": true, "passwordSecretRef": map[string]any{"name": storeSecret, "key": "password"}}}, nil
 }
 
-func makePassword(context.Context, steps.Env) (map[string]cluster.Masked, error) {
-	return map[string]cluster.Masked{"password": cluster.Mask(rand.Text())}, nil
+func makePassword(context.Context, steps.Env) (map[string]masked.Value, error) {
+	return map[string]masked.Value{"password": masked.New(rand.Text())}, nil
 }
 
 // extensionCertificate is the Secret of the certificate as it stands.
@@ -193,7 +195,7 @@ func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, 
 }
 
 // certificateRights are what it takes to do this step.
-func certificateRights(e steps.Env) []cluster.Right {
+func certificateRights(e steps.Env) []permission.Right {
 	if !runsExtension(e) {
 		return nil
 	}

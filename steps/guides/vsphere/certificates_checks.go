@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/certs"
@@ -61,7 +62,7 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 	if level == "" {
 		return steps.Warned("namespace "+ns.Name+" has no level of pod security: what the cluster does without one is another thing after its next upgrade", e.ApplyStep("certificates"))
 	}
-	return steps.Passed("%s, level %s", ns.Name, cluster.Clean(level))
+	return steps.Passed("%s, level %s", ns.Name, clean.Text(level))
 }
 
 // certFix is how the Secret comes to be as it should.
@@ -133,7 +134,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	}
 	r := proves(s, roots, "ca.crt", host(e), renewFix(e, s))
 	if lasts := check.Lasts(roots[0], certs.Soon(roots[0]), time.Now(), caFix(e)); r.Status == steps.Pass && lasts.Status != steps.Pass {
-		lasts.Found = "of the CA " + cluster.Clean(roots[0].Subject.CommonName) + ", " + lasts.Found
+		lasts.Found = "of the CA " + clean.Text(roots[0].Subject.CommonName) + ", " + lasts.Found
 		return lasts
 	}
 	return r
@@ -166,5 +167,5 @@ func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string
 	if kind, words := probe.CertProblem(chain, pool, host, at); kind != "" {
 		return steps.Failed(fmt.Sprintf("judged by %s, the certificate in Secret %s/%s does not hold: %s", what, s.Namespace, s.Name, words), fix)
 	}
-	return steps.Passed("%s (%s) has signed it", what, cluster.Clean(roots[0].Subject.CommonName))
+	return steps.Passed("%s (%s) has signed it", what, clean.Text(roots[0].Subject.CommonName))
 }

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -94,7 +94,7 @@ func checkPodImage(v string) error {
 	return validNFSImage(v)
 }
 
-func claimRights(e steps.Env) []cluster.Right {
+func claimRights(e steps.Env) []permission.Right {
 	out := slices.Concat(
 		check.ToApply(trialNamespace(e), check.VolumeClaims), check.ToFollow(trialNamespace(e), check.Events), check.ToFollow("", volumeKind),
 	)

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -61,11 +61,11 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	got := cluster.Clean(claimClass(c))
+	got := clean.Text(claimClass(c))
 	remove := fmt.Sprintf(
 		"%s -n %s delete persistentvolumeclaim %s    # then %s", e.Kubectl(), c.Namespace, c.Name, e.ApplyStep("claim"),
 	)
-	switch asked := cluster.Clean(c.Annotations[askedNote]); {
+	switch asked := clean.Text(c.Annotations[askedNote]); {
 	case asked != sharedClassName(e):
 		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, sharedClassName(e)), remove)
 	case asked != got:
@@ -108,13 +108,13 @@ func tryAgain(e steps.Env) string {
 func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 	if err != nil {
-		return check.Missing(err, "PersistentVolume "+cluster.Clean(c.Spec.VolumeName)+", which the claim is bound to", e.Kubectl()+" -n "+c.Namespace+" describe persistentvolumeclaim "+c.Name)
+		return check.Missing(err, "PersistentVolume "+clean.Text(c.Spec.VolumeName)+", which the claim is bound to", e.Kubectl()+" -n "+c.Namespace+" describe persistentvolumeclaim "+c.Name)
 	}
 	where := ""
 	if v.Spec.NFS != nil {
-		at := cluster.Clean(v.Spec.NFS.Server + ":" + v.Spec.NFS.Path)
+		at := clean.Text(v.Spec.NFS.Server + ":" + v.Spec.NFS.Path)
 		if usesNFS(e) && !strings.HasPrefix(v.Spec.NFS.Server+":"+v.Spec.NFS.Path+"/", strings.TrimSuffix(nfsExported(e), "/")+"/") {
-			return steps.Warned(fmt.Sprintf("%s/%s is bound to %s, which is %s; the answers name %s now", c.Namespace, c.Name, v.Name, at, cluster.Clean(nfsExported(e))), tryAgain(e))
+			return steps.Warned(fmt.Sprintf("%s/%s is bound to %s, which is %s; the answers name %s now", c.Namespace, c.Name, v.Name, at, clean.Text(nfsExported(e))), tryAgain(e))
 		}
 		where = ", which is " + at
 	}
@@ -192,12 +192,12 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 	look := fmt.Sprintf("%s -n %s describe pod %s", e.Kubectl(), p.Namespace, p.Name)
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node: %s", p.Name, cluster.Clean(c.Message)).Or(look + "    # it takes two nodes that run pods")
+			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node: %s", p.Name, clean.Text(c.Message)).Or(look + "    # it takes two nodes that run pods")
 		}
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
-			return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", p.Name, cluster.Clean(s.Image), cluster.Clean(w.Message)), answer(e, "claim.image", "one that the nodes can pull"))
+			return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", p.Name, clean.Text(s.Image), clean.Text(w.Message)), answer(e, "claim.image", "one that the nodes can pull"))
 		}
 	}
 	return steps.Waits(p.CreationTimestamp.Time, "pod %s is %s", p.Name, p.Status.Phase).Or(look)
@@ -260,7 +260,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 		}
 		for _, v := range slices.Backward(causes(events)) { // what is said now, and not what was
 			if v.Type == corev1.EventTypeWarning {
-				said := causeLine(cluster.Clean(v.Message))
+				said := causeLine(clean.Text(v.Message))
 				fix := eventFix(e, w.kind, w.name, said)
 				if v.Reason == "ProvisioningFailed" {
 					fix += retryFix(ctx, e)

@@ -9,7 +9,7 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -117,10 +117,10 @@ func sameGuest(e steps.Env, g guest) steps.Result {
 	case at == "" || g.endpoint == "":
 		return steps.Passed("it declares %s; whether that is the guest of the other context can't be told: an address is not known", g)
 	case at != g.endpoint:
-		return steps.Warned(fmt.Sprintf("%s answers at %s by the Supervisor, and the guest's context leads to %s: another cluster, or another way to it", cluster.Clean(g.String()), cluster.Clean(g.endpoint), at),
+		return steps.Warned(fmt.Sprintf("%s answers at %s by the Supervisor, and the guest's context leads to %s: another cluster, or another way to it", clean.Text(g.String()), clean.Text(g.endpoint), at),
 			"compare: "+e.PeerKubectl()+" get nodes    # and "+e.Kubectl()+" -n "+steps.Quoted(g.namespace)+" get virtualmachines; else answer supervisor.cluster")
 	}
-	return steps.Passed("it declares %s, which answers at %s", cluster.Clean(g.String()), at)
+	return steps.Passed("it declares %s, which answers at %s", clean.Text(g.String()), at)
 }
 
 func defaultClass(ctx context.Context, e steps.Env) steps.Result {
@@ -141,7 +141,7 @@ func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("the default class is %s, and the Supervisor declares %s: that is set back at its next reconcile", found[0].Name, declared),
 			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(e, ""))
 	case found[0].Provisioner != vSphereCSI:
-		return steps.Warned(fmt.Sprintf("the default class is %s, of provisioner %s: in a Tanzu guest that does not stay, the Supervisor's declaration is written over it", found[0].Name, cluster.Clean(found[0].Provisioner)),
+		return steps.Warned(fmt.Sprintf("the default class is %s, of provisioner %s: in a Tanzu guest that does not stay, the Supervisor's declaration is written over it", found[0].Name, clean.Text(found[0].Provisioner)),
 			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(e, ""))
 	}
 	return steps.Passed("%s, of provisioner %s; who changes it in the guest has it set back by the Supervisor", found[0].Name, found[0].Provisioner)
@@ -182,9 +182,9 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	edit := fmt.Sprintf("%s -n %s edit %s %s    # %s", e.Kubectl(), steps.Quoted(g.namespace), g.resource, steps.Quoted(g.name), g.classField)
-	class, classes := cluster.Clean(g.class), cluster.Clean(strings.Join(g.classes, ", "))
+	class, classes := clean.Text(g.class), clean.Text(strings.Join(g.classes, ", "))
 	if class == "" {
-		return steps.Failed(fmt.Sprintf("it declares no default storage class for %s (%s)", cluster.Clean(g.String()), g.classField), edit)
+		return steps.Failed(fmt.Sprintf("it declares no default storage class for %s (%s)", clean.Text(g.String()), g.classField), edit)
 	}
 	if len(g.classes) > 0 && !slices.Contains(g.classes, g.class) {
 		return steps.Failed(fmt.Sprintf("%s is to be the default one, and it is not among the classes that the guest is given: %s", class, classes), edit)
@@ -196,7 +196,7 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Unseen(err)
 	case has != g.class:
-		return steps.Warned(fmt.Sprintf("it declares %s, and the guest's default class is %s: that is set back at the next reconcile", class, cluster.Clean(has)), edit)
+		return steps.Warned(fmt.Sprintf("it declares %s, and the guest's default class is %s: that is set back at the next reconcile", class, clean.Text(has)), edit)
 	}
 	return steps.Passed("%s, as in the guest; to change it, change it here", class)
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/kubeconfig"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -149,7 +151,7 @@ func guestServer(f steps.Facts) string {
 	if err != nil {
 		return ""
 	}
-	where, _ := check.ServerOf(cluster.Kubeconfig{Server: server})
+	where, _ := check.ServerOf(kubeconfig.Config{Server: server})
 	return where
 }
 
@@ -182,7 +184,7 @@ func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 func noGuest(all []guest, name string) string {
 	var names []string
 	for _, g := range all {
-		names = append(names, cluster.Clean(g.String()))
+		names = append(names, clean.Text(g.String()))
 	}
 	there := "it shows none"
 	if len(names) > 0 {
@@ -202,7 +204,7 @@ func declaredClassFact(ctx context.Context, e steps.Env) (any, error) {
 	if g.class == "" {
 		return nil, steps.Absent("the Supervisor declares no default storage class for %s", g)
 	}
-	return cluster.Clean(g.class), nil
+	return clean.Text(g.class), nil
 }
 
 func declaredVersionFact(ctx context.Context, e steps.Env) (any, error) {
@@ -213,5 +215,5 @@ func declaredVersionFact(ctx context.Context, e steps.Env) (any, error) {
 	if g.version == "" {
 		return nil, steps.Absent("the Supervisor declares no version for %s", g)
 	}
-	return cluster.Clean(strings.ReplaceAll(g.version, "---", "+")), nil
+	return clean.Text(strings.ReplaceAll(g.version, "---", "+")), nil
 }

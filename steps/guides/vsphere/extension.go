@@ -12,6 +12,7 @@ import (
 
 	"carrick/cluster"
 	watcher "carrick/cluster/extension"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -220,7 +221,7 @@ func defaultImage(e steps.Env) (any, string) {
 }
 
 // extensionRights are what it takes to do this step.
-func extensionRights(e steps.Env) []cluster.Right {
+func extensionRights(e steps.Env) []permission.Right {
 	if !runsExtension(e) {
 		return nil
 	}
@@ -252,11 +253,11 @@ func extensionRights(e steps.Env) []cluster.Right {
 }
 
 // followerRights are what the program is given: nobody gives what he has not.
-func followerRights(e steps.Env) []cluster.Right {
+func followerRights(e steps.Env) []permission.Right {
 	return slices.Concat(
 		check.To([]string{"list", "watch", "patch"}, "", check.Namespaces), check.ToFollow("", profileKind),
 		check.To([]string{"get", "list", "create"}, "", check.RoleBindings),
-		[]cluster.Right{{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: pspRole}},
+		[]permission.Right{{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: pspRole}},
 		check.Verbs("coordination.k8s.io", "leases", extensionSpace(e), "get", "create", "update"),
 	)
 }

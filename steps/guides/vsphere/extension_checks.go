@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -69,7 +70,7 @@ func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 	if strings.Contains(why, byPSP) {
 		fix = e.ApplyStep("extension") + "    # binds its pods' accounts to " + pspRole
 	}
-	r := steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s is let in: %s", s.Namespace, s.Name, cluster.Clean(why)), fix)
+	r := steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s is let in: %s", s.Namespace, s.Name, clean.Text(why)), fix)
 	return &r
 }
 
@@ -81,7 +82,7 @@ func waitsForImage(pods []*corev1.Pod) *unpulled {
 	for _, p := range pods {
 		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if w := c.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
-				return &unpulled{p.Name, cluster.Clean(c.Image), cluster.Clean(strings.TrimSpace(w.Reason + " " + w.Message))}
+				return &unpulled{p.Name, clean.Text(c.Image), clean.Text(strings.TrimSpace(w.Reason + " " + w.Message))}
 			}
 		}
 	}
@@ -107,9 +108,9 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Deployment %s/%s runs something else", s.Namespace, s.Name)
 	}
 	if !pinned(s.image) {
-		return steps.Warned(fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", cluster.Clean(s.image)), answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+e.ApplyStep("extension"))
+		return steps.Warned(fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", clean.Text(s.image)), answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+e.ApplyStep("extension"))
 	}
-	return steps.Passed("%s", cluster.Clean(s.image))
+	return steps.Passed("%s", clean.Text(s.image))
 }
 
 func pullFix(e steps.Env, image string) string {
@@ -140,7 +141,7 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 			if who.Kind != rbacv1.ServiceAccountKind || who.Namespace != extensionSpace(e) || (who.Name == extensionName && strings.HasPrefix(b.RoleRef.Name, extensionName)) {
 				continue
 			}
-			wide = append(wide, fmt.Sprintf("account %s is bound to ClusterRole %s by %s", cluster.Clean(who.Name), cluster.Clean(b.RoleRef.Name), b.Name))
+			wide = append(wide, fmt.Sprintf("account %s is bound to ClusterRole %s by %s", clean.Text(who.Name), clean.Text(b.RoleRef.Name), b.Name))
 			if fix == "" {
 				fix = fmt.Sprintf("%s delete clusterrolebinding %s", e.Kubectl(), steps.Quoted(b.Name))
 			}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -27,7 +28,7 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, c := range claims {
 		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
-			return steps.Failed(fmt.Sprintf("claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, cluster.Clean(*name)),
+			return steps.Failed(fmt.Sprintf("claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, clean.Text(*name)),
 				e.ApplyStep("extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+"    # it holds nothing; whoever made it makes it anew")
 		}
 	}
@@ -49,9 +50,9 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	have := slices.Sorted(slices.Values(s.from))
 	switch {
 	case s.class != sharedClassName(e):
-		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", cluster.Clean(s.class), sharedClassName(e)), remade(e))
+		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", clean.Text(s.class), sharedClassName(e)), remade(e))
 	case !slices.Equal(want, have):
-		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", cluster.Clean(check.Some(have)), check.Some(want)), remade(e))
+		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", clean.Text(check.Some(have)), check.Some(want)), remade(e))
 	}
 	return steps.Passed("%s, in exchange for none and for %s", s.class, check.Some(have))
 }
@@ -94,7 +95,7 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 		return check.AbsentFails(err, e.ApplyStep("extension"))
 	}
 	if has != sharedClassName(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, cluster.Clean(has), sharedClassName(e)), setProperty(e))
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, clean.Text(has), sharedClassName(e)), setProperty(e))
 	}
 	w, err := check.KeyWritten(ctx, e.Cluster, m.Namespace, m.Name, configFile)
 	if err != nil {
@@ -168,12 +169,12 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, sharedClassName(e))
 	if live != sharedClassName(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, cluster.Clean(live), sharedClassName(e)),
+		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, clean.Text(live), sharedClassName(e)),
 			setProperty(e)+"\n"+file)
 	}
 	applied, ok := fromFile(m)
 	if ok && applied != live {
-		return steps.Warned(fmt.Sprintf("the file from which ConfigMap %s/%s was applied says %q: the next kubectl apply of it brings that back", m.Namespace, m.Name, cluster.Clean(applied)), file)
+		return steps.Warned(fmt.Sprintf("the file from which ConfigMap %s/%s was applied says %q: the next kubectl apply of it brings that back", m.Namespace, m.Name, clean.Text(applied)), file)
 	}
 	return steps.Passed("%s, in ConfigMap %s/%s", live, m.Namespace, m.Name)
 }

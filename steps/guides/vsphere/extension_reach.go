@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -87,7 +87,7 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for label, on := range injection {
 		if v := ns.Labels[label]; on(v) {
-			return steps.Failed(fmt.Sprintf("namespace %s has the label %s=%s: its pods are in a mesh, which the API server is not", in, label, cluster.Clean(v)), without)
+			return steps.Failed(fmt.Sprintf("namespace %s has the label %s=%s: its pods are in a mesh, which the API server is not", in, label, clean.Text(v)), without)
 		}
 	}
 	return fences(ctx, e)
@@ -146,7 +146,7 @@ func lets(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []st
 			if strings.HasSuffix(from.IPBlock.CIDR, "/0") && len(from.IPBlock.Except) == 0 {
 				return true, nil
 			}
-			cidrs = append(cidrs, cluster.Clean(from.IPBlock.CIDR))
+			cidrs = append(cidrs, clean.Text(from.IPBlock.CIDR))
 		}
 	}
 	return false, cidrs

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/cluster/probe"
 	"carrick/steps"
 	"carrick/steps/certs"
@@ -70,7 +71,7 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	}
 	s, unread := extensionCertificate(ctx, e) // what is wrong with the bundle itself is said without it
 	for _, w := range c.Webhooks {
-		called, bundle := "webhook "+cluster.Clean(w.Name), w.ClientConfig.CABundle
+		called, bundle := "webhook "+clean.Text(w.Name), w.ClientConfig.CABundle
 		if len(bundle) == 0 {
 			return steps.Failed(called+" carries no CA: the API server trusts nobody to be the extension", remade(e))
 		}
@@ -120,7 +121,7 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var names []string
 	for _, w := range c.Webhooks {
-		names = append(names, cluster.Clean(w.Name))
+		names = append(names, clean.Text(w.Name))
 	}
 	if len(c.Webhooks) != 1 {
 		return steps.Failed(

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"carrick/cluster"
+	"carrick/cluster/certificate"
+	"carrick/cluster/masked"
 	"carrick/cluster/probe"
 	"carrick/steps"
 )
 
 // The CA in a webhook may be one of before, which proves the certificate until it ends.
 func TestACAInTheWebhookEnds(t *testing.T) {
-	made := func() cluster.Pair {
-		ca, err := cluster.NewCA("CA", 2)
+	made := func() certificate.Pair {
+		ca, err := certificate.NewAuthority("CA", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,7 +23,7 @@ func TestACAInTheWebhookEnds(t *testing.T) {
 	}
 	one, other := made(), made()
 	for situation, c := range map[string]struct {
-		root, beside cluster.Pair
+		root, beside certificate.Pair
 		left         time.Duration // of the one in the webhook
 		want         steps.Status
 	}{
@@ -34,7 +36,7 @@ func TestACAInTheWebhookEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		roots[0].NotBefore, roots[0].NotAfter = time.Now().AddDate(-1, 0, 0), time.Now().Add(c.left)
-		s := &cluster.Secret{Data: map[string]cluster.Masked{"ca.crt": cluster.Mask(string(c.beside.Cert))}}
+		s := &cluster.Secret{Data: map[string]masked.Value{"ca.crt": masked.New(string(c.beside.Cert))}}
 		r := endsHere(s, roots[0], "webhook a", "carrick apply")
 		if r.Status != c.want || (c.want == steps.Warn && (!strings.Contains(r.Found, "webhook a") || r.Fix != "carrick apply")) {
 			t.Errorf("%s: %s: %s (%s)", situation, r.Status, r.Found, r.Fix)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -65,7 +66,7 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	}
 	c.Items[0].Verb, c.Items[0].Conflicts = steps.Replace, nil
 	c.Items[0].Note = "somebody else's is deleted, and made anew; an undo does not bring it back"
-	c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name})
+	c.Rights = append(c.Rights, permission.Right{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name})
 	return c, nil
 }
 

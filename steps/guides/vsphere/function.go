@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -182,7 +183,7 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 }
 
 // functionRights are what it takes to do this step.
-func functionRights(e steps.Env) []cluster.Right {
+func functionRights(e steps.Env) []permission.Right {
 	return slices.Concat(
 		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, in profiles' namespaces, too
 		check.ToFollow("", check.VolumeClaims, check.EndpointSlices, check.StorageClasses, check.MutatingWebhooks),

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -130,7 +130,7 @@ func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Resu
 	case strings.Contains(o.got, unconfigured):
 		return steps.Failed(
 			fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class",
-				o.name, cluster.Clean(o.got), in),
+				o.name, clean.Text(o.got), in),
 			e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm"+
 				"    # vsphere-extensions.readwritemany-sc="+sharedClassName(e)+"; then rollout restart deployment vsphere-extensions")
 	case o.got != sharedClassName(e):
@@ -148,7 +148,7 @@ func (o outcome) word() string {
 	case o.got == "":
 		return "the class \"\""
 	}
-	return cluster.Clean(o.got)
+	return clean.Text(o.got)
 }
 
 // mutationFix is what to do where claims don't get their class; "": what mends the
@@ -230,7 +230,7 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range got {
 		asked := "\"\""
 		if *o.class != "" {
-			asked = cluster.Clean(*o.class)
+			asked = clean.Text(*o.class)
 		}
 		switch {
 		case o.refused != "":

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -70,7 +72,7 @@ func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string
 	what, spec := "-n "+in+" patch resourcequota "+steps.Quoted(name), map[string]any{"hard": hard}
 	if name == profileQuota {
 		p, err := e.Cluster.Get(ctx, profileKind, "", in)
-		if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, cluster.ErrNotServed) {
+		if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, failure.ErrNotServed) {
 			return "", err
 		}
 		if err == nil && hasHard(p, hard) {
@@ -115,7 +117,7 @@ func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 			continue
 		}
 		most := r.Spec.Limits[i].Max[corev1.ResourceStorage]
-		out.found = fmt.Sprintf("LimitRange %s limits a claim to %s", cluster.CleanName(r.Name), most.String())
+		out.found = fmt.Sprintf("LimitRange %s limits a claim to %s", clean.Name(r.Name), most.String())
 		bound := steps.Pointer("spec", "limits", i, "max", "storage")
 		out.fix = fmt.Sprintf("%s -n %s patch limitrange %s %s    # or another size", e.Kubectl(), in,
 			steps.Quoted(r.Name), steps.JSONPatch(steps.PatchOp{Op: "replace", Path: bound, Value: roomyClaim}))

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -44,7 +45,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 		if !sharedElsewhere(e) || c.Spec.StorageClassName == nil || !cannotShare(e, *c.Spec.StorageClassName, classes) {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(*c.Spec.StorageClassName)))
+		names = append(names, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, clean.Text(*c.Spec.StorageClassName)))
 		fixes = append(fixes, recreate(e, c))
 	}
 	if len(names) == 0 {

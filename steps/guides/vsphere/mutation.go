@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -180,7 +180,7 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 }
 
 // mutationRights are what it takes to do this step.
-func mutationRights(e steps.Env) []cluster.Right {
+func mutationRights(e steps.Env) []permission.Right {
 	out := slices.Concat(
 		check.ToFollow("", check.MutatingWebhooks), check.ToFollow("", kyvernoKinds...),
 		check.ToFollow(kubeflowSpace, check.ConfigMaps),

@@ -9,7 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -75,7 +75,7 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case b.Spec.PolicyName != policyName:
 		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds the policy %s",
-			policyName, cluster.Clean(b.Spec.PolicyName)), "")
+			policyName, clean.Text(b.Spec.PolicyName)), "")
 	case !bindsWhole(b):
 		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s restricts the policy by its matchResources: "+
 			"other claims keep their class", policyName), "")

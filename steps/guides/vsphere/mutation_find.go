@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -37,7 +39,7 @@ type mutator struct {
 	text    string // of a policy
 }
 
-func (m mutator) String() string { return m.kind + " " + cluster.Clean(m.name) }
+func (m mutator) String() string { return m.kind + " " + clean.Text(m.name) }
 
 // mutators are all that are asked about new claims, in the order of their kinds.
 func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
@@ -179,7 +181,7 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 
 // notServed makes a kind that is not served nothing that is there.
 func notServed(err error) error {
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil
 	}
 	return err

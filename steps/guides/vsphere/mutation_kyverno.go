@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 )
 
@@ -70,7 +71,7 @@ func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	e.Cluster.StartList("", kyvernoKinds...)
 	for _, kind := range kyvernoKinds {
 		all, err := e.Cluster.List(ctx, kind, "", cluster.Selector{})
-		if errors.Is(err, cluster.ErrNotServed) {
+		if errors.Is(err, failure.ErrNotServed) {
 			continue
 		}
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -44,7 +45,7 @@ func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	out := formVolume{configMap: maps[i].Namespace + "/" + maps[i].Name}
 	var file map[string]any
 	if err := yaml.Unmarshal([]byte(maps[i].Data[formKey]), &file); err != nil {
-		return out, steps.Absent("%s of ConfigMap %s can't be read: %s", formKey, out.configMap, cluster.Clean(err.Error()))
+		return out, steps.Absent("%s of ConfigMap %s can't be read: %s", formKey, out.configMap, clean.Text(err.Error()))
 	}
 	spec, found, _ := unstructured.NestedMap(file, "spawnerFormDefaults", "workspaceVolume", "value", "newPvc", "spec")
 	if !found {
@@ -70,7 +71,7 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 	if f.class != "" && f.class != "-" {
 		_, err := e.Cluster.Get(ctx, check.StorageClasses, "", f.class)
 		if apierrors.IsNotFound(err) {
-			return steps.Failed(fmt.Sprintf("ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap, cluster.Clean(f.class)), edit)
+			return steps.Failed(fmt.Sprintf("ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap, clean.Text(f.class)), edit)
 		}
 		if err != nil {
 			return steps.Unseen(err)
@@ -95,5 +96,5 @@ func orDefault(class string) string {
 	if class == "" {
 		return "of the default class"
 	}
-	return "of the class " + cluster.Clean(class)
+	return "of the class " + clean.Text(class)
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -183,7 +184,7 @@ func nodeAddressesForNFS(ctx context.Context, e steps.Env) (any, error) {
 	var out []string
 	for _, n := range nodes {
 		for _, a := range check.InternalAddresses(n) {
-			out = append(out, cluster.Clean(a))
+			out = append(out, clean.Text(a))
 		}
 	}
 	if len(out) == 0 {

@@ -12,8 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -159,7 +160,7 @@ func nfsExported(e steps.Env) string {
 
 func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 	at := net.JoinHostPort(nfsServer(e), "2049")
-	took, err := cluster.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) {
+	took, err := tracked.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		return probe.TCP(ctx, at)
@@ -174,11 +175,11 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 	seen, mountErr := mountsOf(ctx, e)
 	switch {
 	case mountErr == nil && len(seen.done) > 0:
-		return steps.Warned(fmt.Sprintf("no connection to %s from this machine (%s), but %s has mounted the export", at, cluster.Explain(err), seen.done[0]), "nothing, if a firewall between this machine and the server is meant; else "+fix)
+		return steps.Warned(fmt.Sprintf("no connection to %s from this machine (%s), but %s has mounted the export", at, failure.Explain(err), seen.done[0]), "nothing, if a firewall between this machine and the server is meant; else "+fix)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return steps.Failed("nothing listens at "+at, fix)
 	}
-	return steps.Failed("no connection to "+at+": "+cluster.Explain(err), fix)
+	return steps.Failed("no connection to "+at+": "+failure.Explain(err), fix)
 }
 
 func nfsExport(ctx context.Context, e steps.Env) steps.Result {

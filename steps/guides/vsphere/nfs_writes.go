@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -56,7 +57,7 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, v := range volumes {
 		if v.Spec.StorageClassName == sharedClassName(e) && v.Spec.NFS != nil {
-			return steps.Passed("it made %s:%s", cluster.Clean(v.Spec.NFS.Server), cluster.Clean(v.Spec.NFS.Path))
+			return steps.Passed("it made %s:%s", clean.Text(v.Spec.NFS.Server), clean.Text(v.Spec.NFS.Path))
 		}
 	}
 	return steps.Skipped("it has made no volume of class %s yet", sharedClassName(e))

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -73,7 +73,7 @@ func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any,
 }
 
 // profileRights are what it takes to do this step.
-func profileRights(e steps.Env) []cluster.Right {
+func profileRights(e steps.Env) []permission.Right {
 	out := slices.Concat(
 		check.ToFollow("", profileKind, check.Namespaces, check.CRDs),
 		check.ToFollow(kubeflowSpace, check.ConfigMaps, check.Deployments),

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -59,7 +59,7 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Unseen(err)
 	}
 	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
-		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, cluster.Clean(scope)), "install Kubeflow's own definition: "+kubeflowPage)
+		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, clean.Text(scope)), "install Kubeflow's own definition: "+kubeflowPage)
 	}
 	return r
 }
@@ -129,7 +129,7 @@ func orNobody(user string) string {
 	if user == "" {
 		return "nobody"
 	}
-	return cluster.Clean(user)
+	return clean.Text(user)
 }
 
 // wantedLabels are what profiles' namespaces are to have: what the file says, and
@@ -171,9 +171,9 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 			switch {
 			case want[k] == "" || has == want[k] || (exchanges(e) && k == key):
 			case !there:
-				lacking = append(lacking, fmt.Sprintf("%s (%s)", ns.Name, cluster.Clean(k)))
+				lacking = append(lacking, fmt.Sprintf("%s (%s)", ns.Name, clean.Text(k)))
 			default:
-				other = append(other, fmt.Sprintf("%s (%s is %s)", ns.Name, cluster.Clean(k), cluster.Clean(has)))
+				other = append(other, fmt.Sprintf("%s (%s is %s)", ns.Name, clean.Text(k), clean.Text(has)))
 				fixes = append(fixes, fmt.Sprintf("%s label --overwrite namespace %s %s",
 					e.Kubectl(), ns.Name, steps.Quoted(k+"="+want[k])))
 			}

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -62,7 +62,7 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	case d.Status.AvailableReplicas == 0:
 		s.down = fmt.Sprintf("0 of %d replicas of the profile controller %s/%s are available", want, kubeflowSpace, d.Name)
 		s.since, s.fix = check.WaitsSince(d), at+"describe pods -l "+steps.Quoted(metav1.FormatLabelSelector(d.Spec.Selector))
-		if why := cluster.Clean(check.ReplicaFailure(d)); why != "" {
+		if why := clean.Text(check.ReplicaFailure(d)); why != "" {
 			s.down, s.since = s.down+": "+why, time.Time{}
 			if l, err := limitOf(ctx, e, kubeflowSpace, why); err == nil && l.fix != "" {
 				s.fix = l.fix

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -30,7 +31,7 @@ type userProfile struct {
 // knows none the error is an AbsentError.
 func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	all, err := e.Cluster.List(ctx, profileKind, "", cluster.Selector{})
-	if errors.Is(err, cluster.ErrNotServed) {
+	if errors.Is(err, failure.ErrNotServed) {
 		return nil, steps.Absent("the cluster serves no profiles: Kubeflow is not there")
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -56,7 +57,7 @@ func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, er
 		}
 		out.profiles = h.profiles
 		out.found = fmt.Sprintf("webhook %s of %s %s, with failurePolicy Fail, has no ready endpoint behind Service %s",
-			cluster.CleanName(h.name), h.kind, cluster.CleanName(h.config), cluster.CleanName(service))
+			clean.Name(h.name), h.kind, clean.Name(h.config), clean.Name(service))
 		if out.fix, err = h.fix(ctx, e); err != nil {
 			return failedWebhook{}, err
 		}

@@ -10,7 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -67,7 +68,7 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 func allowsAnything(g check.Grant, a check.Account, again bool) string {
 	binding, where := "ClusterRoleBinding "+g.Binding, ""
 	if g.Of != "" {
-		binding, where = "RoleBinding "+g.Of+"/"+g.Binding, " in namespace "+cluster.CleanName(g.Of)
+		binding, where = "RoleBinding "+g.Of+"/"+g.Binding, " in namespace "+clean.Name(g.Of)
 	}
 	who := "ServiceAccount " + a.Namespace + "/" + a.Name
 	if again {
@@ -75,14 +76,14 @@ func allowsAnything(g check.Grant, a check.Account, again bool) string {
 	}
 	ref := g.RoleRef()
 	return fmt.Sprintf("%s to %s allows %s anything%s",
-		cluster.CleanName(binding), cluster.CleanName(ref.Kind+" "+ref.Name), who, where)
+		clean.Name(binding), clean.Name(ref.Kind+" "+ref.Name), who, where)
 }
 
 // missingGrants grants what a provisioner needs and has no longer with these rules alone; "": they suffice.
 func missingGrants(
 	ctx context.Context, e steps.Env, p *provisioner, account string, rules map[string][]rbacv1.PolicyRule,
 ) string {
-	var everywhere, own []cluster.Right
+	var everywhere, own []permission.Right
 	for _, r := range provisionerRights(p.Namespace) {
 		if r.Namespace == "" {
 			everywhere = append(everywhere, r)
@@ -112,7 +113,7 @@ func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account
 }
 
 // grantAll reports whether rules, by the namespace of their bindings ("": everywhere), grant all of the rights.
-func grantAll(rules map[string][]rbacv1.PolicyRule, rights []cluster.Right) bool {
+func grantAll(rules map[string][]rbacv1.PolicyRule, rights []permission.Right) bool {
 	for _, r := range rights {
 		granted := rules[""]
 		if r.Namespace != "" {

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -67,7 +68,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if logErr != nil {
-		return steps.Passed("%s, %s; its log can't be read: %s", p.at(), p.image, cluster.Explain(logErr))
+		return steps.Passed("%s, %s; its log can't be read: %s", p.at(), p.image, failure.Explain(logErr))
 	}
 	return steps.Passed("%s, %s", p.at(), p.image)
 }
@@ -108,7 +109,7 @@ func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, e
 // stuck adds to a Deployment that is not available what it says of the cause.
 func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) steps.Result {
 	if why := check.ReplicaFailure(p.Deployment); why != "" {
-		return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), cluster.Clean(why)), levelFix(e, p.Namespace))
+		return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), clean.Text(why)), levelFix(e, p.Namespace))
 	}
 	pods, err := check.PodsOf(ctx, e.Cluster, p.Deployment)
 	if err != nil {
@@ -117,7 +118,7 @@ func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) ste
 	for _, pod := range pods {
 		for _, s := range pod.Status.ContainerStatuses {
 			if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
-				return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", pod.Name, cluster.Clean(s.Image), cluster.Clean(w.Message)), answer(e, "nfs.image", "a copy that the nodes can pull"))
+				return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", pod.Name, clean.Text(s.Image), clean.Text(w.Message)), answer(e, "nfs.image", "a copy that the nodes can pull"))
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
 	case p == nil:
 		return steps.Skipped("there is no provisioner")
 	case p.name != c.Provisioner:
-		return steps.Failed(fmt.Sprintf("class %s is of provisioner %s, and %s calls itself %s: it makes no volumes of that class", c.Name, cluster.Clean(c.Provisioner), p.at(), p.name),
+		return steps.Failed(fmt.Sprintf("class %s is of provisioner %s, and %s calls itself %s: it makes no volumes of that class", c.Name, clean.Text(c.Provisioner), p.at(), p.name),
 			fmt.Sprintf("%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # a class can't be changed", e.Kubectl(), p.Namespace, p.Name, steps.Quoted(c.Provisioner)))
 	}
 	return steps.Passed("%s, in class %s and in %s", p.name, c.Name, p.at())
@@ -242,7 +243,7 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	if inventory.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
 		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) + "    # tells which pods would be refused; without --dry-run=server it is done"
 	}
-	switch level := cluster.Clean(ns.Labels[check.EnforceLabel]); level {
+	switch level := clean.Text(ns.Labels[check.EnforceLabel]); level {
 	case check.Baseline:
 		return steps.Passed("namespace %s enforces baseline", name)
 	case check.Restricted:

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -35,13 +36,13 @@ func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment)
 			if refusesNext(q, key, d) {
 				most := q.Spec.Hard[key]
 				hard[string(key)] = nil
-				says = append(says, fmt.Sprintf("%s to %s", cluster.Clean(string(key)), most.String()))
+				says = append(says, fmt.Sprintf("%s to %s", clean.Text(string(key)), most.String()))
 			}
 		}
 		if len(says) > 0 {
 			fix, err = quotaFix(ctx, e, d.Namespace, q.Name, hard)
 			return fmt.Sprintf("ResourceQuota %s/%s limits %s: a pod of %s that stops is not replaced",
-				q.Namespace, cluster.CleanName(q.Name), strings.Join(says, ", "), d.Name), fix, err
+				q.Namespace, clean.Name(q.Name), strings.Join(says, ", "), d.Name), fix, err
 		}
 	}
 	return "", "", nil

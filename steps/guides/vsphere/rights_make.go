@@ -3,13 +3,13 @@ package vsphere
 import (
 	"context"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 )
 
 // stepRights are what each step takes of the guest cluster, in the order of the steps.
-var stepRights = []func(steps.Env) []cluster.Right{
+var stepRights = []func(steps.Env) []permission.Right{
 	storageRights, nfsRights, claimRights, securityRights, mutationRights, certificateRights, extensionRights, functionRights, profileRights,
 }
 
@@ -25,7 +25,7 @@ func mayMakeAll(ctx context.Context, e steps.Env) steps.Result {
 		e.Cluster.WillRead(check.RoleBindings, "")
 		e.Cluster.WillRead(check.Roles, nfsSpace(e)) // what the provisioner's account is allowed
 	}
-	var rights []cluster.Right
+	var rights []permission.Right
 	for _, of := range stepRights {
 		rights = append(rights, of(e)...)
 	}

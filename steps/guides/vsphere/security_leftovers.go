@@ -7,7 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -46,9 +47,9 @@ func planLeftovers(ctx context.Context, e steps.Env) (steps.Change, error) {
 		}
 		item := steps.Item{Verb: steps.Delete, What: "RoleBinding " + b.Namespace + "/" + b.Name, Hash: steps.HashOf(string(b.UID)), Note: "it lets accounts use a PodSecurityPolicy, and the cluster serves none; an undo does not make it again"}
 		if more {
-			item.Verb, item.Note = steps.Leave, "ClusterRole "+cluster.Clean(b.RoleRef.Name)+" gives more than the use of PodSecurityPolicies"
+			item.Verb, item.Note = steps.Leave, "ClusterRole "+clean.Text(b.RoleRef.Name)+" gives more than the use of PodSecurityPolicies"
 		} else {
-			c.Rights = append(c.Rights, cluster.Right{Verb: "delete", Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: b.Namespace, Name: b.Name})
+			c.Rights = append(c.Rights, permission.Right{Verb: "delete", Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: b.Namespace, Name: b.Name})
 		}
 		c.Items = append(c.Items, item)
 	}

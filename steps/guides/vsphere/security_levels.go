@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -62,10 +64,10 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	has := cluster.Clean(f.labels[check.EnforceLabel])
+	has := clean.Text(f.labels[check.EnforceLabel])
 	switch {
 	case f.broken != nil:
-		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, cluster.Clean(f.broken.Error())), editLabels(e, f.namespace, f.name))
+		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, clean.Text(f.broken.Error())), editLabels(e, f.namespace, f.name))
 	case has == "":
 		return steps.Undone(fmt.Sprintf("%s of ConfigMap %s says nothing of %s", labelsKey, f, check.EnforceLabel))
 	case has != level(e):
@@ -165,9 +167,9 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		case has == "":
 			none = append(none, ns.Name)
 		case at > want:
-			narrow = append(narrow, ns.Name+" ("+cluster.Clean(has)+")")
+			narrow = append(narrow, ns.Name+" ("+clean.Text(has)+")")
 		case at < want:
-			wide = append(wide, ns.Name+" ("+cluster.Clean(has)+")")
+			wide = append(wide, ns.Name+" ("+clean.Text(has)+")")
 		}
 	}
 	byHand := func(names []string) string {
@@ -226,7 +228,7 @@ func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	if err != nil || f.labels[check.EnforceLabel] != level(e) {
 		return r
 	}
-	written, err := cluster.Look(ctx, "labels-written/"+e.Cluster.Server()+"/"+f.String()+"/"+steps.HashOf(f.text), time.Minute, func(ctx context.Context) (check.Written, error) {
+	written, err := tracked.Look(ctx, "labels-written/"+e.Cluster.Server()+"/"+f.String()+"/"+steps.HashOf(f.text), time.Minute, func(ctx context.Context) (check.Written, error) {
 		return check.KeyWritten(ctx, e.Cluster, f.namespace, f.name, labelsKey)
 	})
 	if err != nil {

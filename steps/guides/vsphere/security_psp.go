@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -64,7 +66,7 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 	if f.labels[check.EnforceLabel] == "" {
 		return steps.Warned(fmt.Sprintf("it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and ConfigMap %s gives profiles none", f), "")
 	}
-	return steps.Passed("it serves PodSecurityPolicies; for after the upgrade to 1.25, profiles are given the level %s", cluster.Clean(f.labels[check.EnforceLabel]))
+	return steps.Passed("it serves PodSecurityPolicies; for after the upgrade to 1.25, profiles are given the level %s", clean.Text(f.labels[check.EnforceLabel]))
 }
 
 func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
@@ -94,7 +96,7 @@ func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without 
 		for j, name := range accounts {
 			asks = append(asks, func() error {
 				user := check.Account{Namespace: ns, Name: name}.User()
-				said, err := e.Cluster.CanAs(ctx, user, true, cluster.Right{
+				said, err := e.Cluster.CanAs(ctx, user, true, permission.Right{
 					Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName, Namespace: ns,
 				})
 				if err != nil {
@@ -207,7 +209,7 @@ func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err erro
 	if runsExtension(e) {
 		fix = e.ApplyStep("extension")
 	}
-	return fmt.Sprintf("the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what is deleted it makes again", s.Namespace, s.Name, cluster.Clean(s.follows)), fix, nil
+	return fmt.Sprintf("the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what is deleted it makes again", s.Namespace, s.Name, clean.Text(s.follows)), fix, nil
 }
 
 func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {

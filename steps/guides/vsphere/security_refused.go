@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -120,7 +121,7 @@ func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refused
 
 // whyRefused is the part of an event that says what is refused.
 func whyRefused(message string) string {
-	message = cluster.Clean(message)
+	message = clean.Text(message)
 	for _, mark := range []string{byPSP, byLevel} {
 		if i := strings.Index(message, mark); i >= 0 {
 			return message[i:]

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"carrick/cluster"
+	"carrick/cluster/permission"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -119,7 +119,7 @@ func triedName(e steps.Env, what string) string { return "carrick-" + e.Link + "
 // storageReads are what it takes to see which storage is there.
 var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, check.VolumeClaims)
 
-func storageRights(e steps.Env) []cluster.Right {
+func storageRights(e steps.Env) []permission.Right {
 	out := check.ToApply("", check.Namespaces)
 	out = append(out, check.ToFollow("", check.StorageClasses, check.VolumeClaims)...)
 	if triesNative(e) {

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -46,7 +47,7 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return check.Missing(err, "storage class "+sharedClassName(e), fix)
 	}
-	by := cluster.Clean(c.Provisioner)
+	by := clean.Text(c.Provisioner)
 	switch {
 	case by == "kubernetes.io/no-provisioner":
 		return steps.Failed(c.Name+" makes no volumes: somebody makes each by hand", answer(e, "storage.class", "a class with a provisioner"))
@@ -133,7 +134,7 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	var first *corev1.PersistentVolumeClaim
 	for _, c := range claims {
 		if c.Status.Phase == corev1.ClaimPending && !there[claimClass(c)] {
-			lost = append(lost, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, cluster.Clean(claimClass(c))))
+			lost = append(lost, fmt.Sprintf("%s/%s (%s)", c.Namespace, c.Name, clean.Text(claimClass(c))))
 			if first == nil {
 				first = c
 			}
@@ -144,7 +145,7 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	why := ""
 	if v := first.Spec.VolumeName; v != "" {
-		why = fmt.Sprintf("; %s also names volume %s", first.Name, cluster.Clean(v))
+		why = fmt.Sprintf("; %s also names volume %s", first.Name, clean.Text(v))
 	}
 	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", check.Some(lost), why),
 		fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with storageClassName: %s, and without volumeName", e.Kubectl(), first.Namespace, first.Name, sharedClassName(e)))

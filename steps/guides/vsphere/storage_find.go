@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 	"carrick/steps/inventory"
@@ -135,7 +136,7 @@ func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisi
 	for _, d := range all {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			p := provisioner{
-				Deployment: d, image: cluster.Clean(c.Image), name: podVariable(c.Env, "PROVISIONER_NAME"),
+				Deployment: d, image: clean.Text(c.Image), name: podVariable(c.Env, "PROVISIONER_NAME"),
 				server: podVariable(c.Env, "NFS_SERVER"), path: podVariable(c.Env, "NFS_PATH"),
 			}
 			if p.name == "" || p.name == vSphereCSI || !hasVariable(c.Env, "NFS_SERVER") {
@@ -162,7 +163,7 @@ func hasVariable(env []corev1.EnvVar, name string) bool {
 func podVariable(env []corev1.EnvVar, name string) string {
 	for _, v := range env {
 		if v.Name == name {
-			return cluster.Clean(v.Value)
+			return clean.Text(v.Value)
 		}
 	}
 	return ""
@@ -190,11 +191,11 @@ func nfsStands(ctx context.Context, e steps.Env) (any, error) {
 				return of[0].fact(c), nil
 			case len(of) > 1:
 				return nil, steps.Absent("%s and %s both say that they make the volumes of class %s",
-					cluster.CleanName(of[0].at()), cluster.CleanName(of[1].at()), c.Name)
+					clean.Name(of[0].at()), clean.Name(of[1].at()), c.Name)
 			}
 		}
 	}
-	return nil, steps.Absent("%s calls itself an NFS provisioner, and no class names it", cluster.CleanName(all[0].at()))
+	return nil, steps.Absent("%s calls itself an NFS provisioner, and no class names it", clean.Name(all[0].at()))
 }
 
 // Helm's annotations on what it installs.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
 )
@@ -33,7 +34,7 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Unseen(err)
 	}
-	asked, got := cluster.Clean(c.Annotations[askedNote]), cluster.Clean(claimClass(c))
+	asked, got := clean.Text(c.Annotations[askedNote]), clean.Text(claimClass(c))
 	if asked != got {
 		return steps.Warned(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it: so this says nothing of the guest's own volumes", asked, got), answer(e, "storage.try", "no"))
 	}
@@ -127,7 +128,7 @@ func lastSeen(v *corev1.Event) time.Time {
 func eventMessage(events []*corev1.Event, reason string) string {
 	for _, v := range slices.Backward(events) {
 		if v.Reason == reason {
-			return cluster.Clean(cmp.Or(v.Message, reason))
+			return clean.Text(cmp.Or(v.Message, reason))
 		}
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
+	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/check"
@@ -151,7 +152,7 @@ func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	}
 	for _, v := range released {
 		c.Items = append(c.Items, steps.Item{
-			Verb: steps.Run, What: "wait until PersistentVolume " + cluster.Clean(v.Name) + " is deleted by its provisioner", Hash: string(v.UID),
+			Verb: steps.Run, What: "wait until PersistentVolume " + clean.Text(v.Name) + " is deleted by its provisioner", Hash: string(v.UID),
 		})
 	}
 	return c, err
@@ -170,7 +171,7 @@ func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	defer cancel()
 	for _, v := range volumes {
 		if err := e.Cluster.Gone(ctx, volumeKind, "", v.Name, v.UID); err != nil {
-			name := cluster.Clean(v.Name)
+			name := clean.Text(v.Name)
 			say.Say("PersistentVolume %s is left: its provisioner has not deleted it within a minute. %s delete persistentvolume %s", name, e.Kubectl(), name)
 		}
 	}
@@ -235,7 +236,7 @@ func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.Persis
 func objectNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {
-		out = append(out, cluster.Clean(o.GetName()))
+		out = append(out, clean.Text(o.GetName()))
 	}
 	return out
 }

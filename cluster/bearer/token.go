@@ -1,0 +1,168 @@
+package bearer
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"carrick/cluster/masked"
+)
+
+var (
+	// ErrNotJWT says that a token is opaque: nothing can be read from it. It may still be good.
+	ErrNotJWT = errors.New("the token is not a JWT")
+	// ErrDoubleBase64 says that a token is a JWT that was base64-encoded once more: no API server takes it.
+	ErrDoubleBase64 = errors.New("the token is base64-encoded once more than it should be")
+)
+
+// Token is what a JWT says of itself. Nothing in it is verified, and its strings are whatever the sender liked.
+type Token struct {
+	Subject  string   // "system:serviceaccount:renku:carrick"
+	Issuer   string   // "https://kubernetes.default.svc"
+	Audience []string // nil when it names none
+	Method   string   // how it is signed, "RS256"; the header's "alg"
+	Roles    []string // Keycloak's roles of the realm (realm_access.roles); nil when it names none
+	// AccountUID is the UID of the service account, which one that is made anew does not share; "" when it names none.
+	AccountUID string
+	Expires    time.Time
+	IssuedAt   time.Time // both zero when the token does not say; a zero Expires is a token that never ends
+}
+
+// ServiceAccount returns the service account that the token is for, by its subject.
+func (t Token) ServiceAccount() (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(t.Subject, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != ""
+}
+
+// Expired tells whether the token has ended at now. One that does not say when it ends never has.
+func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+
+// Parse reads the claims of a JWT. It verifies nothing. Errors are ErrDoubleBase64 or ErrNotJWT, the latter with
+// what the token looks like instead; none holds a part of the token.
+func Parse(token masked.Value) (Token, error) {
+	text := token.Reveal()
+	payload, method, ok := jwtPayload(text)
+	if !ok {
+		return Token{}, notJWT(text)
+	}
+	var claims map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &claims); err != nil || claims == nil {
+		return Token{}, fmt.Errorf("%w: its second part is not a JSON object", ErrNotJWT)
+	}
+	t := Token{Method: method, Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]), IssuedAt: numericDate(claims["iat"])}
+	_ = json.Unmarshal(claims["sub"], &t.Subject)
+	_ = json.Unmarshal(claims["iss"], &t.Issuer)
+	t.AccountUID = accountUID(claims)
+	var realm struct {
+		Roles []string `json:"roles"`
+	}
+	if json.Unmarshal(claims["realm_access"], &realm) == nil {
+		t.Roles = realm.Roles
+	}
+	return t, nil
+}
+
+// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header, and what that
+// says of the signature.
+func jwtPayload(text string) (payload []byte, method string, ok bool) {
+	parts := strings.Split(text, ".")
+	// Go's decoder passes over line ends.
+	if len(parts) != 3 || parts[2] == "" || strings.ContainsAny(text, "\r\n") {
+		return nil, "", false
+	}
+	head, err := base64.RawURLEncoding.DecodeString(parts[0])
+	if err != nil {
+		return nil, "", false
+	}
+	var header map[string]json.RawMessage
+	if json.Unmarshal(head, &header) != nil || header["alg"] == nil {
+		return nil, "", false
+	}
+	if _, err := base64.RawURLEncoding.DecodeString(parts[2]); err != nil {
+		return nil, "", false
+	}
+	_ = json.Unmarshal(header["alg"], &method)
+	payload, err = base64.RawURLEncoding.DecodeString(parts[1])
+	return payload, method, err == nil
+}
+
+func notJWT(text string) error {
+	if inner, ok := decodeBase64(text); ok {
+		if _, _, ok := jwtPayload(strings.TrimSpace(string(inner))); ok {
+			return ErrDoubleBase64
+		}
+	}
+	trimmed := strings.TrimSpace(text)
+	if trimmed != text {
+		if _, _, ok := jwtPayload(trimmed); ok {
+			return fmt.Errorf("%w: white space stands around it", ErrNotJWT)
+		}
+	}
+	name, _, hasColon := strings.Cut(trimmed, ":")
+	switch {
+	case trimmed == "":
+		return fmt.Errorf("%w: it is empty", ErrNotJWT)
+	case hasColon && (strings.HasPrefix(name, "token-") || strings.HasPrefix(name, "kubeconfig-")):
+		return fmt.Errorf("%w: it looks like an API key of Rancher, which may expire there", ErrNotJWT)
+	case strings.HasPrefix(trimmed, "sha256~"):
+		return fmt.Errorf("%w: it looks like a session token of OpenShift, which expires", ErrNotJWT)
+	}
+	return ErrNotJWT
+}
+
+// decodeBase64 decodes either alphabet, with or without padding, and broken into lines or not.
+func decodeBase64(text string) ([]byte, bool) {
+	packed := strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if data, err := encoding.DecodeString(packed); err == nil && len(data) > 0 {
+			return data, true
+		}
+	}
+	return nil, false
+}
+
+// accountUID reads both kinds of service account tokens: those that were asked for, and those of Secrets.
+func accountUID(claims map[string]json.RawMessage) string {
+	var bound struct {
+		ServiceAccount struct {
+			UID string `json:"uid"`
+		} `json:"serviceaccount"`
+	}
+	if json.Unmarshal(claims["kubernetes.io"], &bound) == nil && bound.ServiceAccount.UID != "" {
+		return bound.ServiceAccount.UID
+	}
+	var uid string
+	_ = json.Unmarshal(claims["kubernetes.io/serviceaccount/service-account.uid"], &uid)
+	return uid
+}
+
+// audience is one string or a list of them.
+func audience(raw json.RawMessage) []string {
+	var one string
+	if json.Unmarshal(raw, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) != nil {
+		return nil
+	}
+	return many
+}
+
+// numericDate is seconds since 1970, perhaps with a fraction; zero for anything else.
+func numericDate(raw json.RawMessage) time.Time {
+	var seconds float64
+	if raw == nil || json.Unmarshal(raw, &seconds) != nil || seconds <= 0 || seconds > 1<<40 {
+		return time.Time{}
+	}
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(part*1e9)).UTC()
+}

@@ -1,0 +1,2 @@
+// Package certificate creates certificate authorities and issues certificates.
+package certificate

@@ -1,0 +1,210 @@
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/kubeconfig"
+)
+
+// LongestSentence is the most characters that Explain returns.
+const LongestSentence = 400
+
+// Explain says in one plain sentence, without a full stop, what happened and
+// what it means. Text that came from outside is cleaned. A nil error gives "".
+func Explain(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, explain := range []func(error) string{
+		explainStale, explainOurs, explainAPI, explainTLS, explainPlugin, explainName, explainNetwork,
+	} {
+		if sentence := explain(err); sentence != "" {
+			return Sentence(sentence)
+		}
+	}
+	return Sentence(err.Error())
+}
+
+// Sentence makes one line of a text, fit to be shown.
+func Sentence(text string) string {
+	text = strings.Join(strings.Fields(clean.Text(text)), " ")
+	if runes := []rune(text); len(runes) > LongestSentence {
+		text = string(runes[:LongestSentence-1]) + "…"
+	}
+	return text
+}
+
+func explainStale(err error) string {
+	var stale *StaleError
+	if !errors.As(err, &stale) {
+		return ""
+	}
+	since := "since " + stale.Since.Local().Format(time.TimeOnly)
+	if stale.Cause == nil || errors.Is(stale.Cause, ErrNoAnswer) || errors.Is(stale.Cause, ErrTimeout) {
+		return "the API server has not answered " + since
+	}
+	if stale.Never {
+		return Explain(stale.Cause)
+	}
+	return fmt.Sprintf("no good answer %s: %s", since, Explain(stale.Cause))
+}
+
+// explainOurs explains the errors that this package makes.
+func explainOurs(err error) string {
+	var kubeconfig kubeconfig.Error
+	var status apierrors.APIStatus
+	var still *StillThereError
+	var foreign *foreignError
+	errors.As(err, &foreign)
+	switch {
+	case errors.As(err, &still):
+		return err.Error() // with what was being done
+	case errors.Is(err, ErrClosed):
+		return "the connection to the cluster was closed"
+	case errors.Is(err, ErrNotServed):
+		return withContext("the cluster serves no such kind: what brings it is not installed, or in another version", kindOf(err))
+	case errors.Is(err, ErrPanicked):
+		return "carrick has a fault here: " + err.Error()
+	case errors.Is(err, ErrTimeout):
+		return "the API server did not answer in time: it is overloaded, or something between drops the packets"
+	case errors.Is(err, ErrHeld):
+		return "a proxy on the way to the API server holds answers back"
+	case errors.Is(err, ErrEnded):
+		return "the API server ended the watch and has not answered since"
+	case errors.Is(err, errCutShort), errors.Is(err, ErrTooLarge):
+		return "the answer can't be used: something between the API server and this machine changes or cuts it (" + foreign.err.Error() + ")"
+	case foreign != nil:
+		return "what answers is no API server: a proxy, a login page or another service (" + foreign.err.Error() + ")"
+	case errors.As(err, &kubeconfig):
+		return "the kubeconfig can't be used: " + kubeconfig.Error()
+	case errors.As(err, &status):
+		return ""
+	case errors.Is(err, context.Canceled):
+		return "it was stopped"
+	}
+	return ""
+}
+
+// kindOf finds "read x.group" in front of an ErrNotServed.
+func kindOf(err error) string {
+	text := err.Error()
+	i := strings.Index(text, ": "+ErrNotServed.Error())
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimPrefix(text[:i], "read ")
+}
+
+func withContext(sentence, subject string) string {
+	if subject == "" {
+		return sentence
+	}
+	return fmt.Sprintf("%s (%s)", sentence, subject)
+}
+
+// after returns what follows mark in text, or all of it.
+func after(text, mark string) string {
+	if _, rest, found := strings.Cut(text, mark); found {
+		return rest
+	}
+	return text
+}
+
+// explainPlugin explains credentials that an exec plugin did not give.
+func explainPlugin(err error) string {
+	text := err.Error()
+	if !strings.Contains(text, "getting credentials: ") && !strings.Contains(text, "exec plugin") {
+		return ""
+	}
+	detail := after(text, "getting credentials: ")
+	switch {
+	case errors.Is(err, exec.ErrNotFound), strings.Contains(detail, "not found"):
+		first, _, _ := strings.Cut(detail, "\n")
+		return "the program that gives the credentials is not installed or not in PATH: " + first
+	case strings.Contains(detail, "standard input is"):
+		return "the program that gives the credentials wants to ask on the terminal, which carrick holds: log in with it first"
+	}
+	return "the program that gives the credentials did not: " + detail
+}
+
+// explainName explains names that don't resolve.
+func explainName(err error) string {
+	var dns *net.DNSError
+	if !errors.As(err, &dns) {
+		return ""
+	}
+	switch {
+	case dns.IsNotFound:
+		return fmt.Sprintf("the name %s does not resolve: it is wrong, or known only inside another network", dns.Name)
+	case dns.IsTimeout:
+		return fmt.Sprintf("the name %s could not be resolved: the name server does not answer", dns.Name)
+	}
+	return fmt.Sprintf("the name %s could not be resolved: %s", dns.Name, dns.Err)
+}
+
+// explainNetwork explains connections that could not be made or kept.
+func explainNetwork(err error) string {
+	at, through := destination(err)
+	var timeout net.Error
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("the connection to %s was refused: nothing listens there, or a firewall rejects it%s", at, through)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Sprintf("there is no route to %s: this machine is not in its network (a VPN?)%s", at, through)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Sprintf("the connection to %s was cut: the server restarts, or something between cuts it%s", at, through)
+	case WentSilent(err):
+		return "the connection gives no sign of life: the server hangs, or the network between is gone"
+	case errors.As(err, &path):
+		return fmt.Sprintf("%s %s: %v", path.Op, path.Path, path.Err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), endedStream(err):
+		return fmt.Sprintf("%s ended the connection before it answered: the server restarts, or something between ends it%s", at, through)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("%s did not answer in time: a firewall drops the packets, or the address is wrong%s", at, through)
+	}
+	return ""
+}
+
+// endedStream tells the errors of HTTP/2 that have no type outside net/http: its
+// h2_bundle.go.
+func endedStream(err error) bool {
+	return slices.ContainsFunc([]string{"GOAWAY", "stream error", "http2: client conn"}, func(part string) bool {
+		return strings.Contains(err.Error(), part)
+	})
+}
+
+// destination names the other end of a failed connection, and the proxy's part
+// in it.
+func destination(err error) (at, through string) {
+	var op *net.OpError
+	if !errors.As(err, &op) {
+		return "the server", ""
+	}
+	at = "the server"
+	if op.Addr != nil {
+		at = op.Addr.String()
+	}
+	if op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks") {
+		through = " (this is the proxy that the kubeconfig or the environment names)"
+		var inner *net.OpError
+		if errors.As(op.Err, &inner) && inner.Addr != nil {
+			at = inner.Addr.String()
+		}
+	}
+	return at, through
+}

@@ -1,0 +1,101 @@
+package failure
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"carrick/cluster/clean"
+)
+
+// explainTLS explains connections whose other end could not be trusted, or did
+// not trust this one.
+func explainTLS(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+	)
+	text := err.Error()
+	switch {
+	case errors.As(err, &name):
+		return explainHostname(name)
+	case errors.As(err, &invalid):
+		return explainInvalid(invalid)
+	case errors.As(err, &authority):
+		return "the server's certificate is signed by an authority that the kubeconfig does not trust" + issuedBy(err) +
+			": the certificate authority is wrong, or something between answers in the server's place"
+	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
+		return "what answers does not speak TLS: the port is wrong, or the address should start with http"
+	case errors.As(err, &alert), strings.Contains(text, "remote error: tls:"):
+		return explainAlert(text)
+	case strings.Contains(text, "private key does not match public key"):
+		return "the client certificate and the client key of the kubeconfig don't belong together"
+	case strings.Contains(text, "TLS handshake timeout"):
+		return "the server takes the connection and then says nothing: it hangs, or it is not an API server"
+	}
+	return ""
+}
+
+func explainHostname(err x509.HostnameError) string {
+	names := "no name at all"
+	if err.Certificate != nil {
+		var all []string
+		all = append(all, err.Certificate.DNSNames...)
+		for _, ip := range err.Certificate.IPAddresses {
+			all = append(all, ip.String())
+		}
+		if len(all) > 0 {
+			names = clean.List(all)
+		}
+	}
+	return fmt.Sprintf("the server's certificate is not valid for %s, only for %s: use one of these, or set tls-server-name", err.Host, names)
+}
+
+func explainInvalid(err x509.CertificateInvalidError) string {
+	if err.Reason != x509.Expired || err.Cert == nil {
+		return "the server's certificate is not valid: " + err.Error()
+	}
+	who := "the server's certificate"
+	if err.Cert.IsCA {
+		who = fmt.Sprintf("the authority %q that signed the server's certificate", err.Cert.Subject.CommonName)
+	}
+	if strings.Contains(err.Detail, "is before") {
+		return fmt.Sprintf("%s is not valid before %s: a clock is wrong, here or there", who, day(err.Cert.NotBefore))
+	}
+	return fmt.Sprintf("%s expired on %s: it must be renewed, or a clock is wrong", who, day(err.Cert.NotAfter))
+}
+
+func issuedBy(err error) string {
+	var verify *tls.CertificateVerificationError
+	if !errors.As(err, &verify) || len(verify.UnverifiedCertificates) == 0 {
+		return ""
+	}
+	issuer := verify.UnverifiedCertificates[0].Issuer.CommonName
+	if issuer == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (issuer: %s)", issuer)
+}
+
+// explainAlert explains what the server said when it ended the handshake.
+func explainAlert(text string) string {
+	switch {
+	case strings.Contains(text, "expired certificate"), strings.Contains(text, "certificate expired"):
+		return "the server refuses the client certificate: it has expired"
+	case strings.Contains(text, "certificate required"):
+		return "the server wants a client certificate, and the kubeconfig has none"
+	case strings.Contains(text, "bad certificate"), strings.Contains(text, "unknown certificate"):
+		return "the server refuses the client certificate: it is signed by an authority that the server does not trust"
+	case strings.Contains(text, "unrecognized name"):
+		return "the server knows no host of this name: the address or tls-server-name is wrong"
+	}
+	return "the server ended the TLS handshake: " + after(text, "remote error: ")
+}
+
+func day(t time.Time) string { return t.UTC().Format("2 January 2006 15:04 UTC") }

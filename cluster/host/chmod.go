@@ -1,0 +1,71 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"carrick/cluster/clean"
+)
+
+// errOtherFolder means that another folder has come to the place of one.
+var errOtherFolder = errors.New("it is not the folder that it was when it was looked at")
+
+// FolderInfo is what a host says of a folder whose mode may be changed.
+type FolderInfo struct {
+	ID   string // tells it from another that comes to its place: its number on the file system, and its owner
+	Mode fs.FileMode
+}
+
+// Folder looks at a folder that Chmod may change: reached by no symlink that others can make. A FolderError: they can
+// put another one in its place.
+func (h *Host) Folder(name string) (FolderInfo, error) {
+	f, info, err := h.holdFolder(name)
+	if err != nil {
+		return info, fmt.Errorf("look at %s: %w", clean.Text(name), err)
+	}
+	return info, f.Close()
+}
+
+// Chmod takes rights of a folder away, and gives it others, if it is still the one that Folder saw (id; "": any).
+func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMode) error {
+	err := h.around(name, func() error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		f, info, err := h.holdFolder(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if id != "" && id != info.ID {
+			return errOtherFolder
+		}
+		return bare(f.Chmod(".", info.Mode&^take|give))
+	})
+	if err != nil {
+		return fmt.Errorf("change the mode of %s: %w", clean.Text(name), err)
+	}
+	return nil
+}
+
+// holdFolder opens a folder. As with entry, others may be able to replace it only where it is theirs.
+func (h *Host) holdFolder(name string) (*folder, FolderInfo, error) {
+	f, err := h.openFolder(name, false)
+	if err != nil {
+		return nil, FolderInfo{}, err
+	}
+	info, err := f.Stat(".")
+	if err != nil {
+		_ = f.Close()
+		return nil, FolderInfo{}, bare(err)
+	}
+	uid, _ := h.ownerOf(f.path, info)
+	if by := f.foreign; by != nil && by.path != f.path && (uid != by.uid || !by.alone) {
+		_ = f.Close()
+		return nil, FolderInfo{}, by.refusal()
+	}
+	return f, FolderInfo{ID: numberOf(info) + "/" + strconv.Itoa(uid), Mode: info.Mode()}, nil
+}

@@ -1,0 +1,273 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+
+	"carrick/cluster/clean"
+)
+
+// errSwapped means that a component of a path was replaced while it was being opened.
+var errSwapped = errors.New("it was replaced while it was being opened")
+
+// FolderError means that a file must not be written, because a user other than root could redirect the write: they can
+// replace a component of the path.
+type FolderError struct {
+	Path string // of the component, on the host
+	Why  string
+}
+
+func (e *FolderError) Error() string {
+	return clean.Text(e.Path) + " " + e.Why
+}
+
+// folder is a directory of the host that is held open. What is done in it is done in that very directory, whatever
+// becomes of its path meanwhile.
+type folder struct {
+	*os.Root
+	path    string // on the host, without symlinks
+	foreign *foreign
+}
+
+// foreign is the first component of a path that a user other than root, or than the one who runs carrick, can write to.
+type foreign struct {
+	path  string
+	uid   int
+	alone bool // its owner alone can write to it
+}
+
+// openFolder opens a directory component by component, each in the one before it, so that no component can be replaced by
+// a link in between. It follows symlinks as the host would, but only where root alone can make them. With create it
+// makes missing directories with mode 0755; else a missing one is fs.ErrNotExist.
+func (h *Host) openFolder(name string, create bool) (*folder, error) {
+	if !path.IsAbs(name) {
+		return nil, errNotAbsolute
+	}
+	todo := parts(name)
+	for range mostLinks + 1 {
+		f, err := h.top()
+		if err != nil {
+			return nil, err
+		}
+		rest, led, err := f.walk(h, todo, create)
+		if err == nil && !led {
+			return f, nil
+		}
+		_ = f.Close()
+		if err != nil {
+			return nil, err
+		}
+		todo = rest
+	}
+	return nil, fmt.Errorf("it leads through more than %d symlinks", mostLinks)
+}
+
+// RootsAlone returns where a path leads, without symlinks. It is a FolderError if a user other than root can put another
+// file there: they can write to a folder on the way, or replace a symlink. The file itself may be missing, or theirs.
+func (h *Host) RootsAlone(name string) (string, error) {
+	at := name
+	for range mostLinks + 1 {
+		leads, linked, err := h.linkAt(at)
+		if err != nil {
+			return "", fmt.Errorf("look at %s: %w", clean.Text(name), err)
+		}
+		if !linked {
+			return leads, nil
+		}
+		at = leads
+	}
+	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", clean.Text(name), mostLinks)
+}
+
+// Readlink returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that changes.
+func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
+	h.track(ctx, name)
+	leads, linked, err := h.linkAt(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("look at %s: %w", clean.Text(name), err)
+	case !linked:
+		return "", nil
+	}
+	return leads, nil
+}
+
+// linkAt returns the target of a symlink; linked is false for any other file, and leads is its path without symlinks.
+func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
+	dir, base, err := h.openParent(name, false)
+	if err != nil {
+		return "", false, err
+	}
+	defer dir.Close()
+	if err := dir.foreign.refusal(); err != nil {
+		return "", false, err
+	}
+	target, err := dir.Readlink(base)
+	switch {
+	case err != nil: // it is no symlink
+		return path.Join(dir.path, base), false, nil
+	case path.IsAbs(target):
+		return path.Clean(target), true, nil
+	}
+	return path.Join(dir.path, target), true, nil
+}
+
+// walk enters one directory after the other. When a symlink leads elsewhere, led is true, and rest is the way from the
+// root on.
+func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led bool, err error) {
+	for i, step := range todo {
+		info, err := f.Lstat(step)
+		if create && errors.Is(err, fs.ErrNotExist) {
+			if err := f.foreign.refusal(); err != nil {
+				return nil, false, err
+			}
+			if err := f.Mkdir(step, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, false, bare(err)
+			}
+			info, err = f.Lstat(step)
+		}
+		switch {
+		case err != nil:
+			return nil, false, bare(err)
+		case info.Mode()&fs.ModeSymlink == 0:
+			if err := f.enter(h, step, info); err != nil {
+				return nil, false, err
+			}
+			continue
+		case f.foreign != nil:
+			at := path.Join(f.path, step)
+			return nil, false, &FolderError{at, fmt.Sprintf("is a symlink in a folder that uid %d can write to: remove the link, or choose another path", f.foreign.uid)}
+		}
+		target, err := f.Readlink(step)
+		if err != nil {
+			return nil, false, bare(err)
+		}
+		if !path.IsAbs(target) {
+			target = path.Join(f.path, target)
+		}
+		return slices.Concat(parts(target), todo[i+1:]), true, nil
+	}
+	return nil, false, nil
+}
+
+// top is the root folder of the host, which is trusted: without it there is no host.
+func (h *Host) top() (*folder, error) {
+	root, err := h.files.OpenRoot(".")
+	if err != nil {
+		return nil, bare(err)
+	}
+	return &folder{Root: root, path: "/"}, nil
+}
+
+// enter opens the directory in f that info is of, in place of f.
+func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
+	at := path.Join(f.path, step)
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", clean.Text(at))
+	}
+	next, err := f.OpenRoot(step)
+	if err != nil {
+		return bare(err)
+	}
+	now, err := next.Stat(".")
+	if err == nil && !os.SameFile(info, now) {
+		err = errSwapped
+	}
+	if err != nil {
+		_ = next.Close()
+		return bare(err)
+	}
+	_ = f.Close()
+	f.Root, f.path = next, at
+	if f.foreign == nil {
+		f.foreign = h.foreign(at, now)
+	}
+	return nil
+}
+
+// foreign returns who else can change the entries of a directory; nil: no one but root and the owner of the host's root
+// folder, as far as owner and mode say. In a folder that stands for a machine, the user who runs carrick counts as root.
+func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
+	const groupWrites, othersWrite = 0o020, 0o002
+	uid, gid := h.ownerOf(at, info)
+	if uid < 0 { // the system knows no owners
+		return nil
+	}
+	uids, gids := []int{0}, []int{0}
+	if !h.isThisMachine() {
+		uids = append(uids, os.Geteuid())
+	}
+	if top, err := h.files.Stat("."); err == nil {
+		uid, gid := ownerOf(top)
+		uids, gids = append(uids, uid), append(gids, gid)
+	}
+	mode := info.Mode().Perm()
+	alone := mode&othersWrite == 0 && (mode&groupWrites == 0 || slices.Contains(gids, gid))
+	if slices.Contains(uids, uid) && alone {
+		return nil
+	}
+	return &foreign{at, uid, alone}
+}
+
+// refusal is why nothing new is put into a directory.
+func (f *foreign) refusal() error {
+	switch {
+	case f == nil:
+		return nil
+	case f.alone:
+		return &FolderError{f.path, fmt.Sprintf("belongs to uid %d, who can replace what is in it: chown root %s, or choose another path", f.uid, clean.Text(f.path))}
+	}
+	return &FolderError{f.path, fmt.Sprintf("can be written to by users other than root: chown root:root %[1]s && chmod go-w %[1]s, or choose another path", clean.Text(f.path))}
+}
+
+// entry describes the file of a name in a folder: nil, there is none. A symlink is ErrSymlink. It is a FolderError where
+// another user can replace the file and it is not theirs: of what belongs to the same user as its folder nothing can
+// be redirected that they could not write anyway.
+func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
+	info, err := f.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, f.foreign.refusal()
+	case err != nil:
+		return nil, bare(err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, ErrSymlink
+	case !info.Mode().IsRegular():
+		return nil, errNotRegular
+	}
+	if f.foreign != nil {
+		if uid, _ := h.ownerOf(path.Join(f.path, name), info); uid != f.foreign.uid || !f.foreign.alone {
+			return nil, f.foreign.refusal()
+		}
+	}
+	return info, nil
+}
+
+// contentOf reads the regular file in a folder that info is of.
+func (f *folder) contentOf(name string, info fs.FileInfo) ([]byte, error) {
+	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer file.Close()
+	now, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, bare(err)
+	case !os.SameFile(info, now):
+		return nil, errSwapped
+	case now.Size() > fileLimit:
+		return nil, fmt.Errorf("it is larger than %d MiB", fileLimit>>20)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, fileLimit))
+	return data, bare(err)
+}

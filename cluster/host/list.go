@@ -1,0 +1,38 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"carrick/cluster/clean"
+)
+
+// List returns the names in a folder, sorted. The trace of ctx wakes when one appears, goes or changes. A folder that is
+// not there is fs.ErrNotExist.
+func (h *Host) List(ctx context.Context, name string) ([]string, error) {
+	h.trackFolder(ctx, name)
+	names, err := h.list(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", clean.Text(name), err)
+	}
+	return names, nil
+}
+
+func (h *Host) list(ctx context.Context, name string) ([]string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	rel, err := h.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := h.files.Open(rel)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	slices.Sort(names)
+	return names, bare(err)
+}

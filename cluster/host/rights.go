@@ -1,0 +1,79 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"carrick/cluster/clean"
+)
+
+// ErrNotRoot means that a file would have to be written by root.
+var ErrNotRoot = errors.New("only root may write there, and carrick does not run as root")
+
+// ByRoot tells whether what carrick writes on the host belongs to root there: it runs as root, or writes into a folder
+// whose files get their owners when they are copied.
+func (h *Host) ByRoot() bool {
+	switch {
+	case h.options.ByRoot != nil:
+		return h.options.ByRoot()
+	case h.isThisMachine():
+		return os.Geteuid() == 0
+	}
+	return true
+}
+
+// MayWrite says why Write would refuse a file, as far as that can be told without writing: ErrNotRoot, ErrSymlink, a
+// FolderError, or that the folder may not be written; nil: it would not.
+func (h *Host) MayWrite(name string) error {
+	if err := h.mayWrite(name); err != nil {
+		return fmt.Errorf("write %s: %w", clean.Text(name), err)
+	}
+	return nil
+}
+
+func (h *Host) mayWrite(name string) error {
+	dir, base, err := h.openParent(name, false)
+	missing := errors.Is(err, fs.ErrNotExist)
+	for above := path.Dir(path.Clean(name)); errors.Is(err, fs.ErrNotExist); { // it would be made in the first one above that exists
+		above = path.Dir(above)
+		dir, err = h.openFolder(above, false)
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if missing {
+		err = dir.foreign.refusal()
+	} else {
+		_, err = h.entry(dir, base)
+	}
+	if err == nil && !h.ByRoot() {
+		err = ErrNotRoot
+	}
+	if err == nil {
+		err = fillable(filepath.Join(h.Root, dir.path))
+	}
+	return err
+}
+
+// around makes a change as the options want it made.
+func (h *Host) around(name string, change func() error) error {
+	if h.options.Around == nil {
+		return change()
+	}
+	return h.options.Around(name, change)
+}
+
+// ownerOf is whom a file belongs to on the host.
+func (h *Host) ownerOf(name string, info fs.FileInfo) (uid, gid int) {
+	if h.options.Owner != nil {
+		if uid, gid, ok := h.options.Owner(name); ok {
+			return uid, gid
+		}
+	}
+	return ownerOf(info)
+}

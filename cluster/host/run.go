@@ -1,0 +1,90 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"carrick/cluster/clean"
+)
+
+// ErrFolder means that a command was asked of a host that is only a folder.
+var ErrFolder = errors.New("this host is only a folder: it can't run commands")
+
+const (
+	runPatience = 10 * time.Second
+	runLimit    = 1 << 20 // of each output
+)
+
+// errSlowCommand is the cause of a command's end that took too long.
+var errSlowCommand = fmt.Errorf("the command took longer than %s", runPatience)
+
+// runEnvironment are the variables that a command is given; all else may be a secret.
+var runEnvironment = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "SLURM_CONF"}
+
+// Run runs a command and returns what it printed, each output cleaned (see Clean) and at most 1 MiB of it. There is no
+// shell, no input, and of the environment only what locates things; the language is plain English (LC_ALL=C). Without a
+// deadline in ctx it may take 10 s. A status that is not 0 is an *exec.ExitError, a command that is not there
+// exec.ErrNotFound; the outputs are returned with either.
+func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
+	if h.IsFolder() {
+		return "", "", fmt.Errorf("run %s: %w", clean.Text(name), ErrFolder)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, runPatience, errSlowCommand)
+		defer cancel()
+	}
+	run := h.run
+	if h.options.Run != nil {
+		run = h.options.Run
+	}
+	stdout, stderr, err = run(ctx, name, args...)
+	stdout, stderr = clean.Text(stdout), clean.Text(stderr)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		return stdout, stderr, nil
+	case cause != nil:
+		return stdout, stderr, fmt.Errorf("run %s: %w (%w)", clean.Text(name), cause, err)
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n"); line != "" {
+		return stdout, stderr, fmt.Errorf("run %s: %w: %s", clean.Text(name), err, line)
+	}
+	return stdout, stderr, fmt.Errorf("run %s: %w", clean.Text(name), err)
+}
+
+// run runs a command on this machine.
+func (h *Host) run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env = scrubbed()
+	command.Dir = h.Root
+	// A child that outlives the command may hold its outputs open.
+	command.WaitDelay = 500 * time.Millisecond
+	out, errOut := &limited{}, &limited{}
+	command.Stdout, command.Stderr = out, errOut
+	err = command.Run()
+	return out.String(), errOut.String(), err
+}
+
+func scrubbed() []string {
+	env := []string{"LC_ALL=C"}
+	for _, name := range runEnvironment {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// limited keeps the start of what is written to it, and takes the rest.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.Buffer.Write(p[:min(len(p), runLimit-l.Len())])
+	return len(p), nil
+}

@@ -1,0 +1,262 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"carrick/cluster/failure"
+	"carrick/cluster/tracked"
+)
+
+// pollEvery is how often a file is looked at again whose folder can't be watched.
+const pollEvery = 5 * time.Second
+
+// trackedFile is a file that a trace can wait for.
+type trackedFile struct {
+	version tracked.Version
+	mu      sync.Mutex
+	blind   error     // why its folder can't be watched; nil: it is
+	read    time.Time // when it was last looked at
+}
+
+func (f *trackedFile) Changes() *tracked.Version { return &f.version }
+
+func (f *trackedFile) Heard() (at time.Time, polled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blind != nil {
+		return f.read, true
+	}
+	return time.Now(), false
+}
+
+func (f *trackedFile) Unwatched() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.blind
+}
+
+// watch watches the folders of the files that somebody asked for. Folders, and not files, because a file that is
+// replaced by a rename, or is not there yet, is an event of its folder.
+type watch struct {
+	mu      sync.Mutex
+	watcher *fsnotify.Watcher // nil: none yet
+	refused error             // why there is none
+	said    sync.Once         // that files can't be watched is logged once
+	closed  bool
+	done    sync.WaitGroup
+	folders map[string][]*trackedFile // by what is watched: who wants to know of "<folder>/<name>"
+	byPath  map[string]*trackedFile   // by path on the host
+	watched map[string]bool           // folders
+}
+
+// track notes in the trace of ctx that a file is about to be read.
+func (h *Host) track(ctx context.Context, name string) {
+	if tracked.TraceOf(ctx) == nil {
+		return
+	}
+	h.trackAt(ctx, name, h.spots(name))
+}
+
+// anyName, in the place of a file's name, is a spot at which every change of a folder is heard.
+const anyName = "*"
+
+// trackFolder notes that the names in a folder are about to be read.
+func (h *Host) trackFolder(ctx context.Context, name string) {
+	if tracked.TraceOf(ctx) == nil {
+		return
+	}
+	spots := h.spots(name)
+	if info, err := h.stat(name); err == nil && info.IsDir() {
+		spots = append(spots, filepath.Join(spots[len(spots)-1], anyName))
+	}
+	h.trackAt(ctx, strings.TrimRight(name, "/")+"/", spots)
+}
+
+func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
+	f := h.watch.file(name)
+	blind := explainWatch(h.watch.cover(f, spots))
+	f.mu.Lock()
+	f.blind, f.read = blind, time.Now()
+	f.mu.Unlock()
+	tracked.Note(ctx, f, f.version.Now())
+	if blind != nil {
+		h.watch.said.Do(func() {
+			if log := h.options.Clusters.Log; log != nil {
+				log.Warn(blind.Error(), "host", h.Root, "instead", "read every "+pollEvery.String())
+			}
+		})
+		tracked.Expires(ctx, time.Now().Add(pollEvery))
+	}
+}
+
+// spots are the places on this machine at which a change would change what a path leads to: every symlink on the way,
+// and the file itself or the first folder above it that is missing.
+func (h *Host) spots(name string) []string {
+	done, links, err := h.follow(name)
+	if err != nil {
+		done = parts(name)
+	}
+	var out []string
+	for _, link := range links {
+		out = append(out, filepath.Join(h.Root, join(link)))
+	}
+	for i := 1; i < len(done); i++ {
+		if info, err := h.files.Stat(join(done[:i])); err != nil || !info.IsDir() {
+			done = done[:i]
+			break
+		}
+	}
+	return append(out, filepath.Join(h.Root, join(done)))
+}
+
+// inotifyLimits are Linux's limits on watching files: the error where one is reached, its name below fs.inotify, and a
+// value that is enough for many programs.
+var inotifyLimits = []struct {
+	errno  syscall.Errno
+	name   string
+	enough int
+}{
+	{syscall.EMFILE, "max_user_instances", 512},
+	{syscall.ENOSPC, "max_user_watches", 524288},
+}
+
+// explainWatch says why files can't be watched: which limit was reached, if it is one, and how to raise it.
+func explainWatch(err error) error {
+	for _, l := range inotifyLimits {
+		if !errors.Is(err, l.errno) {
+			continue
+		}
+		value, readErr := os.ReadFile("/proc/sys/fs/inotify/" + l.name)
+		if readErr != nil {
+			break // not Linux, where the error means something else
+		}
+		return fmt.Errorf("watch files: all inotify %s are in use, and fs.inotify.%s is %s (%w); "+
+			"run: sudo sysctl fs.inotify.%[2]s=%[5]d",
+			strings.TrimPrefix(l.name, "max_user_"), l.name, bytes.TrimSpace(value), err, l.enough)
+	}
+	if err != nil {
+		return fmt.Errorf("watch files: %w", err)
+	}
+	return nil
+}
+
+func (w *watch) file(name string) *trackedFile {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.byPath[name]
+	if f == nil {
+		f = &trackedFile{}
+		w.byPath[name] = f
+	}
+	return f
+}
+
+// cover makes events at spots wake f. The error says why they can't.
+func (w *watch) cover(f *trackedFile, spots []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.start(); err != nil {
+		return err
+	}
+	for _, spot := range spots {
+		folder := filepath.Dir(spot)
+		if !w.watched[folder] {
+			if err := w.watcher.Add(folder); err != nil {
+				return err
+			}
+			w.watched[folder] = true
+		}
+		if !slices.Contains(w.folders[spot], f) {
+			w.folders[spot] = append(w.folders[spot], f)
+		}
+	}
+	return nil
+}
+
+func (w *watch) start() error {
+	if w.closed {
+		return failure.ErrClosed
+	}
+	if w.watcher != nil || w.refused != nil {
+		return w.refused
+	}
+	w.watcher, w.refused = fsnotify.NewWatcher()
+	if w.refused != nil {
+		return w.refused
+	}
+	w.watched = map[string]bool{}
+	w.done.Go(func() { w.listen(w.watcher) })
+	return nil
+}
+
+func (w *watch) listen(watcher *fsnotify.Watcher) {
+	for {
+		select {
+		case event, open := <-watcher.Events:
+			if !open {
+				return
+			}
+			w.tell(event)
+		case _, open := <-watcher.Errors:
+			if !open {
+				return
+			}
+			// Events were lost: anything may have changed.
+			w.tellAll()
+		}
+	}
+}
+
+func (w *watch) tell(event fsnotify.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := filepath.Clean(event.Name)
+	for _, f := range slices.Concat(w.folders[name], w.folders[filepath.Join(filepath.Dir(name), anyName)]) {
+		f.version.Bump()
+	}
+	if !w.watched[name] || !event.Has(fsnotify.Remove|fsnotify.Rename) {
+		return
+	}
+	// The folder itself is gone, and with it the watch.
+	delete(w.watched, name)
+	_ = w.watcher.Remove(name)
+	for spot, files := range w.folders {
+		if filepath.Dir(spot) != name {
+			continue
+		}
+		for _, f := range files {
+			f.version.Bump()
+		}
+	}
+}
+
+func (w *watch) tellAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.byPath {
+		f.version.Bump()
+	}
+}
+
+func (w *watch) close() {
+	w.mu.Lock()
+	w.closed = true
+	watcher := w.watcher
+	w.mu.Unlock()
+	if watcher != nil {
+		_ = watcher.Close()
+		w.done.Wait()
+	}
+}

@@ -1,0 +1,77 @@
+package kubeconfig
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ParseReferring is Parse of a kubeconfig that may refer to files, relative ones from folder on. read returns
+// their content; a file that is unusable (it does not exist, or is a folder) is a problem of the kubeconfig. The first err
+// of read is returned in the place of a Error.
+func ParseReferring(data []byte, folder string, read func(path string) (data []byte, unusable, err error)) (Config, error) {
+	p := parser{}
+	var failed error
+	p.file = func(at *yaml.Node, key string) ([]byte, bool) {
+		if at.Kind != yaml.ScalarNode || at.ShortTag() != "!!str" || at.Value == "" {
+			p.say(at, RuleWrongType, "%s must be the path of a file", key)
+			return nil, false
+		}
+		name := at.Value
+		if !path.IsAbs(name) {
+			name = path.Join(folder, name)
+		}
+		data, unusable, err := read(name)
+		switch {
+		case unusable != nil:
+			p.say(at, RuleFileReference, "%s is %s: %v", key, name, unusable)
+		case err != nil && failed == nil:
+			failed = fmt.Errorf("%s of the kubeconfig: %w", key, err)
+		}
+		return data, unusable == nil && err == nil
+	}
+	k := p.parse(data)
+	switch {
+	case failed != nil:
+		return Config{}, failed
+	case len(p.problems) > 0:
+		return Config{}, Error{Problems: p.sorted()}
+	}
+	return k, nil
+}
+
+// inline puts what files hold in the place of the references to them, where they may be followed. As with kubectl, what
+// stands in the kubeconfig itself comes first.
+func (p *parser) inline(f settings, keys ...string) {
+	for _, key := range keys {
+		if f[key] == nil || p.file == nil {
+			continue
+		}
+		if f[key+"-data"] == nil {
+			data, ok := p.file(f[key], key)
+			if !ok {
+				continue // said already
+			}
+			f[key+"-data"] = textAt(f[key], base64.StdEncoding.EncodeToString(data))
+		}
+		delete(f, key)
+	}
+}
+
+// inlineToken does it for a token. As with kubectl, the file comes before a token in the kubeconfig.
+func (p *parser) inlineToken(f settings) {
+	at := f["tokenFile"]
+	if at == nil || p.file == nil {
+		return
+	}
+	if data, ok := p.file(at, "tokenFile"); ok {
+		f["token"] = textAt(at, strings.TrimSpace(string(data)))
+	}
+}
+
+func textAt(at *yaml.Node, text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Line: at.Line}
+}

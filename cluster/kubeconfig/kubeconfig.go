@@ -1,0 +1,173 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc"
+	"k8s.io/client-go/rest"
+
+	"carrick/cluster/masked"
+)
+
+// Config is one self-contained way into one cluster: what a kubeconfig holds when it needs no file, no command and
+// no other machine.
+type Config struct {
+	Name          string // of the context
+	Server        string // https URL
+	CA            []byte // PEM; nil: the system's roots
+	TLSServerName string // the name that the server's certificate must be good for; "": that of Server
+	ProxyURL      string
+	Namespace     string // "" when the context names none
+	Token         masked.Value
+	ClientCert    []byte       // PEM
+	ClientKey     masked.Value // PEM
+}
+
+// Error says all that is wrong with a kubeconfig, in the order of its lines; at least one problem.
+type Error struct{ Problems []Problem }
+
+// Problem is one rule that a kubeconfig breaks.
+type Problem struct {
+	Rule   string // kebab-case, one of the Rule constants
+	Detail string // where and what, in plain words; never a secret value
+}
+
+// The rules that Parse keeps.
+const (
+	RuleTooLarge         = "too-large"          // more than 1 MiB
+	RuleNotYAML          = "not-yaml"           // no YAML, or no mapping at its top
+	RuleSeveralDocuments = "several-documents"  // more than one YAML document
+	RuleAlias            = "alias"              // YAML anchors are referred to
+	RuleDuplicateKey     = "duplicate-key"      // a key twice in one mapping
+	RuleUnknownKey       = "unknown-key"        // a key that kubeconfigs don't have
+	RuleWrongType        = "wrong-type"         // a list where text belongs, and the like
+	RuleWrongKind        = "wrong-kind"         // another apiVersion or kind than v1, Config
+	RuleDuplicateName    = "duplicate-name"     // two contexts, clusters or users of one name
+	RuleNoName           = "no-name"            // a context, cluster or user without a name
+	RuleNoCurrentContext = "no-current-context" // current-context is absent or empty
+	RuleUnknownContext   = "unknown-context"    // current-context names none of the contexts
+	RuleNoCluster        = "no-cluster"         // the context names no cluster, or one that is not there
+	RuleNoUser           = "no-user"            // the context names no user, or one that is not there
+	RuleNoServer         = "no-server"          // the cluster has no server
+	RuleBadServer        = "bad-server"         // the server is not a URL of a host
+	RuleNotHTTPS         = "not-https"          // the server's URL is not https
+	RuleInsecure         = "insecure"           // insecure-skip-tls-verify
+	RuleBadCA            = "bad-ca"             // certificate-authority-data holds no certificate
+	RuleBadProxy         = "bad-proxy"          // proxy-url is no proxy, or holds a password
+	RuleFileReference    = "file-reference"     // certificate-authority, client-certificate, client-key, tokenFile
+	RuleExec             = "exec"               // a command to run
+	RuleAuthProvider     = "auth-provider"      // a plugin of old
+	RuleBasicAuth        = "basic-auth"         // username, password
+	RuleImpersonation    = "impersonation"      // as, as-uid, as-groups, as-user-extra
+	RuleNoCredentials    = "no-credentials"     // neither a token nor a client certificate
+	RuleBadToken         = "bad-token"          // characters that no token has
+	RuleBadClientCert    = "bad-client-cert"    // no certificate, no key, or they don't belong together
+	RuleDoubleBase64     = "double-base64"      // encoded once more than it should be
+)
+
+// Error lists the problems in one line.
+func (e Error) Error() string {
+	details := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		details[i] = p.Detail
+	}
+	return "kubeconfig: " + strings.Join(details, "; ")
+}
+
+// Has tells whether a rule is among those that are broken.
+func (e Error) Has(rule string) bool {
+	for _, p := range e.Problems {
+		if p.Rule == rule {
+			return true
+		}
+	}
+	return false
+}
+
+// Bytes returns a self-contained kubeconfig with its current context set. Equal Kubeconfigs give equal bytes, and
+// Parse returns the same Kubeconfig from them, if it is a valid one. An empty Name becomes "carrick".
+func (k Config) Bytes() masked.Value {
+	name, encode := cmp.Or(k.Name, "carrick"), base64.StdEncoding.EncodeToString
+	file := document{APIVersion: "v1", Kind: "Config", CurrentContext: name}
+	file.Clusters[0].Name, file.Contexts[0].Name, file.Users[0].Name = name, name, name
+	cluster, context, user := &file.Clusters[0].Cluster, &file.Contexts[0].Context, &file.Users[0].User
+	cluster.Server, cluster.CA, cluster.TLSServerName, cluster.ProxyURL = k.Server, encode(k.CA), k.TLSServerName, k.ProxyURL
+	context.Cluster, context.User, context.Namespace = name, name, k.Namespace
+	user.Token, user.ClientCert, user.ClientKey = k.Token.Reveal(), encode(k.ClientCert), encode([]byte(k.ClientKey.Reveal()))
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	// A struct of strings can always be encoded, and a buffer takes everything.
+	_, _ = encoder.Encode(file), encoder.Close()
+	return masked.New(out.String())
+}
+
+// document is a kubeconfig in its usual order, with one entry of each kind.
+type document struct {
+	APIVersion     string `yaml:"apiVersion"`
+	Kind           string `yaml:"kind"`
+	CurrentContext string `yaml:"current-context"`
+	Clusters       [1]struct {
+		Name    string `yaml:"name"`
+		Cluster struct {
+			Server        string `yaml:"server"`
+			CA            string `yaml:"certificate-authority-data,omitempty"`
+			TLSServerName string `yaml:"tls-server-name,omitempty"`
+			ProxyURL      string `yaml:"proxy-url,omitempty"`
+		} `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Contexts [1]struct {
+		Name    string `yaml:"name"`
+		Context struct {
+			Cluster   string `yaml:"cluster"`
+			User      string `yaml:"user"`
+			Namespace string `yaml:"namespace,omitempty"`
+		} `yaml:"context"`
+	} `yaml:"contexts"`
+	Users [1]struct {
+		Name string `yaml:"name"`
+		User struct {
+			Token      string `yaml:"token,omitempty"`
+			ClientCert string `yaml:"client-certificate-data,omitempty"`
+			ClientKey  string `yaml:"client-key-data,omitempty"`
+		} `yaml:"user"`
+	} `yaml:"users"`
+}
+
+// limit is far above any kubeconfig that one could be handed.
+const limit = 1 << 20
+
+// Parse reads a kubeconfig that somebody else made, strictly: whatever would run a command, read a file, send
+// a password or talk to an unproved server is refused, whoever's entry it stands in, and so is whatever can't be
+// understood in one way only. It touches no file, no network and no environment. The error is a Error that
+// has all the problems at once.
+func Parse(data []byte) (Config, error) {
+	p := parser{}
+	k := p.parse(data)
+	if len(p.problems) > 0 {
+		return Config{}, Error{Problems: p.sorted()}
+	}
+	return k, nil
+}
+
+// atLine says a line for a Detail.
+func atLine(n *yaml.Node) string { return fmt.Sprintf("line %d: ", n.Line) }
+
+// RESTConfig is the configuration that a parsed foreign kubeconfig describes.
+func RESTConfig(k Config) *rest.Config {
+	return &rest.Config{
+		Host:        k.Server,
+		BearerToken: k.Token.Reveal(),
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: k.TLSServerName,
+			CAData:     k.CA,
+			CertData:   k.ClientCert,
+			KeyData:    []byte(k.ClientKey.Reveal()),
+		},
+	}
+}

@@ -1,0 +1,2 @@
+// Package nearest finds the name that was probably meant.
+package nearest

@@ -1,0 +1,220 @@
+package tracked
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"carrick/cluster/failure"
+)
+
+const (
+	ErrorAge  = 5 * time.Second // an error is not kept for longer
+	looksKept = 1024            // results; beyond it the expired ones are dropped
+)
+
+// Looks keeps the results of what can't be watched, each for its age. It is
+// safe for concurrent use and outlives the probes that look.
+type Looks struct {
+	mu   sync.Mutex
+	kept map[lookKey]*look
+}
+
+// lookKey tells looks apart: whose it is (a *Cluster, or nil), the result's
+// type, and the caller's key.
+type lookKey struct {
+	owner any
+	kind  any
+	key   string
+}
+
+// look is one result, or one being got.
+type look struct {
+	version  Version // bumped when it is forgotten
+	stop     context.CancelFunc
+	done     chan struct{} // closed when the fields below are set
+	value    any
+	err      error
+	at       time.Time
+	age      time.Duration
+	expires  time.Time
+	trace    *Trace // what was read to get it
+	watchers int    // callers that wait for done; guarded by Looks.mu
+}
+
+// Owner is an owner of looks that may be known not to answer. standing returns why it does not, and makes whoever asks
+// due again when that begins or ends.
+type Owner interface {
+	Standing(ctx context.Context) error
+}
+
+func (l *look) Changes() *Version        { return &l.version }
+func (l *look) Heard() (time.Time, bool) { return l.at, false }
+
+type looksKey struct{}
+
+// NewLooks returns an empty store.
+func NewLooks() *Looks { return &Looks{kept: map[lookKey]*look{}} }
+
+// WithLooks returns a context in which Look keeps its results in l.
+func WithLooks(ctx context.Context, l *Looks) context.Context {
+	return context.WithValue(ctx, looksKey{}, l)
+}
+
+// Look returns the result of a look at what can't be watched. With a Looks in
+// ctx a result is kept under its key and type for age, an error for at most
+// 5 s; callers at the same time share one look, which ends early only when the
+// last of them is gone. The trace of ctx expires when the result does. Without
+// a Looks in ctx, look just runs. A panic in look is an error.
+func Look[T any](ctx context.Context, key string, age time.Duration, look func(context.Context) (T, error)) (T, error) {
+	return LookOf(ctx, nil, key, age, look)
+}
+
+// LookOf is Look for the results of one owner, which may be a Standing.
+func LookOf[T any](ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error)) (T, error) {
+	return LookAged(ctx, owner, key, Ages{First: age, Steady: age}, run)
+}
+
+// Ages are for how long a result counts: the first one, and one after many in
+// which nothing that was read had changed. In between it doubles each time.
+type Ages struct{ First, Steady time.Duration }
+
+func (a Ages) after(l *look) time.Duration {
+	if l == nil || !l.finished() || l.err != nil || time.Since(l.expires) > a.Steady || l.trace.Differs() {
+		return a.First
+	}
+	return min(2*l.age, a.Steady)
+}
+
+// LookAged is LookOf with results whose age grows.
+func LookAged[T any](ctx context.Context, owner any, key string, kept Ages, run func(context.Context) (T, error)) (T, error) {
+	var zero T
+	if c, ok := owner.(Owner); ok {
+		if err := c.Standing(ctx); err != nil { // what was kept says nothing of a side that is gone
+			return zero, err
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return zero, err
+	}
+	store, _ := ctx.Value(looksKey{}).(*Looks)
+	if store == nil {
+		value, err := guarded(ctx, key, run)
+		if err == nil {
+			Expires(ctx, time.Now().Add(kept.First))
+		} else {
+			Expires(ctx, time.Now().Add(min(kept.First, ErrorAge)))
+		}
+		return value, err
+	}
+	k := lookKey{owner: owner, kind: (*T)(nil), key: key}
+	l := store.join(ctx, k, kept, func(ctx context.Context) (any, error) { return guarded(ctx, key, run) })
+	defer store.leave(k, l)
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	}
+	Note(ctx, l, 0)
+	AbsorbInto(ctx, l.trace)
+	Expires(ctx, l.expires)
+	value, _ := l.value.(T)
+	return value, l.err
+}
+
+// join returns the look that is kept or under way for k, or starts one.
+func (s *Looks) join(ctx context.Context, k lookKey, kept Ages, run func(context.Context) (any, error)) *look {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.kept[k]
+	if was != nil && was.holds(time.Now()) {
+		was.watchers++
+		return was
+	}
+	age := kept.after(was)
+	s.prune()
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, trace := WithTrace(ctx)
+	l := &look{stop: stop, done: make(chan struct{}), age: age, trace: trace, watchers: 1}
+	s.kept[k] = l
+	go func() {
+		defer stop()
+		l.value, l.err = run(ctx)
+		l.at = time.Now()
+		if l.err != nil {
+			age = min(age, ErrorAge)
+		}
+		l.expires = l.at.Add(age)
+		close(l.done)
+	}()
+	return l
+}
+
+// leave ends a look that nobody waits for any more.
+func (s *Looks) leave(k lookKey, l *look) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.watchers--; l.watchers > 0 || l.finished() {
+		return
+	}
+	l.stop()
+	if s.kept[k] == l {
+		delete(s.kept, k)
+	}
+}
+
+// Forget drops every result whose key starts with prefix, and wakes the traces
+// that used one.
+func (s *Looks) Forget(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, l := range s.kept {
+		if strings.HasPrefix(k.key, prefix) {
+			delete(s.kept, k)
+			l.version.Bump()
+		}
+	}
+}
+
+// Forget drops every result in the Looks of ctx whose key starts with prefix.
+func Forget(ctx context.Context, prefix string) {
+	if looks, ok := ctx.Value(looksKey{}).(*Looks); ok {
+		looks.Forget(prefix)
+	}
+}
+
+func (s *Looks) prune() {
+	if len(s.kept) < looksKept {
+		return
+	}
+	for k, l := range s.kept {
+		if !l.holds(time.Now()) {
+			delete(s.kept, k)
+		}
+	}
+}
+
+func (l *look) finished() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// holds reports whether the look is under way, or its result still counts.
+func (l *look) holds(now time.Time) bool {
+	return !l.finished() || (now.Before(l.expires) && !l.trace.Differs())
+}
+
+func guarded[T any](ctx context.Context, what string, run func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: %w: %v", what, failure.ErrPanicked, p)
+		}
+	}()
+	return run(ctx)
+}

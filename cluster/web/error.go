@@ -1,0 +1,78 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"carrick/cluster/clean"
+)
+
+// Error is an answer of an HTTP API that is not a success. Its texts come from there, and are cleaned (see Clean).
+type Error struct {
+	Status          int // 300 or more
+	Code            int // the API's own number of the error, 0 when it gives none
+	Message, Detail string
+	OAuth           string // OAuth's word for it, "authorization_pending"; "": it was not said in OAuth's form
+	URL             string
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s answered %d %s", e.URL, e.Status, e.Message)
+	if e.Code != 0 {
+		text += fmt.Sprintf(" (code %d)", e.Code)
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// problem reads the forms in which APIs say what is wrong: {"error":{"code":1,"message":"…","detail":"…"}}, the same
+// without "error" around it, and OAuth's {"error":"…","error_description":"…"}.
+func (a response) problem(target string) *Error {
+	e := &Error{Status: a.status, URL: clean.Text(target), Message: http.StatusText(a.status)}
+	if to := a.header.Get("Location"); a.status < 400 && to != "" {
+		e.Detail = "it leads to " + clean.Text(to)
+		return e
+	}
+	var top map[string]any
+	if json.Unmarshal(a.body, &top) != nil {
+		e.Detail = a.text()
+		return e
+	}
+	inner, ok := top["error"].(map[string]any)
+	if !ok {
+		inner = top
+	}
+	text := func(key string) string { s, _ := inner[key].(string); return clean.Text(s) }
+	if code, ok := inner["code"].(float64); ok {
+		e.Code = int(code)
+	}
+	e.Message = cmp.Or(text("message"), text("error_description"), text("error"), e.Message)
+	e.Detail, e.OAuth = text("detail"), text("error")
+	return e
+}
+
+// text is what a body says that is not JSON.
+func (a response) text() string {
+	body := bytes.TrimSpace(a.body)
+	switch {
+	case len(body) == 0:
+		return ""
+	case strings.Contains(a.header.Get("Content-Type"), "html"):
+		return "the answer is a web page, as of a proxy or a login"
+	}
+	return a.excerpt()
+}
+
+// excerpt is the start of the body, where it may be shown.
+func (a response) excerpt() string {
+	if a.secret {
+		return fmt.Sprintf("%d bytes, which are not shown because a token may be among them", len(a.body))
+	}
+	return clean.Excerpt(bytes.TrimSpace(a.body))
+}

@@ -1,0 +1,223 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"carrick/cluster/clean"
+	"carrick/cluster/failure"
+	"carrick/cluster/masked"
+	"carrick/cluster/probe"
+	"carrick/cluster/tracked"
+)
+
+const (
+	limit = 4 << 20          // of one answer
+	age   = 10 * time.Second // for which the answer to a GET is kept
+
+	tokenLeast = 8 // bytes of a token that is looked for in answers: less would tear words apart
+)
+
+// Client is an HTTP API that belongs to a set-up. It is safe for concurrent use.
+type Client struct {
+	base    *url.URL
+	token   masked.Value
+	timeout time.Duration
+	client  *http.Client
+}
+
+// Address says where an HTTP API is, how it is trusted and who asks.
+type Address struct {
+	Base  string       // "https://renku.example.org/api/data"
+	Token masked.Value // its bearer; zero: none
+	CA    string       // PEM that is trusted for it besides the system's roots; "": none
+}
+
+// Open returns the API at the address. Its errors are New's.
+func (a Address) Open() (*Client, error) {
+	return New(a.Base, a.Token, Options{AlsoCA: []byte(a.CA)})
+}
+
+// Options say how to reach an API.
+type Options struct {
+	CA      []byte        // PEM that is trusted for it; nil: the system's roots
+	AlsoCA  []byte        // PEM that is trusted besides the system's roots; nil: none
+	Timeout time.Duration // of one request; 0: 10 s
+}
+
+// New returns the API at base, "https://renku.example.org/api/data", that is given token as its bearer; a zero token
+// is none. It makes no request. A token goes over https alone, or to this machine itself.
+func New(base string, token masked.Value, o Options) (*Client, error) {
+	u, err := url.Parse(strings.TrimSuffix(base, "/"))
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, fmt.Errorf("%q is not the URL of an API", clean.Text(base))
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%q is more than the URL of an API: leave out what stands before the host and after the path", clean.Text(u.Redacted()))
+	case u.Scheme == "http" && !token.IsZero() && !isThisMachine(u.Hostname()):
+		return nil, fmt.Errorf("%s is not https: the token is not sent there", clean.Text(u.String()))
+	}
+	pool, err := probe.Pool(o.CA)
+	if err == nil && len(o.AlsoCA) > 0 {
+		pool, err = probe.SystemAnd(o.AlsoCA)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the CA to trust for %s: %w", clean.Text(u.String()), err)
+	}
+	return &Client{base: u, token: token, timeout: cmp.Or(o.Timeout, 10*time.Second), client: &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool},
+			ForceAttemptHTTP2: true, IdleConnTimeout: 30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Base returns the URL of the API, without a slash at its end.
+func (w *Client) Base() string { return w.base.String() }
+
+// Close closes idle connections.
+func (w *Client) Close() { w.client.CloseIdleConnections() }
+
+// response is one answer of the API.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+	secret bool // nothing of the body is shown but what its own words for errors say
+}
+
+// Form posts a form to path, as OAuth's token endpoints want it, and decodes the JSON of the answer into out. It is never
+// kept. Its results are JSON's.
+func (w *Client) Form(ctx context.Context, path string, form url.Values, out any) (status int, err error) {
+	target, err := w.target(path)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := w.call(ctx, http.MethodPost, target, "application/x-www-form-urlencoded", []byte(form.Encode()))
+	answer.secret = true // it brings tokens
+	return answer.decode("POST "+clean.Text(target), target, out, err)
+}
+
+// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a Masked in it must have
+// been revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more is
+// a *Error. The answer to a GET is kept as a look for 10 s; any other call makes the API be looked at again.
+func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
+	target, err := w.target(path)
+	if err != nil {
+		return 0, err
+	}
+	doing := method + " " + clean.Text(target)
+	var body []byte
+	if in != nil {
+		if body, err = json.Marshal(in); err != nil {
+			return 0, fmt.Errorf("%s: %w", doing, err)
+		}
+		if bytes.Contains(body, []byte(masked.Hidden)) {
+			return 0, fmt.Errorf("%s: a secret in it is still hidden", doing)
+		}
+	}
+	key := "web " + w.base.String() + " "
+	answer := response{}
+	if method == http.MethodGet && in == nil {
+		answer, err = tracked.LookOf(ctx, w, key+target, age, func(ctx context.Context) (response, error) {
+			return w.call(ctx, method, target, "", nil)
+		})
+	} else {
+		answer, err = w.call(ctx, method, target, "application/json", body)
+		tracked.Forget(ctx, key)
+	}
+	return answer.decode(doing, target, out, err)
+}
+
+// decode reads the JSON of an answer, if there was one.
+func (a response) decode(doing, target string, out any, err error) (int, error) {
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	case a.status >= 300:
+		return a.status, a.problem(target)
+	case out == nil || len(a.body) == 0:
+		return a.status, nil
+	}
+	if err := json.Unmarshal(a.body, out); err != nil {
+		if !json.Valid(a.body) {
+			err = failure.NotJSON(errors.New(a.excerpt()))
+		}
+		return a.status, fmt.Errorf("%s: %w", doing, err)
+	}
+	return a.status, nil
+}
+
+// target returns the URL of a path below the base.
+func (w *Client) target(path string) (string, error) {
+	u, err := url.Parse(w.base.String() + path)
+	if err != nil || !strings.HasPrefix(path, "/") || u.Host != w.base.Host || u.Fragment != "" || strings.Contains(u.Path+"/", "/../") {
+		return "", fmt.Errorf("%q is not a path of %s", clean.Text(path), w.base)
+	}
+	return u.String(), nil
+}
+
+func (w *Client) call(ctx context.Context, method, target, kind string, body []byte) (response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("%s took too long to answer", w.base.Host))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return response{}, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "carrick")
+	if body != nil {
+		req.Header.Set("Content-Type", kind)
+	}
+	if !w.token.IsZero() {
+		req.Header.Set("Authorization", "Bearer "+w.token.Reveal())
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return response{}, w.why(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return response{}, w.why(ctx, err)
+	case len(data) > limit:
+		return response{}, fmt.Errorf("the answer is larger than %d MiB", limit>>20)
+	}
+	if token := w.token.Reveal(); len(token) >= tokenLeast { // some proxies and debug pages repeat what they were sent
+		data = bytes.ReplaceAll(data, []byte(token), []byte(masked.Hidden))
+		if to := resp.Header.Get("Location"); to != "" {
+			resp.Header.Set("Location", strings.ReplaceAll(to, token, masked.Hidden))
+		}
+	}
+	return response{status: resp.StatusCode, header: resp.Header, body: data}, nil
+}
+
+// why drops the URL that net/http puts before an error, and adds the cause when ctx has ended.
+func (w *Client) why(ctx context.Context, err error) error {
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
+}
