@@ -16,10 +16,8 @@ import (
 	"carrick/cluster/failure"
 )
 
-var (
-	// errMoreKeys ends an attempt that has dropped what is wanted since.
-	errMoreKeys = errors.New("more keys of the Secret are wanted")
-)
+// errMoreKeys ends an attempt that has dropped what is wanted since.
+var errMoreKeys = errors.New("more keys of the Secret are wanted")
 
 // watchStreaming opens one watch that starts with everything there is, follows
 // it, and returns why it ended. It needs the right to watch alone.
