@@ -221,6 +221,9 @@ type: kubernetes.io/service-account-token`))
 			t.Fatal(err)
 		}
 		who, err := robot.WhoAmI(ctx)
+		for apierrors.IsUnauthorized(err) && ctx.Err() == nil { // the API server has not read the Secret itself yet
+			who, err = robot.WhoAmI(ctx)
+		}
 		if err != nil || who.Name != "system:serviceaccount:"+namespace+":robot" {
 			t.Errorf("got %+v, %v", who, err)
 		}

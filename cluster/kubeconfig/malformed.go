@@ -81,7 +81,7 @@ func plainYAML(problem string) string {
 	switch {
 	case strings.HasPrefix(m[2], "[]"):
 		expected = "a list"
-	case strings.HasPrefix(m[2], "map["), strings.HasPrefix(m[2], "struct"), strings.HasPrefix(m[2], "cluster."):
+	case strings.HasPrefix(m[2], "map["), strings.HasPrefix(m[2], "struct"), strings.HasPrefix(m[2], "kubeconfig."):
 		expected = "a map"
 	}
 	return fmt.Sprintf("there is %s where %s belongs", found, expected)
