@@ -55,7 +55,7 @@ type Cluster struct {
 	later  map[permission.Right]bool // without their verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
-	twin   *Cluster                 // the same API server with other credentials, which serves the same kinds; nil: none is known
+	twin   *Cluster                 // the same API server with other credentials; nil: none is known
 	atEnd  []func()
 }
 

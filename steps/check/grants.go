@@ -197,7 +197,8 @@ func RulesOf(
 	return r.Rules, nil
 }
 
-// FromList is Get by way of a list, which is one read for all objects of a kind and is there before their names are known. Where they may not be listed, the object is read by itself.
+// FromList is Get by way of a list, which is one read for all objects of a kind, and can be started before their names
+// are known. Where they may not be listed, the object is read by itself.
 func FromList(
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {
