@@ -1,8 +1,7 @@
 // Command carrick joins two clusters, step by step, and proves each step with
 // checks that stay live on both sides.
 //
-// This package holds flags, the list of guides, printing without a screen and
-// exit codes. It knows no rule of any guide.
+// This package only starts the commands, with the guides that carrick has.
 package main
 
 import (
