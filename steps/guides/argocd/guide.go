@@ -19,7 +19,7 @@ func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "argocd", Title: "Argo CD destination cluster",
 		About: "Registers a second cluster with Argo CD by a Secret, without argocd cluster add. Creates an identity " +
-			"there, for the whole cluster or for some namespaces, proves what it can do, and reads from Argo CD whether it connects.",
+			"there, for the whole cluster or for some namespaces, proves what it can do, and reads whether Argo CD connects.",
 		Page: page, Readme: readme,
 		Sides: map[steps.Side]steps.Role{
 			steps.Local: {Name: "argocd", Kind: steps.Cluster}, steps.Remote: {Name: "destination", Kind: steps.Cluster},

@@ -128,16 +128,20 @@ var rules = []rbacv1.PolicyRule{{
 	Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 }}
 
-// credential is a kubeconfig with what Argo CD gets. Its CA is that of the admin's context, as argocd cluster add has
-// it (cmd/util/cluster.go, NewCluster).
+// credential is a kubeconfig with what Argo CD gets. For the address of the admin's context its CA is that of the
+// context, as argocd cluster add has it (cmd/util/cluster.go, NewCluster); another address is the cluster's own.
 func credential(ctx context.Context, e steps.Env) (any, error) {
-	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e), "token")
+	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e), "token", "ca.crt")
 	if apierrors.IsNotFound(err) || err == nil && s.Data["token"].IsZero() {
 		return nil, steps.Absent("Secret %s/%s has no token yet", account(e).Namespace, tokenName(e))
 	} else if err != nil {
 		return nil, err
 	}
-	return kubeconfig.Config{Server: server(e), CA: e.Cluster.CA(), Token: s.Data["token"]}.Bytes(), nil
+	ca := []byte(s.Data["ca.crt"].Reveal())
+	if server(e) == strings.TrimRight(e.Cluster.Server(), "/") {
+		ca = e.Cluster.CA()
+	}
+	return kubeconfig.Config{Server: server(e), CA: ca, Token: s.Data["token"]}.Bytes(), nil
 }
 
 func namespacesExist(ctx context.Context, e steps.Env) (r steps.Result) {
@@ -160,7 +164,7 @@ func tokenSecret(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "Secret "+account(e).Namespace+"/"+tokenName(e), "")
 	}
-	return check.TokenSecret(e, s, account(e).Name, replaceToken(e), "token")
+	return check.TokenSecret(e, s, account(e).Name, replaceToken(e), "token", "ca.crt")
 }
 
 func serverAddress(_ context.Context, e steps.Env) steps.Result {
