@@ -110,11 +110,11 @@ run ConfigMap chart-cycle/tiny-hook`
 	}
 	// Drift is seen and mended, and nothing random is made anew.
 	d := drifting{t, s, box, ns}
-	d.becomes(steps.Pass, "all 6")
+	d.becomes(steps.Pass, "all 7")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "scale", "deployment", "tiny", "--replicas=2")
 	d.becomes(steps.Warn, "Deployment chart-cycle/tiny: spec.replicas is 2 instead of 1")
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
-	d.becomes(steps.Pass, "all 6")
+	d.becomes(steps.Pass, "all 7")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "tiny")
 	d.becomes(steps.Warn, "ConfigMap chart-cycle/tiny is gone")
 	drifted, err := s.Plan(t.Context(), engine.Scope{})
