@@ -30,10 +30,6 @@ var harmless = []stepstest.Harmless{
 		Why:   "a newer patch of the same version is as good",
 	},
 	{
-		Where: `remote ClusterRole system:service-account-issuer-discovery deleted`,
-		Why:   "fewer may read the issuer's keys then, and API servers restore it when they start",
-	},
-	{
 		Where: `remote ConfigMap k8-ldap-configmap/user-uid-map: data\.user-bob altered`,
 		Why:   "which uid a user has is for the directory to say",
 	},
