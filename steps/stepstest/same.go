@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -106,7 +107,9 @@ func (s *stage) secrets(t *testing.T) []string {
 
 // public tells of a Secret's value that it is none.
 func public(key, value string) bool {
-	return strings.HasPrefix(value, "-----BEGIN CERTIFICATE") || strings.Contains(strings.ToLower(key), "public")
+	address, err := url.Parse(value)
+	isAddress := err == nil && address.Scheme == "https" && address.User == nil && address.RawQuery == ""
+	return isAddress || strings.HasPrefix(value, "-----BEGIN CERTIFICATE") || strings.Contains(strings.ToLower(key), "public")
 }
 
 // nothingSecret fails the test where a file that the program may have written
