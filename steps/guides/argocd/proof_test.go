@@ -10,13 +10,15 @@ import (
 	"carrick/steps/stepstest"
 )
 
-func bench() stepstest.Bench {
+func bench() stepstest.Bench { return benchOf("bench") }
+
+func benchOf(link string) stepstest.Bench {
 	const space = "argocd-manager"
 	other := func(verb string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["` + verb + `"]}]}`
 			by := cluster.PatchOptions{Manager: "bench"}
-			if _, err := c.Patch(tb.Context(), check.ClusterRoles, "", "argocd-bench", []byte(patch), by); err != nil {
+			if _, err := c.Patch(tb.Context(), check.ClusterRoles, "", "argocd-"+link, []byte(patch), by); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -28,7 +30,7 @@ func bench() stepstest.Bench {
 		},
 		Reads: [][]string{
 			{"get", "namespace", "kube-system"},
-			{"get", "-n", space, "secret", "argocd-bench-long-lived-token"},
+			{"get", "-n", space, "secret", "argocd-" + link + "-long-lived-token"},
 			{"auth", "can-i", "create", "clusterroles"},
 		},
 		Breaks: "permissions", Break: other("get"), Mend: other("*"),
@@ -40,7 +42,7 @@ func BenchmarkChange(b *testing.B) { bench().Change(b) }
 func BenchmarkIdle(b *testing.B)   { bench().Idle(b) }
 func BenchmarkMemory(b *testing.B) { bench().Memory(b) }
 
-func proof() stepstest.Proof { return stepstest.Proof{Bench: bench()} }
+func proof() stepstest.Proof { return stepstest.Proof{Bench: benchOf("proof")} }
 
 func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
 func TestVerifyTrust(t *testing.T)   { proof().Trust(t) }
