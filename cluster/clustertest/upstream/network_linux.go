@@ -2,13 +2,14 @@ package upstream
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,9 @@ type Network struct {
 	name    string
 }
 
+// bridges is how the name of a bridge begins. The id of the process follows, and in a namespace's name its number.
+const bridges = "carrick-"
+
 // NewNetworks creates the bridge, and deletes it with the test. It skips the test where that is not permitted.
 func NewNetworks(t testing.TB) *Networks {
 	t.Helper()
@@ -41,10 +45,10 @@ func NewNetworks(t testing.TB) *Networks {
 	if err := ip("netns", "list"); err != nil {
 		t.Skipf("network namespaces require ip netns: %v", err)
 	}
-	id := make([]byte, 2)
-	_, _ = rand.Read(id)
+	sweep()
+	pid := os.Getpid()
 	// 198.18.0.0/15 is for tests between networks (RFC 2544): no machine has such an address.
-	n := &Networks{bridge: fmt.Sprintf("carrick-%x", id), prefix: fmt.Sprintf("198.%d.%d.", 18+id[0]&1, id[1])}
+	n := &Networks{bridge: bridges + strconv.Itoa(pid), prefix: fmt.Sprintf("198.%d.%d.", 18+pid>>8&1, pid&255)}
 	if err := ip("link", "add", n.bridge, "type", "bridge"); err != nil {
 		t.Skipf("a bridge between network namespaces is not permitted here: %v", err)
 	}
@@ -61,6 +65,23 @@ func NewNetworks(t testing.TB) *Networks {
 	return n
 }
 
+// sweep deletes what tests that were killed have left.
+func sweep() {
+	for folder, command := range map[string][]string{
+		"/sys/class/net": {"link", "delete"},
+		"/run/netns":     {"netns", "delete"},
+	} {
+		left, _ := filepath.Glob(filepath.Join(folder, bridges+"*"))
+		for _, path := range left {
+			name := filepath.Base(path)
+			pid, _, _ := strings.Cut(strings.TrimPrefix(name, bridges), "-")
+			if _, err := os.Stat("/proc/" + pid); err != nil {
+				_ = ip(append(command, name)...)
+			}
+		}
+	}
+}
+
 // Add creates a namespace, and deletes it with the test. It may be called by another goroutine than the test's.
 func (n *Networks) Add(t testing.TB) (*Network, error) {
 	number := n.count.Add(1) + 1
@@ -73,7 +94,7 @@ func (n *Networks) Add(t testing.TB) (*Network, error) {
 			t.Error(err)
 		}
 	})
-	outside := fmt.Sprintf("%s-%d", n.bridge[len("carrick-"):], number)
+	outside := fmt.Sprintf("%s-%d", strings.TrimPrefix(n.bridge, bridges), number)
 	for _, line := range []string{
 		"link add " + outside + " type veth peer name eth0 netns " + net.name,
 		"link set " + outside + " master " + n.bridge + " up",
@@ -115,8 +136,8 @@ func (n *Network) listen(address string) (l net.Listener, err error) {
 	return l, err
 }
 
-// command is one in the namespace. It has a /run of its own: WireGuard's sockets there have the names of interfaces, which
-// are the same in each namespace.
+// command is one in the namespace. It has a /run of its own: WireGuard's sockets there have the names of interfaces,
+// which are the same in each namespace.
 func (n *Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
 	if n == nil {
 		return exec.CommandContext(ctx, program, args...)
