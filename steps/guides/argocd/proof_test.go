@@ -38,7 +38,6 @@ func benchOf(link string) stepstest.Bench {
 }
 
 func BenchmarkPass(b *testing.B)   { bench().Pass(b) }
-func BenchmarkChange(b *testing.B) { bench().Change(b) }
 func BenchmarkIdle(b *testing.B)   { bench().Idle(b) }
 func BenchmarkMemory(b *testing.B) { bench().Memory(b) }
 
