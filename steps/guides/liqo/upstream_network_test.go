@@ -1,10 +1,12 @@
 package liqo_test
 
 import (
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
@@ -25,6 +27,11 @@ func TestUpstreamNetworks(t *testing.T) {
 	box.Reset(t)
 	realLiqo(t, box, src, bin, clustertest.Local, "milan", nets)
 	provider := realLiqo(t, box, src, bin, clustertest.Remote, "rome", nets)
+	for _, side := range []string{clustertest.Local, clustertest.Remote} {
+		box.Run(t, side, "", "-n", "liqo", "wait", "--for=create", "--timeout=120s",
+			"firewallconfigurations.networking.liqo.io/service-nodeport-routing")
+	}
+	atRest(t, box)
 	answers := map[string]any{"network.service-type": "LoadBalancer"}
 	src.Try(t, "with networks and real gateways: apply, check, undo to nothing", func(t *testing.T) {
 		stepstest.Cycle(t, box, liqo.Guide(), assets, "upstream", answers, madeForRequests)
@@ -84,4 +91,20 @@ func TestUpstreamNetworks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// atRest waits until nothing changes in either cluster: Liqo creates objects for each node when it starts.
+func atRest(t *testing.T, box *clustertest.Sandbox) {
+	t.Helper()
+	for was, end := stepstest.Snapshot(t, box), time.Now().Add(2*time.Minute); ; {
+		time.Sleep(5 * time.Second)
+		now := stepstest.Snapshot(t, box)
+		if maps.Equal(was, now) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the clusters do not come to rest")
+		}
+		was = now
+	}
 }
