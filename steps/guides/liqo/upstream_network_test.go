@@ -16,8 +16,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// TestUpstreamNetworks joins the networks of two clusters by Liqo's own controllers, IPAM and gateways. Each gateway has a
-// network namespace of its own, and its WireGuard runs in userspace.
+// TestUpstreamNetworks joins the networks of two clusters by Liqo's own controllers, IPAM and gateways. Each gateway
+// has a network namespace of its own, and its WireGuard runs in userspace.
 func TestUpstreamNetworks(t *testing.T) {
 	src := upstream.Find(t, "liqo")
 	nets := upstream.NewNetworks(t)
@@ -43,7 +43,8 @@ func TestUpstreamNetworks(t *testing.T) {
 	healthy := func(t *testing.T) bool { // as liqoctl sees it
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "liqoctl"), "info", "peer", "rome",
-			"--output", "yaml", "--kubeconfig", box.Kubeconfigs[clustertest.Local], "--context", box.Contexts[clustertest.Local]).CombinedOutput()
+			"--output", "yaml", "--kubeconfig", box.Kubeconfigs[clustertest.Local],
+			"--context", box.Contexts[clustertest.Local]).CombinedOutput()
 		if err != nil {
 			t.Fatalf("liqoctl: %v\n%s", err, out)
 		}
