@@ -114,12 +114,15 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if t.side != "" {
 		return l.feel(t.side), true
 	}
-	began := time.Now()
+	began, ok := l.begin(t)
+	if !ok {
+		return t, false
+	}
 	r, trace := l.Session.Probe(l.ctx, t.cell)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.chains[t.cell]
-	if l.ctx.Err() != nil || began.Before(k.Began) { // a later look is there already
+	if l.ctx.Err() != nil || began.Before(k.Began) { // a later look is there already, of a later chain
 		return t, false
 	}
 	if was := l.Board.Verdict(t.cell); was.Status != r.Status || was.Found != r.Found {
@@ -134,6 +137,14 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	t.trace = trace
 	t.wait, k.stop = context.WithCancel(l.ctx)
 	return t, true
+}
+
+// begin is when the look of a turn begins. It does not where a later chain has taken over: a look of the earlier one
+// that began after the later one's would make that one's look count as the older.
+func (l *Live) begin(t Turn) (began time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now(), t.number == l.chains[t.cell].number
 }
 
 // feel asks a side how it stands.

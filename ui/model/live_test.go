@@ -1,0 +1,71 @@
+package model_test
+
+import (
+	"context"
+	"testing"
+
+	"carrick/cluster/host"
+	"carrick/steps"
+	"carrick/steps/engine"
+	"carrick/steps/linkfile"
+	"carrick/ui/model"
+)
+
+// one is what is watched of a guide with one check.
+func one(t *testing.T, run func(context.Context, steps.Env) steps.Result) (*model.Live, steps.Cell) {
+	t.Helper()
+	h, err := host.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	g := &steps.Guide{
+		Name: "one", Title: "One",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "here", Kind: steps.Host}, steps.Remote: {Name: "there", Kind: steps.Host, Optional: true},
+		},
+		Steps: []steps.Step{{
+			Name: "one", Title: "One", Why: "w",
+			Checks: []steps.Check{{Name: "it", Title: "it exists", Why: "w", On: steps.Local, Run: run}},
+		}},
+	}
+	s := engine.NewSession(engine.SessionOptions{
+		Guide: g, Link: linkfile.New("one", "l"), Ends: map[steps.Side]engine.End{steps.Local: {Host: h}},
+	})
+	t.Cleanup(s.Close)
+	return model.NewLive(t.Context(), s), g.Cells()[0]
+}
+
+// A chain that another one has replaced, and that goes on a moment later, must not end that one: nothing would look at
+// the cell any more, and its last verdict would stay.
+func TestAChainGoesOnBesideTheOneThatItReplaced(t *testing.T) {
+	looking, answer := make(chan bool, 2), make(chan bool)
+	l, c := one(t, func(context.Context, steps.Env) steps.Result {
+		looking <- true
+		if <-answer {
+			return steps.Passed("it exists")
+		}
+		return steps.Failed("it does not exist", "")
+	})
+	replaced, current := l.Start()[0], l.Again(c)[0]
+	went := make(chan bool)
+	go func() { _, ok := l.Next(current); went <- ok }()
+	<-looking
+	go func() { _, ok := l.Next(replaced); went <- ok }()
+	select {
+	case <-looking:
+		answer <- false
+		<-went
+	case ok := <-went:
+		if ok {
+			t.Error("the replaced chain goes on")
+		}
+	}
+	answer <- true
+	if ok := <-went; !ok {
+		t.Error("the chain has ended")
+	}
+	if r := l.Board.Verdict(c); r.Status != steps.Pass {
+		t.Errorf("the board says %s: %s", r.Status, r.Found)
+	}
+}
