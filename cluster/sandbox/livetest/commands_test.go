@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,11 +90,20 @@ func TestResetBringsBackWhatWas(t *testing.T) {
 		[]byte(`{"metadata":{"labels":{"kubernetes.io/os":"plan9","mine":"yes"}}}`), metav1.PatchOptions{})
 	err4 := client.AppsV1().Deployments("kube-system").Delete(t.Context(), "coredns", metav1.DeleteOptions{})
 	err5 := client.CoreV1().Nodes().Delete(t.Context(), "local-worker-2", metav1.DeleteOptions{})
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	// No controller deletes it, and it would outlive its namespace.
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "by-hand", Labels: map[string]string{discoveryv1.LabelServiceName: "s"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.9"}}},
+	}
+	_, err6 := client.DiscoveryV1().EndpointSlices(space).Create(t.Context(), slice, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second finds what the first has made again
 		shared.must(t, "reset")
+		if _, err := client.DiscoveryV1().EndpointSlices(space).Get(t.Context(), slice.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the EndpointSlice: %v", err)
+		}
 		if _, err := client.CoreV1().Namespaces().Get(t.Context(), space, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the namespace: %v", err)
 		}

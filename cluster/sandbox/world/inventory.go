@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +25,15 @@ type inventory map[key]*unstructured.Unstructured
 
 // volatile are the resources that the cluster itself writes all the time.
 var volatile = []string{
-	"events", "leases", "endpoints", "endpointslices", "ipaddresses", "controllerrevisions", "podmetrics",
+	"events", "leases", "endpoints", "ipaddresses", "controllerrevisions", "podmetrics",
+}
+
+// written reports whether the cluster itself writes an object of a resource that others can create, too: the slices of
+// a Service with a selector, those that mirror Endpoints, and that of the API server. A slice of another user has to go
+// with a reset: it outlives its namespace, and the API server would go on sending webhook calls to its addresses.
+func written(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
+	return resource.Resource == "endpointslices" &&
+		(object.GetLabels()[discoveryv1.LabelManagedBy] != "" || object.GetNamespace() == metav1.NamespaceDefault)
 }
 
 // Remember takes the cluster as it is for what Reset goes back to.
@@ -56,6 +65,9 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 			defer mu.Unlock()
 			for i := range list.Items {
 				object := &list.Items[i]
+				if written(resource, object) {
+					continue
+				}
 				all[key{resource, object.GetNamespace(), object.GetName()}] = object
 			}
 			return nil
