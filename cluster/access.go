@@ -51,8 +51,8 @@ type Cluster struct {
 	mu     sync.Mutex
 	closed bool
 	reads  map[readKey]*read
-	needed map[permission.Right]bool // see Need
-	later  map[permission.Right]bool // without their verbs; see WillRead
+	needed map[permission.Rule]bool // see Need
+	later  map[permission.Rule]bool // without their verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
 	twin   *Cluster                 // the same API server with other credentials; nil: none is known
@@ -106,7 +106,7 @@ func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Clu
 	c := &Cluster{
 		namespace: "default",
 		timeout:   cmp.Or(a.Timeout, usualTimeout),
-		options:   o.asPatientAs(a.Timeout),
+		options:   o.withTimeoutOf(a.Timeout),
 		reads:     map[readKey]*read{},
 		seenAs:    map[[sha256.Size]byte]*Cluster{},
 		ahead:     map[serverAndCA]*Cluster{},

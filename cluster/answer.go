@@ -91,7 +91,7 @@ func (r *read) backoff(fails int, err error) time.Duration {
 	most := r.c.options.BackoffMax
 	r.mu.Lock()
 	if r.answered && r.stale == nil {
-		most = min(most, r.c.options.Patience/6)
+		most = min(most, r.c.options.StaleAfter/6)
 	}
 	r.mu.Unlock()
 	pause := min(100*time.Millisecond<<min(max(fails, 0), 10), most)

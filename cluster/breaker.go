@@ -40,7 +40,7 @@ func (b *breaker) lose(since time.Time, cause error) bool {
 		b.turns.epoch++
 	}
 	b.cause = cause
-	rest := b.c.patience(b.answered) - time.Since(b.lost)
+	rest := b.c.staleAfter(b.answered) - time.Since(b.lost)
 	if hopeless(cause) && !b.answered {
 		rest = 0
 	}
@@ -136,7 +136,7 @@ func (b *breaker) unsettled() bool {
 	if !b.answered {
 		return false
 	}
-	return !b.lost.IsZero() || time.Since(b.healed) < b.c.options.Patience
+	return !b.lost.IsZero() || time.Since(b.healed) < b.c.options.StaleAfter
 }
 
 func (b *breaker) everAnswered() bool {
@@ -175,9 +175,9 @@ func (b *breaker) Heard() (at time.Time, polled bool) { return b.c.wire.lastHear
 
 // patience is how long no answer may last before it is said. An exec plugin
 // that has yet to run may take as long as a request.
-func (c *Cluster) patience(answered bool) time.Duration {
+func (c *Cluster) staleAfter(answered bool) time.Duration {
 	if !answered && c.config.ExecProvider != nil {
-		return max(c.options.Patience, c.timeout)
+		return max(c.options.StaleAfter, c.timeout)
 	}
-	return c.options.Patience
+	return c.options.StaleAfter
 }

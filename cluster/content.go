@@ -155,7 +155,7 @@ func (r *read) tell(differs bool) {
 // stale; it is at once when the whole cluster is known not to answer.
 func (r *read) lose(since time.Time, cause error) {
 	said := r.c.outages.said()
-	patience := r.c.patience(r.c.outages.everAnswered())
+	patience := r.c.staleAfter(r.c.outages.everAnswered())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lost.IsZero() {

@@ -18,7 +18,7 @@ import (
 // right to get /metrics, which is noted (see Need). Of several API servers the one that
 // answers tells its own.
 func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
-	c.Need(permission.Right{Verb: "get", Path: "/metrics"})
+	c.Need(permission.Rule{Verb: "get", Path: "/metrics"})
 	return tracked.LookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {
 		ctx, cancel := c.bounded(ctx)
 		defer cancel()

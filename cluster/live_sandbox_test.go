@@ -165,7 +165,7 @@ func TestSandboxARevokedRightIsNoticed(t *testing.T) {
 	r := realCluster(t, clustertest.Remote)
 	r.kubectl("-n", r.namespace, "create", "configmap", "x", "--from-literal=key=1")
 	limited := r.limited("get,list,watch")
-	right := permission.Right{Verb: "watch", Resource: "configmaps", Namespace: r.namespace}
+	right := permission.Rule{Verb: "watch", Resource: "configmaps", Namespace: r.namespace}
 	p := r.configMap(limited, "x")
 	for p.look(); p.err != nil; { // the binding may take a moment to count
 		p.changed(seenWithin)
@@ -186,7 +186,7 @@ func TestSandboxARevokedRightIsNoticed(t *testing.T) {
 }
 
 // can waits, without a store of looks, until a right is or is not there.
-func can(t *testing.T, c *cluster.Cluster, right permission.Right, want bool) {
+func can(t *testing.T, c *cluster.Cluster, right permission.Rule, want bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		decisions, err := c.Can(t.Context(), right)

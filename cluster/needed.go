@@ -12,11 +12,11 @@ import (
 
 // Need notes rights that who uses the cluster takes, beyond those to read what is
 // read.
-func (c *Cluster) Need(rights ...permission.Right) {
+func (c *Cluster) Need(rights ...permission.Rule) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.needed == nil {
-		c.needed = map[permission.Right]bool{}
+		c.needed = map[permission.Rule]bool{}
 	}
 	for _, r := range rights {
 		c.needed[r] = true
@@ -30,28 +30,28 @@ func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.later == nil {
-		c.later = map[permission.Right]bool{}
+		c.later = map[permission.Rule]bool{}
 	}
 	for _, ns := range namespaces {
-		c.later[permission.Right{Group: gvr.Group, Resource: gvr.Resource, Namespace: ns}] = true
+		c.later[permission.Rule{Group: gvr.Group, Resource: gvr.Resource, Namespace: ns}] = true
 	}
 }
 
 // Noted are the rights that were noted.
-func (c *Cluster) Noted() []permission.Right {
+func (c *Cluster) Noted() []permission.Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(c.needed), compareRights)
+	return slices.SortedFunc(maps.Keys(c.needed), comparePermissions)
 }
 
 // Needed are the rights that all reads so far take, whether they were refused or
 // not, and those that were noted.
-func (c *Cluster) Needed() []permission.Right {
+func (c *Cluster) Needed() []permission.Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := maps.Clone(c.needed)
 	if all == nil {
-		all = map[permission.Right]bool{}
+		all = map[permission.Rule]bool{}
 	}
 	for kind := range c.later {
 		for _, right := range permission.ToRead(kind) {
@@ -59,14 +59,14 @@ func (c *Cluster) Needed() []permission.Right {
 		}
 	}
 	for key := range c.reads {
-		for _, right := range permission.ToRead(permission.Right{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
+		for _, right := range permission.ToRead(permission.Rule{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
 			all[right] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(all), compareRights)
+	return slices.SortedFunc(maps.Keys(all), comparePermissions)
 }
 
-func compareRights(a, b permission.Right) int {
+func comparePermissions(a, b permission.Rule) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
 		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
 }

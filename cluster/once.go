@@ -29,7 +29,7 @@ func (r *read) runOnce() {
 			r.c.outages.lose(start, err)
 		}
 		pause := r.backoff(fails, err)
-		if hopeless(err) || time.Since(r.started)+pause > r.c.patience(r.c.outages.everAnswered()) {
+		if hopeless(err) || time.Since(r.started)+pause > r.c.staleAfter(r.c.outages.everAnswered()) {
 			r.giveUp(start, err)
 			return
 		}

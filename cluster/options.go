@@ -16,7 +16,7 @@ type Options struct {
 	Once bool
 
 	Poll       time.Duration // between two GETs of what can't be watched; 5 s
-	Patience   time.Duration // how long no answer may last before it is said; 3 s
+	StaleAfter time.Duration // how long no answer may last before it is said; 3 s
 	Linger     time.Duration // how long a read that nobody uses is kept current; 1 min
 	Ping       time.Duration // quiet on a connection before it is asked for a sign of life; 5 s
 	Silence    time.Duration // how long a sign of life, or a watch's first word, may take; 5 s
@@ -34,16 +34,16 @@ const usualTimeout = 10 * time.Second
 
 // asPatientAs returns o for a cluster whose requests may take that long. Who waits longer than usual for an answer also
 // waits longer for a handshake and a sign of life.
-func (o Options) asPatientAs(timeout time.Duration) Options {
+func (o Options) withTimeoutOf(timeout time.Duration) Options {
 	if timeout > usualTimeout {
-		o.Patience, o.Silence = max(o.Patience, timeout), max(o.Silence, timeout)
+		o.StaleAfter, o.Silence = max(o.StaleAfter, timeout), max(o.Silence, timeout)
 	}
 	return o
 }
 
 func (o Options) withDefaults() Options {
 	o.Poll = cmp.Or(o.Poll, 5*time.Second)
-	o.Patience = cmp.Or(o.Patience, 3*time.Second)
+	o.StaleAfter = cmp.Or(o.StaleAfter, 3*time.Second)
 	o.Linger = cmp.Or(o.Linger, time.Minute)
 	o.Ping = cmp.Or(o.Ping, 5*time.Second)
 	o.Silence = cmp.Or(o.Silence, 5*time.Second)

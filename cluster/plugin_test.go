@@ -136,7 +136,7 @@ func TestAPluginThatFailsSaysSo(t *testing.T) {
 func TestAPluginThatHangsHoldsNobodyUp(t *testing.T) {
 	// it ends when the test's folder is removed
 	path := withPlugin(t, "https://127.0.0.1:1", `while [ -e "$0" ]; do sleep 0.05; done`)
-	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Timeout: 200 * time.Millisecond}, cluster.Options{Patience: 100 * time.Millisecond, Silence: 100 * time.Millisecond})
+	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Timeout: 200 * time.Millisecond}, cluster.Options{StaleAfter: 100 * time.Millisecond, Silence: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

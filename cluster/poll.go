@@ -95,5 +95,5 @@ func (r *read) grace() bool {
 	if r.refusedAt.IsZero() {
 		r.refusedAt = time.Now()
 	}
-	return time.Since(r.refusedAt) < r.c.options.Patience
+	return time.Since(r.refusedAt) < r.c.options.StaleAfter
 }

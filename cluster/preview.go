@@ -65,7 +65,7 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 		return Preview{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	for _, verb := range []string{"create", "patch"} {
-		c.Need(permission.Right{Verb: verb, Group: at.gvr.Group, Resource: at.gvr.Resource, Namespace: at.namespace})
+		c.Need(permission.Rule{Verb: verb, Group: at.gvr.Group, Resource: at.gvr.Resource, Namespace: at.namespace})
 	}
 	key := "preview/" + at.String() + "/" + masked.New(string(body)).Hash()
 	age := cmp.Or(o.Age, previewAge)
@@ -109,7 +109,7 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 // It takes the right to get the subresource proxy, which is noted (see Need).
 // port may be a name or a number; "": the only one.
 func (c *Cluster) Proxied(ctx context.Context, resource, namespace, name, port, path string, query map[string]string) ([]byte, error) {
-	c.Need(permission.Right{Verb: "get", Resource: resource, Subresource: "proxy", Namespace: namespace})
+	c.Need(permission.Rule{Verb: "get", Resource: resource, Subresource: "proxy", Namespace: namespace})
 	if port != "" {
 		name += ":" + port
 	}

@@ -26,7 +26,7 @@ const (
 // Decision is what the API server said about one right. With Err it said
 // nothing, and Allowed means nothing.
 type Decision struct {
-	Right   permission.Right
+	Rule    permission.Rule
 	Allowed bool
 	Reason  string // in the API server's words, cleaned; often empty
 	Err     error
@@ -35,7 +35,7 @@ type Decision struct {
 // Can asks the API server whether the cluster's identity has these rights, all
 // at once, and returns a decision for each, in their order. A decision is kept
 // as a look for a minute. The error is not nil only if none could be had.
-func (c *Cluster) Can(ctx context.Context, rights ...permission.Right) ([]Decision, error) {
+func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decision, error) {
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
 	group.SetLimit(reviewsTogether)
@@ -45,7 +45,7 @@ func (c *Cluster) Can(ctx context.Context, rights ...permission.Right) ([]Decisi
 				return c.decide(ctx, right)
 			})
 			decisions[i] = decision
-			decisions[i].Right, decisions[i].Err = right, err
+			decisions[i].Rule, decisions[i].Err = right, err
 			return nil
 		})
 	}
@@ -63,7 +63,7 @@ func (c *Cluster) Can(ctx context.Context, rights ...permission.Right) ([]Decisi
 	return decisions, fmt.Errorf("ask what is allowed: %w", errs[0])
 }
 
-func (c *Cluster) decide(ctx context.Context, right permission.Right) (Decision, error) {
+func (c *Cluster) decide(ctx context.Context, right permission.Rule) (Decision, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	if right.Path != "" {

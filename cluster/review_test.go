@@ -46,14 +46,14 @@ func TestCanAsksEachRightOnceAMinute(t *testing.T) {
 		reviews(api, &allowed)
 		c := api.open(cluster.Options{})
 		ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())
-		rights := []permission.Right{{Verb: "get", Resource: "pods", Namespace: "a"}, {Verb: "delete", Resource: "pods", Namespace: "a"}, {Verb: "get", Path: "/metrics"}}
+		rights := []permission.Rule{{Verb: "get", Resource: "pods", Namespace: "a"}, {Verb: "delete", Resource: "pods", Namespace: "a"}, {Verb: "get", Path: "/metrics"}}
 		can := func() (got []bool) {
 			decisions, err := c.Can(ctx, rights...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, d := range decisions {
-				if d.Err != nil || d.Right != rights[i] || d.Reason != "RBAC: said so" {
+				if d.Err != nil || d.Rule != rights[i] || d.Reason != "RBAC: said so" {
 					t.Errorf("got %+v", d)
 				}
 				got = append(got, d.Allowed)
@@ -90,12 +90,12 @@ func TestCanFailsOnlyIfNothingCouldBeAsked(t *testing.T) {
 			return true
 		})
 		c := api.open(cluster.Options{})
-		decisions, err := c.Can(t.Context(), permission.Right{Verb: "get", Resource: "a"}, permission.Right{Verb: "get", Resource: "b"})
+		decisions, err := c.Can(t.Context(), permission.Rule{Verb: "get", Resource: "a"}, permission.Rule{Verb: "get", Resource: "b"})
 		if err != nil || (decisions[0].Err == nil) == (decisions[1].Err == nil) {
 			t.Errorf("got %+v, %v", decisions, err)
 		}
 		api.setFault(refuse)
-		if _, err := c.Can(t.Context(), permission.Right{Verb: "get", Resource: "a"}); !apierrors.IsForbidden(err) {
+		if _, err := c.Can(t.Context(), permission.Rule{Verb: "get", Resource: "a"}); !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -111,14 +111,14 @@ func TestReviewsAreNotAskedOfAClusterThatIsAway(t *testing.T) {
 		synctest.Wait()
 		ctx, trace := tracked.WithTrace(tracked.WithLooks(t.Context(), tracked.NewLooks()))
 		p := &probe{t: t, trace: trace}
-		_, p.err = c.Can(ctx, permission.Right{Verb: "get", Resource: "a"})
+		_, p.err = c.Can(ctx, permission.Rule{Verb: "get", Resource: "a"})
 		p.stale()
 		api.start()
 		start := time.Now()
 		if err := trace.Wait(t.Context()); err != nil || time.Since(start) > 2*time.Second {
 			t.Errorf("due after %v: %v", time.Since(start), err)
 		}
-		if _, err := c.Can(ctx, permission.Right{Verb: "get", Resource: "a"}); err != nil {
+		if _, err := c.Can(ctx, permission.Rule{Verb: "get", Resource: "a"}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestWhoAmIRulesAndVersion(t *testing.T) {
 }
 
 func TestARightReadsAsASentenceGoesOn(t *testing.T) {
-	for want, right := range map[string]permission.Right{
+	for want, right := range map[string]permission.Rule{
 		"create secrets in renku-user-sessions":   {Verb: "create", Resource: "secrets", Namespace: "renku-user-sessions"},
 		"list priorityclasses.scheduling.k8s.io":  {Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses"},
 		"get /metrics":                            {Verb: "get", Path: "/metrics"},

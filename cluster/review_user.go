@@ -21,8 +21,8 @@ import (
 // asking takes the right to create subjectaccessreviews.authorization.k8s.io,
 // which is noted (see Need). A decision that is not the hoped one, which somebody
 // may be about to change, is kept for 5 s only.
-func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...permission.Right) ([]Decision, error) {
-	c.Need(permission.Right{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
+func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...permission.Rule) ([]Decision, error) {
+	c.Need(permission.Rule{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
 	group.SetLimit(reviewsTogether)
@@ -37,7 +37,7 @@ func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...per
 				return d, err
 			})
 			decisions[i] = decision
-			decisions[i].Right, decisions[i].Err = right, err
+			decisions[i].Rule, decisions[i].Err = right, err
 			return nil
 		})
 	}
@@ -55,7 +55,7 @@ func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...per
 	return decisions, fmt.Errorf("ask what %s may do: %w", clean.Text(who.Name), errs[0])
 }
 
-func (c *Cluster) decideFor(ctx context.Context, who User, right permission.Right) (Decision, error) {
+func (c *Cluster) decideFor(ctx context.Context, who User, right permission.Rule) (Decision, error) {
 	if who.Name == "" {
 		return Decision{}, errors.New("no user is named")
 	}

@@ -131,7 +131,7 @@ func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error 
 
 // firstWord is how long a watch may take to say something.
 func (c *Cluster) firstWord() time.Duration {
-	return max(c.options.Silence, c.patience(c.outages.everAnswered()))
+	return max(c.options.Silence, c.staleAfter(c.outages.everAnswered()))
 }
 
 // after decides what comes after a watch that ended with err.

@@ -26,7 +26,7 @@ type Action struct {
 	When  func(Env) bool
 	// Reads are rights beyond those of its own objects: for the facts that its
 	// answers and its When come from.
-	Reads []permission.Right
+	Reads []permission.Rule
 	Doer
 }
 
@@ -52,8 +52,8 @@ type Doer interface {
 
 // Change is what an action would change.
 type Change struct {
-	Items  []Item
-	Rights []permission.Right // all that it takes, whether or not it is allowed
+	Items       []Item
+	Permissions []permission.Rule // all that it takes, whether or not it is allowed
 	// Along is what goes by itself with what an undo takes back, by side, each as
 	// "ResourceQuota namespace/name": a namespace that holds nothing else is empty
 	// by the time its turn comes.

@@ -67,8 +67,8 @@ func (g *Guide) WithNeeds(cells []Cell) []Cell {
 // ID names a cell: "renku/token-filled@remote".
 func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
 
-// LeansOn are all cells on which a check, or the action that mends it, leans.
-func (g *Guide) LeansOn(c Cell) map[Cell]bool {
+// DependsOn are all cells on which a check, or the action that mends it, leans.
+func (g *Guide) DependsOn(c Cell) map[Cell]bool {
 	out := map[Cell]bool{}
 	todo := []Cell{c}
 	for len(todo) > 0 {
@@ -76,7 +76,7 @@ func (g *Guide) LeansOn(c Cell) map[Cell]bool {
 		todo = todo[1:]
 		next := g.Needs(at)
 		if check, _ := g.Check(at.Check); check != nil {
-			if act, _ := g.Mending(check, at.Side); act != nil {
+			if act, _ := g.FixingAction(check, at.Side); act != nil {
 				next = append(next, g.NeedsOf(act.Name, act.On)...)
 			}
 		}

@@ -13,27 +13,27 @@ import (
 // Check is one assertion about one side. Run sees that side and the other
 // side's facts, never both clusters.
 type Check struct {
-	Name  string   // "gateway-up": lower-kebab-case, unique in the guide
-	Title string   // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
-	Why   string   // why it matters: what goes wrong later if it does not hold
-	See   []string // where upstream says so: "owner/repository: path (symbol)", "owner/repository#issue", a page's URL
-	On    Side     // Local, Remote or Both (then it runs once a side)
-	From  string   // where it looks from, when not the side's API: "this machine"
+	Name       string   // "gateway-up": lower-kebab-case, unique in the guide
+	Title      string   // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
+	Why        string   // why it matters: what goes wrong later if it does not hold
+	References []string // where upstream says so: "owner/repository: path (symbol)", "owner/repository#issue", a page's URL
+	On         Side     // Local, Remote or Both (then it runs once a side)
+	From       string   // where it looks from, when not the side's API: "this machine"
 	// Needs are checks without which this one says nothing: "name" on the same
 	// side (or on its only side), "peer/name" on the other. A need that does
 	// not hold makes the verdict a skip; it never delays a read. Only where both
 	// are unknown, because the side does not answer, the verdict stays unknown.
-	Needs  []string
-	Within time.Duration // how long waiting may last, from the object's own time; 0: for ever
-	// Mend is the action that makes it true, and then the fix where Run gives
+	Needs   []string
+	Timeout time.Duration // how long waiting may last, from the object's own time; 0: for ever
+	// FixedBy is the action that makes it true, and then the fix where Run gives
 	// none; "": nothing that carrick does. In a check of both sides ${side} stands
 	// for the guide's name of the side that was looked at: "${side}-keys".
-	Mend string
+	FixedBy string
 	// Rights: it asks whether the user may do what the guide does on this side.
 	// Where an action can't be planned yet, apply looks at that before it begins.
-	Rights bool
-	When   func(Env) bool
-	Run    func(context.Context, Env) Result
+	Permissions bool
+	When        func(Env) bool
+	Run         func(context.Context, Env) Result
 	// Tried says when what a pass goes by was tried, and on what; nil: it goes by what is so now. What has changed since
 	// makes the pass a warning.
 	Tried func(context.Context, Env) (Tried, error)
@@ -98,9 +98,9 @@ type Result struct {
 	alone     bool      // the action that mends this check does not mend this: WithoutAction
 	Secondary bool      // something else usually causes it: Symptom
 	Undone    bool      // what an action creates does not exist: Undone
-	Untried   bool      // what an action tries was not tried: Untried
+	NotTried  bool      // what an action tries was not tried: NotTried
 	told      Status    // of a skip: what the admin of that side saw, by a file of facts
-	Handed    bool      // of a skip: the other side's admin has to hand over what it takes to look
+	PeerFile  bool      // of a skip: the other side's admin has to hand over what it takes to look
 	Unasked   bool      // the answers don't ask for the action that mends this check
 	Answer    string    // of a check that does not apply: the answer that decides it, "network.join: no"; "": none
 	mend      string    // the action that mends it, where that is known only now
@@ -126,8 +126,8 @@ func Failed(found, fix string) Result { return Result{Status: Fail, Found: found
 // a later one exists, it is work to be done, and no trouble's cause.
 func Undone(found string) Result { return Result{Status: Fail, Found: found, Undone: true} }
 
-// Untried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
-func Untried(found string) Result { return Result{Status: Fail, Found: found, Untried: true} }
+// NotTried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
+func NotTried(found string) Result { return Result{Status: Fail, Found: found, NotTried: true} }
 
 // Symptom is the result of what another failure usually causes, whatever it is: it comes after what is wrong.
 func (r Result) Symptom() Result {
@@ -138,7 +138,7 @@ func (r Result) Symptom() Result {
 // NotYet is the result of a look that waits for the admin to do something first, such as to sign in: it is no trouble's
 // cause.
 func (r Result) NotYet() Result {
-	r.Untried = true
+	r.NotTried = true
 	return r
 }
 
@@ -148,8 +148,8 @@ func (r Result) WithoutAction() Result {
 	return r
 }
 
-// MendedBy is the result with the action that mends this, where it is another than the check's, or the check has none.
-func (r Result) MendedBy(action string) Result {
+// FixedBy is the result with the action that mends this, where it is another than the check's, or the check has none.
+func (r Result) FixedBy(action string) Result {
 	r.mend = action
 	return r
 }
@@ -159,12 +159,12 @@ func Skipped(why string, args ...any) Result {
 	return Result{Status: Skip, Found: text(why, args)}
 }
 
-// Unseen turns an error of a look into the verdict unknown, in plain words. A
+// Errored turns an error of a look into the verdict unknown, in plain words. A
 // fact that is not there yet (AbsentError) makes it a skip instead.
-func Unseen(err error) Result {
+func Errored(err error) Result {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		r := Skipped("%s", absent.Error())
-		r.Handed = absent.Handed
+		r.PeerFile = absent.PeerFile
 		return r
 	}
 	return Result{Status: Unknown, Found: failure.Explain(err), Err: err}

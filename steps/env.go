@@ -97,9 +97,9 @@ func (e Env) Answered(key string) bool { return e.Runtime.Given != nil && e.Runt
 // LeftEmpty reports whether the admin left an optional question empty on purpose: its default does not count.
 func (e Env) LeftEmpty(key string) bool { return e.Runtime.Emptied != nil && e.Runtime.Emptied(key) }
 
-// PeerHanded tells whether the other side is known by the file alone that its admin
+// PeerFromFile tells whether the other side is known by the file alone that its admin
 // handed over.
-func (e Env) PeerHanded() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
+func (e Env) PeerFromFile() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
 
 // PeerUnconfirmed says that no one has confirmed yet whose facts file the other side is known by: no key is used with an
 // address out of it, although none is sent there. nil: the signer is confirmed, or there is no such file.
@@ -187,8 +187,8 @@ type Facts struct {
 
 // AbsentError says that a fact is not there (yet): looked at, and not found.
 type AbsentError struct {
-	Why    string
-	Handed bool // it is the other side's, which is not here: its admin has to hand it over
+	Why      string
+	PeerFile bool // it is the other side's, which is not here: its admin has to hand it over
 }
 
 func (e *AbsentError) Error() string { return e.Why }

@@ -14,7 +14,7 @@ import (
 // Grant is YAML that a cluster admin can apply so that the rights are there:
 // a Role a namespace and a ClusterRole for the rest. The namespaces that are
 // not there yet come first.
-func Grant(name string, rights []permission.Right, fresh ...string) string {
+func Grant(name string, rights []permission.Rule, fresh ...string) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, r := range rights {
 		everywhere := r
@@ -50,7 +50,7 @@ func Grant(name string, rights []permission.Right, fresh ...string) string {
 }
 
 // RuleOf is the rule that grants a right, of all objects.
-func RuleOf(r permission.Right) rbacv1.PolicyRule {
+func RuleOf(r permission.Rule) rbacv1.PolicyRule {
 	resource := r.Resource
 	if r.Subresource != "" {
 		resource += "/" + r.Subresource
@@ -62,7 +62,7 @@ func RuleOf(r permission.Right) rbacv1.PolicyRule {
 // given: who may bind every role, or approve for every signer, may do everything.
 var VerbsByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
 
-func addRule(rules []rbacv1.PolicyRule, r permission.Right) []rbacv1.PolicyRule {
+func addRule(rules []rbacv1.PolicyRule, r permission.Rule) []rbacv1.PolicyRule {
 	rule := RuleOf(r)
 	if r.Name != "" && slices.Contains(VerbsByName, r.Verb) {
 		rule.ResourceNames = []string{r.Name}

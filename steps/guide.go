@@ -130,13 +130,13 @@ func (g *Guide) Action(name string) (*Action, *Step) {
 	return nil, nil
 }
 
-// OwnSide in a Mend stands for the name of the side that was looked at.
+// OwnSide in a FixedBy stands for the name of the side that was looked at.
 const OwnSide = "${side}"
 
 // Mending returns the action that makes a check hold on a side, and its step;
 // nil where carrick has none.
-func (g *Guide) Mending(c *Check, side Side) (*Action, *Step) {
-	return g.Action(strings.ReplaceAll(c.Mend, OwnSide, g.Sides[side].Name))
+func (g *Guide) FixingAction(c *Check, side Side) (*Action, *Step) {
+	return g.Action(strings.ReplaceAll(c.FixedBy, OwnSide, g.Sides[side].Name))
 }
 
 // Offer is the action, and its step, by which a check that said r can be mended: nil
@@ -150,7 +150,7 @@ func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 	case r.Unasked:
 		return nil, nil
 	}
-	return g.Mending(c, side)
+	return g.FixingAction(c, side)
 }
 
 // Question returns the question of that key and its step, or nil.

@@ -10,21 +10,21 @@ import (
 // Tried is what a verdict rests on where the thing itself can't be looked at: something that was tried once, such as a
 // Job, a watch or a claim.
 type Tried struct {
-	At time.Time // when it was tried; zero: nothing was, and the verdict stands as it is
-	On []Ground  // what it was tried on
-	// Again is how to try it again, where Check.Mend alone does not.
+	At time.Time    // when it was tried; zero: nothing was, and the verdict stands as it is
+	On []Dependency // what it was tried on
+	// Again is how to try it again, where Check.FixedBy alone does not.
 	Again string
 }
 
 // Ground is something that was tried on, and since when it is as it is now: zero where that is not known.
-type Ground struct {
+type Dependency struct {
 	What  string // "the proxy's pods were started"
 	Since time.Time
 }
 
 // changed is the ground that changed last after the trial; nil: none did. Clocks of API servers tell whole seconds.
-func (t Tried) changed() *Ground {
-	var last *Ground
+func (t Tried) changed() *Dependency {
+	var last *Dependency
 	for i, g := range t.On {
 		if g.Since.Truncate(time.Second).After(t.At) && (last == nil || g.Since.After(last.Since)) {
 			last = &t.On[i]
@@ -44,7 +44,7 @@ func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 		return Skipped("on what it was tried can't be told: %s", absent.Error())
 	}
 	if err != nil {
-		return Unseen(err)
+		return Errored(err)
 	}
 	g := t.changed()
 	if t.At.IsZero() || g == nil {

@@ -29,7 +29,7 @@ type app struct {
 	t theme
 	k keyMap
 	skin
-	beat
+	ticker
 
 	ctx    context.Context
 	w, h   int
@@ -71,13 +71,13 @@ type noticeMsg struct {
 
 func (a *app) Init() tea.Cmd {
 	cmd := tea.Batch(a.askGround(), a.begin())
-	return tea.Batch(cmd, a.player.look(), a.beat.at(a.pace()))
+	return tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
 }
 
 // Update gives a message to its one receiver.
 func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := a.receive(msg)
-	return a, tea.Batch(cmd, a.player.look(), a.beat.at(a.pace()))
+	return a, tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
 }
 
 func (a *app) receive(msg tea.Msg) tea.Cmd {

@@ -64,7 +64,7 @@ func (s *sheet) side(side steps.Side) {
 	if len(acts) == 0 && (left == 0 || !s.diffs) {
 		return
 	}
-	head := a.t.title.Render(a.live.Guide().Sides[side].Name) + "  " + oneLine(a.live.Session.End(side).Name)
+	head := a.t.title.Render(a.live.Guide().Sides[side].Name) + "  " + oneLine(a.live.Session.Endpoint(side).Name)
 	tally := s.plan.Tally(side)
 	delete(tally, steps.Leave)
 	s.add(spread(head, a.t.faint.Render(tallyText(tally)), s.w))

@@ -69,8 +69,8 @@ func (a *app) planHead(plan *engine.Plan) []string {
 		fmt.Sprintf("# seen      %s%s", a.now().Format(time.RFC3339), by),
 	}
 	for _, side := range steps.Sides {
-		line := fmt.Sprintf("# %-9s %s", guide.Sides[side].Name, oneLine(s.End(side).Name))
-		if v := a.live.Pulse(side).Version; v != "" {
+		line := fmt.Sprintf("# %-9s %s", guide.Sides[side].Name, oneLine(s.Endpoint(side).Name))
+		if v := a.live.Liveness(side).Version; v != "" {
 			line += ", Kubernetes " + oneLine(v)
 		}
 		out = append(out, line)

@@ -194,8 +194,8 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 		}
 		row("Seen", seen)
 	}
-	if check.Within > 0 {
-		row("Waits", "at most "+span(check.Within))
+	if check.Timeout > 0 {
+		row("Waits", "at most "+span(check.Timeout))
 	}
 	for i, need := range p.guide().Needs(cell) {
 		label := "Needs"
@@ -206,6 +206,6 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 		text := a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.live.Title(need, need)
 		out = append(out, hang("   "+a.t.faint.Render(pad(label, 5))+" ", wrap(text, max(1, w-10)))...)
 	}
-	row("See", strings.Join(check.See, "; "))
+	row("See", strings.Join(check.References, "; "))
 	return out
 }

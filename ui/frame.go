@@ -51,13 +51,13 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 	share := a.w/len(shown) - 1
 	line := ""
 	for i, side := range shown {
-		line = pad(line, i*(share+1)) + " " + a.sidePulse(guide.Sides[side].Name, a.live.Pulse(side), share-1)
+		line = pad(line, i*(share+1)) + " " + a.sideLiveness(guide.Sides[side].Name, a.live.Liveness(side), share-1)
 	}
 	return line
 }
 
 // sidePulse is one side in at most w columns; the version is the first to go.
-func (a *app) sidePulse(role string, p engine.Pulse, w int) string {
+func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	head := a.t.title.Render(role) + " "
 	p.Name = oneLine(p.Name)
 	room := w - width(head)

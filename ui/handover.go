@@ -25,12 +25,12 @@ type handover struct {
 	ask    []string // what to ask the other admin for; nil: they are here
 	busy   bool
 	said   string
-	done   *engine.HandedOver
+	done   *engine.WrittenFile
 }
 
 // handedMsg is for that panel: the file was written, or not.
 type handedMsg struct {
-	done *engine.HandedOver
+	done *engine.WrittenFile
 	err  error
 }
 

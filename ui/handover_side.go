@@ -50,12 +50,12 @@ func (p *sides) filed() tea.Cmd {
 		return p.filedAway()
 	}
 	path := strings.TrimSpace(p.input.Value())
-	head, err := engine.LookIntoHanded(path, p.guide, p.side())
+	head, err := engine.ReadPeerFileHeader(path, p.guide, p.side())
 	if err != nil {
 		p.said = oneLine(err.Error())
 		return nil
 	}
-	p.spec[p.side()], p.name, p.signer, p.said = linkfile.EndSpec{Facts: path}, head.Link, head.Signer, ""
+	p.spec[p.side()], p.name, p.signer, p.said = linkfile.EndpointSpec{Facts: path}, head.Link, head.Signer, ""
 	if !head.ByPhrase || p.a.o.Unlock == nil {
 		return p.filedAway()
 	}

@@ -204,12 +204,12 @@ func TestOneSideAtATime(t *testing.T) {
 
 func TestMissingRightsAreGatheredByKind(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 40, func(p *play) {
-		var lack engine.Lack
-		for _, r := range []permission.Right{{Verb: "get", Name: "x"}, {Verb: "create"}, {Verb: "patch", Name: "x"}} {
+		var lack engine.Missing
+		for _, r := range []permission.Rule{{Verb: "get", Name: "x"}, {Verb: "create"}, {Verb: "patch", Name: "x"}} {
 			r.Resource, r.Namespace = "secrets", "a"
-			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
+			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(engine.Lacking{steps.Remote: lack}))
+		p.a.lay(p.a.lackingPanel(engine.MissingPermissions{steps.Remote: lack}))
 		p.shows("Nothing was changed", "get, create, patch secrets in a", "kind: Role", "name: carrick-milan-rome")
 		p.press("y")
 		p.shows("copied")

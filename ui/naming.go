@@ -47,7 +47,7 @@ func (p *sides) entered() tea.Cmd {
 			p.said = "an absolute path: / is this machine, another folder stands for one"
 			return nil
 		}
-		p.spec[p.side()] = linkfile.EndSpec{Host: &linkfile.HostSpec{Root: typed}}
+		p.spec[p.side()] = linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: typed}}
 		p.stage++
 		return p.advance()
 	}

@@ -37,7 +37,7 @@ func (a *app) opened(m openedMsg) tea.Cmd {
 		return a.page.update(m)
 	}
 	a.live = model.NewLive(a.ctx, m.session)
-	start := tea.Batch(a.follow(a.live.Start()...), a.follow(a.live.Pulses()...))
+	start := tea.Batch(a.follow(a.live.Start()...), a.follow(a.live.LivenessTurns()...))
 	if m.resumed {
 		return tea.Batch(start, a.turn(&standing{a: a}))
 	}

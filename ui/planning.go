@@ -101,8 +101,8 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case plan.Empty():
 		a.notice = p.nothingToChange()
 		return nil
-	case len(m.Lacking) > 0:
-		return a.lay(a.lackingPanel(m.Lacking))
+	case len(m.Missing) > 0:
+		return a.lay(a.lackingPanel(m.Missing))
 	}
 	return a.lay(p.confirm(deedOf(m), plan))
 }

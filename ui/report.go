@@ -50,7 +50,7 @@ func (a *app) reportSides() []string {
 	guide := l.Guide()
 	out := []string{"| side | context | version | answers |", "|---|---|---|---|"}
 	for _, side := range steps.Sides {
-		p, end := l.Pulse(side), l.Session.End(side)
+		p, end := l.Liveness(side), l.Session.Endpoint(side)
 		version, answers := p.Version, "yes"
 		switch {
 		case guide.Sides[side].Kind == steps.Host:

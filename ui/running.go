@@ -104,7 +104,7 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown) {
 		r.wrong[c] = true
 	}
-	r.mendable = m.err != nil && !a.live.Mended(r.Plan, m.err)
+	r.mendable = m.err != nil && !a.live.Fixed(r.Plan, m.err)
 	if m.err != nil {
 		a.trouble(m.err)
 	} else {
@@ -128,7 +128,7 @@ func (p *stepPage) afterRun() tea.Cmd {
 }
 
 // mended reports whether what a run that failed was to make hold does by now.
-func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Mended(r.Plan, r.err) }
+func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Fixed(r.Plan, r.err) }
 
 // overtaken is a cell of a step that has gone wrong since a run ended well, whose
 // result would hide that.

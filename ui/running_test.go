@@ -156,7 +156,7 @@ func TestUndoFromTheSummaryStaysThere(t *testing.T) {
 func TestWaitingCountsAgainstItsLimit(t *testing.T) {
 	m := &tunnel{keys: true}
 	o := m.options(t)
-	o.Guides[0].Steps[1].Checks[1].Within = 2 * time.Minute
+	o.Guides[0].Steps[1].Checks[1].Timeout = 2 * time.Minute
 	onStage(t, o, 80, 40, func(p *play) {
 		m.came = time.Now()
 		p.press("R")

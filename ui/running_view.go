@@ -132,9 +132,9 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	since := waited(quiet, settles) // what fails is given no more, as engine.Session.Apply does
 	switch {
 	case v.Status == steps.Waiting && !v.Since.IsZero():
-		since = waited(a.now().Sub(v.Since), check.Within)
+		since = waited(a.now().Sub(v.Since), check.Timeout)
 	case v.Status == steps.Waiting:
-		since = waited(quiet, max(settles, check.Within))
+		since = waited(quiet, max(settles, check.Timeout))
 	}
 	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
 }

@@ -46,16 +46,16 @@ func everything(t *testing.T, m *tunnel) Options {
 	)
 	first.Checks = append(first.Checks, numbered(30)...)
 	guide := o.Guides[0]
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for side, name := range map[steps.Side]string{steps.Local: longName, steps.Remote: wideName} {
 		h, err := host.New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = engine.End{Host: h, Name: name}
+		ends[side] = engine.Endpoint{Host: h, Name: name}
 	}
 	o.Open = func(l *linkfile.Link) (*engine.Session, error) {
-		return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
+		return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Endpoints: ends}), nil
 	}
 	return o
 }
@@ -147,12 +147,12 @@ var scenes = []scene{
 		p.a.lay(p.a.errorPanel("This can't be planned", errors.New(strings.Repeat(longName+" "+wideName+"\n", 20))))
 	}, stays: []string{"This"}},
 	{name: "rights", then: func(p *play) {
-		var lack engine.Lack
+		var lack engine.Missing
 		for _, verb := range []string{"get", "create", "patch"} {
-			r := permission.Right{Verb: verb, Resource: "secrets", Namespace: longName}
-			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
+			r := permission.Rule{Verb: verb, Resource: "secrets", Namespace: longName}
+			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 		}
-		p.a.lay(p.a.lackingPanel(engine.Lacking{steps.Remote: lack}))
+		p.a.lay(p.a.lackingPanel(engine.MissingPermissions{steps.Remote: lack}))
 	}, stays: []string{"Rights"}},
 	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},

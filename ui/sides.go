@@ -25,7 +25,7 @@ type sides struct {
 	err   error
 	met   map[string]*meeting // by context
 	row   cursor
-	spec  model.Ends      // what was chosen
+	spec  model.Endpoints // what was chosen
 	stage int             // 0, 1: a side; 2: the name
 	input textinput.Model // the name, a host's folder, a file of facts, or its passphrase
 	file  filing          // how far a file of facts is, in place of a context
@@ -40,7 +40,7 @@ type sides struct {
 // meeting is what a context says of itself.
 type meeting struct {
 	done bool
-	is   engine.Meeting
+	is   engine.Preflight
 	err  error
 }
 
@@ -53,7 +53,7 @@ type candidatesMsg struct {
 // metMsg is for the page of the sides: who a context is.
 type metMsg struct {
 	context string
-	is      engine.Meeting
+	is      engine.Preflight
 	err     error
 }
 
@@ -61,16 +61,16 @@ type metMsg struct {
 const meetWithin = 10 * time.Second
 
 func newSidesPage(a *app, g *steps.Guide) *sides {
-	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: model.Ends{}, input: textinput.New()}
+	p := &sides{a: a, guide: g, met: map[string]*meeting{}, spec: model.Endpoints{}, input: textinput.New()}
 	p.input.Prompt = ""
 	a.t.dress(&p.input)
 	for side, name := range a.o.Sides {
 		if name != "" {
-			p.spec[side] = linkfile.EndSpec{Context: name}
+			p.spec[side] = linkfile.EndpointSpec{Context: name}
 		}
 	}
 	for side, host := range a.o.Hosts {
-		p.spec[side] = linkfile.EndSpec{Host: &host}
+		p.spec[side] = linkfile.EndpointSpec{Host: &host}
 	}
 	p.advance()
 	return p
@@ -200,7 +200,7 @@ func (p *sides) meet() tea.Cmd {
 			continue
 		}
 		p.met[name] = &meeting{}
-		meet, parent := p.a.o.Meet, p.a.ctx
+		meet, parent := p.a.o.Preflight, p.a.ctx
 		cmds = append(cmds, func() tea.Msg {
 			ctx, cancel := context.WithTimeout(parent, meetWithin)
 			defer cancel()
@@ -221,7 +221,7 @@ func (p *sides) choose() tea.Cmd {
 		p.said = fmt.Sprintf("%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name, p.guide.Sides[p.side()].Name)
 		return nil
 	}
-	p.spec[p.side()] = linkfile.EndSpec{Context: c.Context}
+	p.spec[p.side()] = linkfile.EndpointSpec{Context: c.Context}
 	if p.sameCluster() {
 		return nil
 	}
@@ -232,11 +232,11 @@ func (p *sides) choose() tea.Cmd {
 // sameCluster takes the later choice back where both contexts are one cluster,
 // and says so. It may find out late, when both have answered.
 func (p *sides) sameCluster() bool {
-	same := p.spec.Same(func(context string) engine.Meeting {
+	same := p.spec.Same(func(context string) engine.Preflight {
 		if m := p.met[context]; m != nil {
 			return m.is
 		}
-		return engine.Meeting{}
+		return engine.Preflight{}
 	})
 	if same == "" {
 		return false

@@ -16,7 +16,7 @@ func broken(t *testing.T, m *tunnel) Options {
 	o := m.options(t)
 	g := o.Guides[0]
 	g.Steps[0].Actions = []steps.Action{{Name: "site", Title: "Make the site", On: steps.Local, Doer: m.call()}}
-	g.Steps[0].Checks[0].Mend = "site" // it stands: the set-up is not new
+	g.Steps[0].Checks[0].FixedBy = "site" // it stands: the set-up is not new
 	g.Steps[2].Checks = append(g.Steps[2].Checks,
 		steps.Check{Name: "routed", Title: "routes lead into the tunnel", On: steps.Remote, Run: fixed(steps.Failed("there is none", "ip route add"))})
 	return o
@@ -104,7 +104,7 @@ func TestNothingIsWrong(t *testing.T) {
 // The list holds on every size, with names from outside in it.
 func TestTroubleAtEverySize(t *testing.T) {
 	o := broken(t, &tunnel{})
-	o.Guides[0].Steps[2].Checks[0].Run = fixed(steps.Unseen(errors.New("\x1b[31m" + strings.Repeat("silence ", 60))))
+	o.Guides[0].Steps[2].Checks[0].Run = fixed(steps.Errored(errors.New("\x1b[31m" + strings.Repeat("silence ", 60))))
 	o.Guides[0].Steps[2].Checks[0].Needs = nil
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("t")

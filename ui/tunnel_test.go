@@ -119,7 +119,7 @@ func (m *tunnel) tunnelKeys() steps.Step {
 		Ask:     []steps.Question{{Key: "keys.owner", Title: "Owner of the keys", Kind: steps.Name, Help: "Who is told before they end."}},
 		Actions: []steps.Action{{Name: "keys", Title: "Make the keys", On: steps.Remote, Doer: m.call()}},
 		Checks: []steps.Check{
-			{Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both, Mend: "keys", See: []string{"example/tunnel: docs/keys.md"}, Run: func(_ context.Context, e steps.Env) steps.Result {
+			{Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both, FixedBy: "keys", References: []string{"example/tunnel: docs/keys.md"}, Run: func(_ context.Context, e steps.Env) steps.Result {
 				if e.Side == steps.Local || m.made() {
 					return soon(steps.Passed("one pair"))
 				}
@@ -132,7 +132,7 @@ func (m *tunnel) tunnelKeys() steps.Step {
 				return steps.Passed("answered")
 			}},
 			{Name: "age", Title: "the credential lives for 30 days more", On: steps.Remote, Run: fixed(steps.Warned("it ends in 6 days", "tunnel keys --renew"))},
-			{Name: "seen", Title: "the log can be read", On: steps.Local, Run: fixed(steps.Unseen(errors.New("connection refused")))},
+			{Name: "seen", Title: "the log can be read", On: steps.Local, Run: fixed(steps.Errored(errors.New("connection refused")))},
 		},
 	}
 }
@@ -188,13 +188,13 @@ func (m *tunnel) options(t *testing.T) Options {
 		m.shown = "it is there"
 	}
 	dir, guide := t.TempDir(), m.guide()
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for side, name := range map[steps.Side]string{steps.Local: "milan", steps.Remote: "rome"} {
 		h, err := host.New(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = engine.End{Host: h, Name: name}
+		ends[side] = engine.Endpoint{Host: h, Name: name}
 	}
 	link := linkfile.New("tunnel", "milan-rome")
 	link.Path = filepath.Join(dir, "milan-rome.yaml")
@@ -203,19 +203,19 @@ func (m *tunnel) options(t *testing.T) Options {
 	return Options{Options: model.Options{
 		Guides: []*steps.Guide{guide}, Link: link,
 		Open: func(l *linkfile.Link) (*engine.Session, error) {
-			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Ends: ends}), nil
+			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Endpoints: ends}), nil
 		},
 		Candidates: func() ([]engine.Candidate, error) {
 			return []engine.Candidate{{Context: "kind-milan", Server: "https://10.0.0.1", Current: true}, {Context: "kind-rome", Server: "https://10.0.0.2"}, {Context: "rome-again", Server: "https://10.0.0.2"}, {Context: "gone", Server: "https://10.0.0.9"}}, nil
 		},
-		Meet: func(_ context.Context, name string) (engine.Meeting, error) {
+		Preflight: func(_ context.Context, name string) (engine.Preflight, error) {
 			switch name {
 			case "gone":
-				return engine.Meeting{}, errors.New("nothing listens there")
+				return engine.Preflight{}, errors.New("nothing listens there")
 			case "rome-again":
 				name = "kind-rome"
 			}
-			return engine.Meeting{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
+			return engine.Preflight{Version: "v1.36.3", UID: "of " + name, Latency: 12 * time.Millisecond}, nil
 		},
 		Folder: dir,
 	}}

@@ -6,7 +6,7 @@
 // or screen.
 //
 // Read in this order: review.go (what is answered), server.go (how it is served),
-// watch.go (what is made for profiles), rights.go (what that takes).
+// watch.go (what is made for profiles), permissions.go (what that requires).
 package extension
 
 import (

@@ -73,24 +73,24 @@ func explainForbidden(status metav1.Status) string {
 }
 
 // forbidden reads who lacks which right out of what RBAC says.
-func forbidden(status metav1.Status) (who string, right permission.Right, ok bool) {
+func forbidden(status metav1.Status) (who string, right permission.Rule, ok bool) {
 	if m := forbiddenMessage.FindStringSubmatch(status.Message); m != nil {
 		resource, sub, _ := strings.Cut(m[3], "/")
-		right = permission.Right{Verb: m[2], Group: m[4], Resource: resource, Subresource: sub, Namespace: m[5]}
+		right = permission.Rule{Verb: m[2], Group: m[4], Resource: resource, Subresource: sub, Namespace: m[5]}
 		if name := forbiddenName.FindStringSubmatch(status.Message); name != nil {
 			right.Name = name[1]
 		}
 		return m[1], right, true
 	}
 	if m := forbiddenPath.FindStringSubmatch(status.Message); m != nil {
-		return m[1], permission.Right{Verb: m[2], Path: m[3]}, true
+		return m[1], permission.Rule{Verb: m[2], Path: m[3]}, true
 	}
-	return "", permission.Right{}, false
+	return "", permission.Rule{}, false
 }
 
 // Refused are the rights that an error says are missing: of a read all that it
 // takes to keep what was read current. nil: it is no error of that kind.
-func Refused(err error) []permission.Right {
+func Refused(err error) []permission.Rule {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) || api.Status().Code != http.StatusForbidden {
 		return nil
@@ -100,7 +100,7 @@ func Refused(err error) []permission.Right {
 		return nil
 	}
 	if !slices.Contains(permission.Reading, right.Verb) || right.Path != "" {
-		return []permission.Right{right}
+		return []permission.Rule{right}
 	}
 	return permission.ToRead(right)
 }

@@ -17,12 +17,12 @@ import (
 var ErrFolder = errors.New("this host is only a folder: it can't run commands")
 
 const (
-	runPatience = 10 * time.Second
-	runLimit    = 1 << 20 // of each output
+	runTimeout = 10 * time.Second
+	runLimit   = 1 << 20 // of each output
 )
 
 // errSlowCommand is the cause of a command's end that took too long.
-var errSlowCommand = fmt.Errorf("the command took longer than %s", runPatience)
+var errSlowCommand = fmt.Errorf("the command took longer than %s", runTimeout)
 
 // runEnvironment are the variables that a command is given; all else may be a secret.
 var runEnvironment = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "SLURM_CONF"}
@@ -37,7 +37,7 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, st
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, runPatience, errSlowCommand)
+		ctx, cancel = context.WithTimeoutCause(ctx, runTimeout, errSlowCommand)
 		defer cancel()
 	}
 	run := h.run

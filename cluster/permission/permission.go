@@ -3,7 +3,7 @@ package permission
 import "strconv"
 
 // Right is one thing that somebody may or may not do.
-type Right struct {
+type Rule struct {
 	Verb, Group, Resource, Subresource string
 
 	Namespace string // "": cluster-scoped, or in all namespaces
@@ -13,7 +13,7 @@ type Right struct {
 
 // String reads like a sentence's end: "create secrets in renku-user-sessions",
 // "list priorityclasses.scheduling.k8s.io", "get /metrics".
-func (r Right) String() string {
+func (r Rule) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
 	}
@@ -37,8 +37,8 @@ func (r Right) String() string {
 var Reading = []string{"get", "list", "watch"}
 
 // ToRead returns the rights that it takes to keep a read current that lacks one of them.
-func ToRead(right Right) []Right {
-	out := make([]Right, len(Reading))
+func ToRead(right Rule) []Rule {
+	out := make([]Rule, len(Reading))
 	for i, verb := range Reading {
 		right.Verb, right.Name = verb, ""
 		out[i] = right

@@ -110,7 +110,7 @@ func FuzzWireGuardAnswers(f *testing.F) {
 		over := make(chan time.Time)
 		them := &stranger{answers: [][]byte{first, second}, asked: make(chan struct{}, 4), closed: make(chan struct{})}
 		look := handshake{again: over, dial: func(netip.AddrPort) (net.Conn, error) { return them, nil }}
-		ctx, cancel := context.WithTimeoutCause(t.Context(), listens, errPatience)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), listens, errTimeout)
 		defer cancel()
 		report, err := look.run(ctx, "127.0.0.1:2", own, peer)
 		if err == nil {

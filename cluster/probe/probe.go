@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a look may last when its context has no deadline.
-const patience = 10 * time.Second
+const timeout = 10 * time.Second
 
 // Resolve returns the addresses of host as this machine sees them: IPv4 first, each once, sorted. An IP address
 // resolves to itself. A name that does not exist is a *net.DNSError with IsNotFound.
@@ -79,7 +79,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, patience)
+	return context.WithTimeout(ctx, timeout)
 }
 
 // orCause adds to err why ctx ended, if it did: a cancelled dial says only "operation was canceled".

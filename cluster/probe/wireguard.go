@@ -60,7 +60,7 @@ func (e *NoAnswerError) Error() string {
 // that key to here, until it next hears from the key's owner; and it answers no handshake of the owner that bears an
 // earlier time than ours did, which matters when the clock here is ahead.
 func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicKey) (HandshakeReport, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 6*time.Second, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, 6*time.Second, errTimeout)
 	defer cancel()
 	again := time.NewTicker(1300 * time.Millisecond)
 	defer again.Stop()
@@ -73,7 +73,7 @@ func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicK
 }
 
 // errPatience is why a look's context ends when the caller's does not.
-var errPatience = errors.New("six seconds are over")
+var errTimeout = errors.New("six seconds are over")
 
 // handshake is one look. WireGuard's own second initiation comes only after five seconds, so another try, with a device
 // of its own, begins whenever again says so. All stay open until the end: a late answer counts.
@@ -131,7 +131,7 @@ func (h *handshake) run(ctx context.Context, address string, own PrivateKey, pee
 func (h *handshake) silence(ctx context.Context, over time.Duration) error {
 	silent := &NoAnswerError{Sent: int(h.sent.Load()), Over: over, Strays: int(h.strays.Load())}
 	switch {
-	case errors.Is(context.Cause(ctx), errPatience):
+	case errors.Is(context.Cause(ctx), errTimeout):
 		return silent
 	case errors.Is(ctx.Err(), context.Canceled):
 		return orCause(ctx, errors.New("called off"))

@@ -133,7 +133,7 @@ func steer(t *testing.T) *steered {
 // after lets two tries end in silence: one event each.
 func (s *steered) after(events <-chan struct{}) {
 	go func() {
-		for _, then := range []func(){func() { s.again <- time.Now() }, func() { s.end(errPatience) }} {
+		for _, then := range []func(){func() { s.again <- time.Now() }, func() { s.end(errTimeout) }} {
 			select {
 			case <-events:
 				then()

@@ -120,7 +120,7 @@ func TestHandshakeGarbage(t *testing.T) {
 		socket, err := dialUDP(to)
 		return reads{socket, func() {
 			if read++; read == 7 { // six are through
-				look.end(errPatience)
+				look.end(errTimeout)
 			}
 		}}, err
 	}

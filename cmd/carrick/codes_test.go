@@ -52,7 +52,7 @@ func codes() *steps.Guide {
 				Make: func(context.Context, steps.Env, steps.Progress) error { return errors.New("the lamp is broken") },
 			}}},
 			Checks: []steps.Check{{
-				Name: "light", Title: "there is light", On: steps.Remote, Why: "nobody sees otherwise", Mend: "lamp",
+				Name: "light", Title: "there is light", On: steps.Remote, Why: "nobody sees otherwise", FixedBy: "lamp",
 				Run: func(context.Context, steps.Env) steps.Result { return steps.Failed("it is dark", "") },
 			}},
 		}},

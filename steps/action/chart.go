@@ -94,7 +94,7 @@ func (c Chart) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	s, err := c.stand(ctx, env, want)
 	if apierrors.IsForbidden(err) { // told with all other missing rights
 		item := steps.Item{Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + failure.Explain(err), Refused: true}
-		return steps.Change{Items: []steps.Item{item}, Rights: recordRights(want.Namespace)}, nil
+		return steps.Change{Items: []steps.Item{item}, Permissions: recordPermissions(want.Namespace)}, nil
 	}
 	if err != nil {
 		return steps.Change{}, scrubbed(err, want.secrets)

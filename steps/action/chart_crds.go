@@ -91,7 +91,7 @@ func planDefinitions(ctx context.Context, env steps.Env, others map[string]strin
 		if err != nil {
 			return err
 		}
-		ch.Items, ch.Rights = append(ch.Items, p.Item), append(ch.Rights, p.rights...)
+		ch.Items, ch.Permissions = append(ch.Items, p.Item), append(ch.Permissions, p.rights...)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil // it comes with the chart, and so does the right to it
 	}
-	ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
+	ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
 	return err
 }
 
@@ -86,7 +86,7 @@ func writeForOthers(ctx context.Context, env steps.Env, others map[string]string
 		}
 		as := inventory.EnvOf(env, link, others[link])
 		theirs := o.DeepCopy()
-		inventory.MarkObject(as, theirs, live)
+		inventory.SetOwnership(as, theirs, live)
 		if err := enterShared(ctx, as, o, live); err != nil {
 			return err
 		}

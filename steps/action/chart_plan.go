@@ -106,7 +106,7 @@ func (c Chart) planRelease(ctx context.Context, env steps.Env, want wanted, s st
 		if err != nil {
 			return item, err
 		}
-		ch.Rights = append(ch.Rights, p.rights...)
+		ch.Permissions = append(ch.Permissions, p.rights...)
 		item.Verb, item.Hash, item.Refused = p.Verb, p.Hash, p.Refused
 		if item.Entry, err = s.entry(ctx, env, want); err != nil {
 			return item, err
@@ -147,7 +147,7 @@ func (c Chart) planRelease(ctx context.Context, env steps.Env, want wanted, s st
 		stored = steps.Fingerprint(s.Old.Revision, s.Old.Status, s.Old.Content())
 	}
 	item.Hash = steps.Fingerprint(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts)
-	ch.Rights = append(ch.Rights, recordRights(want.Namespace)...)
+	ch.Permissions = append(ch.Permissions, recordPermissions(want.Namespace)...)
 	return item, nil
 }
 
@@ -189,7 +189,7 @@ func (s standing) enterRecord(
 }
 
 // recordRights are those that it takes to read and to write down a release.
-func recordRights(namespace string) []permission.Right {
+func recordPermissions(namespace string) []permission.Rule {
 	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 	record.SetNamespace(namespace)
 	return rightsTo(record, secretsAt)
@@ -207,7 +207,7 @@ func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change
 	}
 	err := all.Wait()
 	for _, p := range parts {
-		ch.Items, ch.Rights = append(ch.Items, p.Items...), append(ch.Rights, p.Rights...)
+		ch.Items, ch.Permissions = append(ch.Items, p.Items...), append(ch.Permissions, p.Permissions...)
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 		p.Hash = steps.Fingerprint(p.Verb, p.What, p.Conflicts)
 	}
 	ch.Items = append(ch.Items, p.Item)
-	ch.Rights = append(ch.Rights, p.rights...)
+	ch.Permissions = append(ch.Permissions, p.rights...)
 	return nil
 }
 
@@ -239,8 +239,8 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 	for _, o := range s.Hooks {
 		ch.Items = append(ch.Items, steps.Item{Verb: steps.Run, What: inventory.Describe(o), Note: "runs before or after the rest", Hash: steps.Fingerprint(steps.Run, inventory.Describe(o)), Entry: steps.NewEntry(o)})
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-			ch.Rights = append(ch.Rights, rightsTo(o, gvr)...)
-			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+			ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
+			ch.Permissions = append(ch.Permissions, rightToDelete(o, gvr))
 		}
 	}
 	for _, o := range s.Gone {
@@ -253,7 +253,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 			note := why + "; it may not be read: " + failure.Explain(err)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
 			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-				ch.Rights = append(append(ch.Rights, rightsTo(o, gvr)...), rightToDelete(o, gvr))
+				ch.Permissions = append(append(ch.Permissions, rightsTo(o, gvr)...), rightToDelete(o, gvr))
 			}
 			continue
 		}
@@ -271,7 +271,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 		it := steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: why, Hash: steps.Fingerprint(steps.Delete, inventory.Describe(o), live.GetUID())}
 		ch.Items = append(ch.Items, it)
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-			ch.Rights = append(ch.Rights, rightToDelete(o, gvr))
+			ch.Permissions = append(ch.Permissions, rightToDelete(o, gvr))
 		}
 	}
 	return nil

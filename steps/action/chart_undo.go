@@ -59,10 +59,10 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	}
 	for _, in := range list {
 		ch.Items = append(ch.Items, in.item)
-		ch.Rights = append(ch.Rights, undoRight(in.item, in.found)...)
+		ch.Permissions = append(ch.Permissions, undoRight(in.item, in.found)...)
 		for _, p := range in.parts {
 			ch.Items = append(ch.Items, p.item)
-			ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
+			ch.Permissions = append(ch.Permissions, undoRight(p.item, p.found)...)
 		}
 		ch.Items = append(ch.Items, in.hooks...)
 		if in.item.Verb != steps.Delete {
@@ -84,7 +84,7 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	rest, err := beside(ctx, env, list, crds)
 	for _, p := range append(rest, crds...) {
 		ch.Items = append(ch.Items, p.item)
-		ch.Rights = append(ch.Rights, undoRight(p.item, p.found)...)
+		ch.Permissions = append(ch.Permissions, undoRight(p.item, p.found)...)
 	}
 	return ch, err
 }
@@ -120,17 +120,17 @@ func beside(ctx context.Context, env steps.Env, list []installed, known []part) 
 	return out, err
 }
 
-func undoRight(item steps.Item, f found) []permission.Right {
+func undoRight(item steps.Item, f found) []permission.Rule {
 	switch item.Verb {
 	case steps.Delete:
-		rights := []permission.Right{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		rights := []permission.Rule{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
 		if f.gvr == crdsAt { // whether it still has objects is looked at
 			plural, group, _ := strings.Cut(f.Name, ".")
-			rights = append(rights, permission.Right{Verb: "list", Group: group, Resource: plural})
+			rights = append(rights, permission.Rule{Verb: "list", Group: group, Resource: plural})
 		}
 		return rights
 	case steps.Release:
-		return []permission.Right{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		return []permission.Rule{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
 	}
 	return nil
 }

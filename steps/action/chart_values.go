@@ -160,6 +160,6 @@ func jsonValue(v any) any {
 	return fmt.Sprint(v)
 }
 
-func rightToDelete(o *unstructured.Unstructured, gvr schema.GroupVersionResource) permission.Right {
-	return permission.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
+func rightToDelete(o *unstructured.Unstructured, gvr schema.GroupVersionResource) permission.Rule {
+	return permission.Rule{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
 }

@@ -175,7 +175,7 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 		return err
 	})
 	if err := errors.Join(err, env.Sound()); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case len(d.found) > 0:
@@ -192,7 +192,7 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 
 // result is the warning. Where something has to be done by hand first, apply alone does not mend it.
 func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
-	r := steps.Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "").MendedBy(d.action)
+	r := steps.Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
 	todo := d.first
 	if d.action != "" {
 		todo = append(todo, strings.Join(append([]string{"carrick apply", env.LinkFile(), "--step", step.Name}, d.flags...), " "))

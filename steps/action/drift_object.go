@@ -133,7 +133,7 @@ func (t tried) flags() []string {
 // tryApply asks the API server what applying an object would change.
 func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstructured, whole bool) (tried, error) {
 	want = want.DeepCopy()
-	inventory.MarkObject(env, want, live)
+	inventory.SetOwnership(env, want, live)
 	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	kept, err := env.Cluster.Apply(ctx, want, opts)
 	var t tried

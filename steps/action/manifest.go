@@ -41,7 +41,7 @@ func (m Manifest) Plan(ctx context.Context, env steps.Env) (steps.Change, error)
 			return c, err
 		}
 		c.Items = append(c.Items, p.Item)
-		c.Rights = append(c.Rights, p.rights...)
+		c.Permissions = append(c.Permissions, p.rights...)
 	}
 	return c, nil
 }

@@ -51,7 +51,7 @@ func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, er
 		case steps.Release:
 			verb = "patch"
 		}
-		c.Rights = append(c.Rights, permission.Right{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
+		c.Permissions = append(c.Permissions, permission.Rule{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
 	}
 	return c, nil
 }

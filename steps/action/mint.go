@@ -48,7 +48,7 @@ func (m Mint) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	case p.Verb == steps.Leave:
 		p.Note = "is there; it is made only once"
 	}
-	return steps.Change{Items: []steps.Item{p.Item}, Rights: p.rights}, nil
+	return steps.Change{Items: []steps.Item{p.Item}, Permissions: p.rights}, nil
 }
 
 // Do makes the values that are missing, all or none.

@@ -23,7 +23,7 @@ import (
 // planned is one object with what would happen to it.
 type planned struct {
 	steps.Item
-	rights []permission.Right
+	rights []permission.Rule
 	want   *unstructured.Unstructured // as it would be applied, marked
 	live   *unstructured.Unstructured // nil: there is none
 	unread error                      // why live could not be read: then nothing is written
@@ -65,7 +65,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		}
 		return p, fmt.Errorf("%s is being deleted%s: wait until it is gone", p.What, held)
 	}
-	inventory.MarkObject(env, p.want, p.live)
+	inventory.SetOwnership(env, p.want, p.live)
 	p.Entry = inv.Next(env, obj, p.live)
 	if err := p.dryRun(ctx, env); err != nil {
 		return p, err
@@ -75,7 +75,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	}
 	if p.Verb == steps.Replace {
 		p.Entry = inv.Next(env, obj, nil)
-		p.rights = append(p.rights, permission.Right{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+		p.rights = append(p.rights, permission.Rule{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	}
 	p.Hash = p.fingerprint()
 	if p.Entry.Adopted && p.Verb.Changes() {
@@ -186,7 +186,7 @@ func doObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured
 			return err
 		}
 		say.Did(steps.Delete, p.What, "")
-		inventory.MarkObject(env, p.want, nil)
+		inventory.SetOwnership(env, p.want, nil)
 	}
 	opts := cluster.ApplyOptions{Manager: env.Manager(), Force: len(p.Conflicts) > 0 || p.empty}
 	if _, err := env.Cluster.Apply(ctx, p.want, opts); err != nil {
@@ -215,10 +215,10 @@ func (e *ConflictError) Error() string {
 // rightsTo are the rights that it takes to apply an object and to look at it
 // afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
 // nobody give what he has not.
-func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Right {
-	var out []permission.Right
+func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Rule {
+	var out []permission.Rule
 	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
-		r := permission.Right{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
+		r := permission.Rule{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}
 		if verb == "get" || verb == "patch" {
 			r.Name = obj.GetName()
 		}
@@ -236,7 +236,7 @@ func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) [
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					name, sub, _ := strings.Cut(resource, "/")
-					out = append(out, permission.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
+					out = append(out, permission.Rule{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
 				}
 			}
 		}

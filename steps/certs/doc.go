@@ -75,7 +75,7 @@ func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
 		Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local,
 		Needs: []string{"signed-in"}, When: when,
-		Why: "without its definitions there is nobody to sign, or to renew", See: []string{Source},
+		Why: "without its definitions there is nobody to sign, or to renew", References: []string{Source},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			return check.Served(ctx, e.Cluster, Certificates.GroupResource().String(), Certificates.Version, e.Helm()+
 				" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager"+

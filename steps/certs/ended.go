@@ -32,7 +32,7 @@ func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		Note: "its certificate expired on " + x.at.UTC().Format(time.DateOnly) +
 			": cert-manager issues another one now, as for cmctl renew",
 	})
-	c.Rights = append(c.Rights, permission.Right{
+	c.Permissions = append(c.Permissions, permission.Rule{
 		Verb: "update", Group: Certificates.Group, Resource: Certificates.Resource, Subresource: "status",
 		Namespace: x.GetNamespace(), Name: x.GetName(),
 	})

@@ -45,7 +45,7 @@ func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error
 	}
 	for _, s := range left {
 		c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, which leaves it"})
-		c.Rights = append(c.Rights, permission.Right{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
+		c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
 		if c.Along == nil {
 			c.Along = map[steps.Side][]string{}
 		}
@@ -123,7 +123,7 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 		return steps.Undone(absent.Error())
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
 	if ready := check.Condition(c, "Ready"); ready != nil {

@@ -66,7 +66,7 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		c.Items[i].Verb, c.Items[i].Note = steps.Update, "a new certificate is issued: "+why
 		c.Items[i].Hash = "anew:" + why
 	}
-	c.Rights = append(c.Rights, permission.Right{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf})
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf})
 	return c, nil
 }
 

@@ -46,7 +46,7 @@ func IsUser(s rbacv1.Subject, username string) bool {
 // Denied returns those of the rights that a user does not have, in words. expected is whether the user is expected to
 // have them. The user who asks needs the right to create SubjectAccessReviews.
 func Denied(
-	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...permission.Right,
+	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...permission.Rule,
 ) ([]string, error) {
 	all, err := c.CanAs(ctx, user, expected, rights...)
 	if err != nil {
@@ -58,7 +58,7 @@ func Denied(
 			return nil, d.Err
 		}
 		if !d.Allowed {
-			out = append(out, d.Right.String())
+			out = append(out, d.Rule.String())
 		}
 	}
 	return out, nil
@@ -100,7 +100,7 @@ func AuthenticatesAs(
 	case apierrors.IsUnauthorized(err):
 		return refused()
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case who.Name != username:
 		return other(who.Name)
 	}

@@ -26,7 +26,7 @@ func Missing(err error, what, fix string) steps.Result {
 	if apierrors.IsNotFound(err) {
 		return steps.Failed("there is no "+what, fix)
 	}
-	return steps.Unseen(err)
+	return steps.Errored(err)
 }
 
 // AbsentFails turns an error into a verdict: an AbsentError is a failure with that fix, anything else is unknown.
@@ -34,7 +34,7 @@ func AbsentFails(err error, fix string) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), fix)
 	}
-	return steps.Unseen(err)
+	return steps.Errored(err)
 }
 
 // Served asserts that a kind is served: its CRD is there in that version.

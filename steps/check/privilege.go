@@ -52,7 +52,7 @@ func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 
 // harmful are rights that no credential of this kind should have; they are
 // asked one by one because an API server may not list all that a user may do.
-func harmful(namespace string) []permission.Right {
+func harmful(namespace string) []permission.Rule {
 	return slices.Concat(
 		Verbs("", "secrets", namespace, "list"),
 		Verbs("", "pods", namespace, "create"),
@@ -86,7 +86,7 @@ func Excess(
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return steps.Unseen(err), nil
+		return steps.Errored(err), nil
 	}
 	var words []string
 	partial, rules := false, map[string][]rbacv1.PolicyRule{}
@@ -140,7 +140,7 @@ func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, 
 		if d.Err != nil {
 			return out, d.Err
 		}
-		rule := steps.RuleOf(d.Right)
+		rule := steps.RuleOf(d.Rule)
 		if ok, _ := validation.Covers(allowed, []rbacv1.PolicyRule{rule}); d.Allowed && !ok {
 			out.rules = append(out.rules, rule)
 		}

@@ -80,7 +80,7 @@ func Reachable() steps.Check {
 				return steps.Passed("it answers at %s, but not to these credentials", e.Cluster.Server())
 			}
 			if err != nil {
-				return steps.Unseen(err).Or(e.Kubectl() + " version")
+				return steps.Errored(err).Or(e.Kubectl() + " version")
 			}
 			return steps.Passed("Kubernetes %s at %s, %d ms away", v.Git, e.Cluster.Server(), v.Latency.Milliseconds())
 		},
@@ -100,7 +100,7 @@ func SignedIn() steps.Check {
 				return steps.Failed(failure.Explain(err), "log in again, then: "+e.Kubectl()+" auth whoami")
 			}
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			return steps.Passed("as %s", who.Name)
 		},
@@ -115,7 +115,7 @@ func AtLeast(minor int, why string) steps.Check {
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			v, err := e.Cluster.Version(ctx)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			if v.Major == 1 && v.Minor < minor {
 				return steps.Failed(fmt.Sprintf("it is %s", v.Git), fmt.Sprintf("upgrade the %s cluster to 1.%d or newer", e.SideName(), minor))
@@ -137,7 +137,7 @@ func Clock() steps.Check {
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			v, err := e.Cluster.Version(ctx)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			if !v.SkewKnown {
 				return steps.Skipped("the API server sent no Date")
@@ -164,11 +164,11 @@ func NotTheSame() steps.Check {
 		Run: func(_ context.Context, e steps.Env) steps.Result {
 			own, err := e.Own.Text(UIDFact)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			peer, err := e.Peer.Text(UIDFact)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			if own == peer {
 				return steps.Failed(fmt.Sprintf("both are the cluster whose kube-system has UID %s", own), "choose another context for one of the sides: carrick, then the screen of sides")

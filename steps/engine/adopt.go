@@ -31,16 +31,16 @@ type AdoptedHow int
 
 // How answers are come by.
 const (
-	ByNobody  AdoptedHow = iota // there is none
-	ByUser                      // given
-	ByFinding                   // seen in what stands
-	ByDefault                   // nothing was seen, or nobody looked: the default stands
+	Unanswered AdoptedHow = iota // there is none
+	ByUser                       // given
+	ByFinding                    // seen in what stands
+	ByDefault                    // nothing was seen, or nobody looked: the default stands
 )
 
 // ByHand tells whether somebody has to look at this answer: it is missing, or
 // what it would be in the set-up that stands could not be found out.
 func (a Adopted) ByHand() bool {
-	return a.How != ByUser && (a.Why != "" || (a.How == ByNobody && !a.Question.Opt))
+	return a.How != ByUser && (a.Why != "" || (a.How == Unanswered && !a.Question.Opt))
 }
 
 // adoptRounds bounds how often all questions are gone through: answers may lean
@@ -48,7 +48,7 @@ func (a Adopted) ByHand() bool {
 const adoptRounds = 6
 
 // adoptPatience is how long one question may take.
-const adoptPatience = 20 * time.Second
+const adoptTimeout = 20 * time.Second
 
 // Adopt finds out the answers of a set-up that stands already, and gives them
 // to the session: only those that differ from their defaults. Answers that were
@@ -98,7 +98,7 @@ func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 		return a
 	}
 	parent := ctx
-	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), adoptPatience)
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), adoptTimeout)
 	defer cancel()
 	use := &usage{}
 	env := s.adoptEnv(ctx, q.Side(), use)
@@ -116,7 +116,7 @@ func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 	switch {
 	case errors.As(err, &absent):
 	case err != nil && ctx.Err() != nil && parent.Err() == nil:
-		a.Why = "no answer within " + adoptPatience.String()
+		a.Why = "no answer within " + adoptTimeout.String()
 	case err != nil:
 		a.Why = clean.Text(failure.Explain(err))
 	case v != nil:
@@ -188,7 +188,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 
 // defaultOf is what stands where a question is not answered.
 func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string, error) {
-	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.patience())
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.settleTimeout())
 	defer cancel()
 	given := s.given()
 	delete(given, q.Key)

@@ -27,15 +27,15 @@ func adopted(t *testing.T, given steps.Given, questions ...steps.Question) (map[
 	for k, v := range given {
 		l.Answers[k] = v
 	}
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for _, side := range steps.Sides {
 		h, err := host.New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = engine.End{Host: h, Name: string(side)}
+		ends[side] = engine.Endpoint{Host: h, Name: string(side)}
 	}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Ends: ends})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Endpoints: ends})
 	t.Cleanup(s.Close)
 	list, err := s.Adopt(t.Context())
 	if err != nil {

@@ -46,11 +46,11 @@ func TestAnActionKeepsASecretForTheAPI(t *testing.T) {
 		Checks: []steps.Check{{Name: "signed-in", Title: "signed in", Why: "w", On: steps.Local, Run: func(ctx context.Context, e steps.Env) steps.Result {
 			api, err := e.API()
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			var who struct{ Name string }
 			if _, err := api.JSON(ctx, "GET", "/user", nil, &who); err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			return steps.Passed("%s, %s", who.Name, e.Answers.Text("token"))
 		}}},
@@ -65,7 +65,7 @@ func TestAnActionKeepsASecretForTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("login", "a"), Ends: map[steps.Side]engine.End{steps.Local: {Host: host}}, Assets: fstest.MapFS{}})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("login", "a"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: host}}, Assets: fstest.MapFS{}})
 	defer s.Close()
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {

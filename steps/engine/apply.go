@@ -261,7 +261,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 	for i := range st.Checks {
 		check := &st.Checks[i]
 		for _, side := range steps.Sides {
-			if !check.On.Covers(side) || !p.changes(s.guide.Mending(check, side)) {
+			if !check.On.Covers(side) || !p.changes(s.guide.FixingAction(check, side)) {
 				continue
 			}
 			c := steps.Cell{Step: step, Check: check.Name, Side: side}
@@ -314,7 +314,7 @@ func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Result) bool) (steps.Result, error) {
 	check, _ := s.guide.Check(c.Check)
 	began := time.Now()
-	short, cancel := context.WithDeadline(ctx, began.Add(max(settleWithin, check.Within)))
+	short, cancel := context.WithDeadline(ctx, began.Add(max(settleWithin, check.Timeout)))
 	defer cancel()
 	var last steps.Result
 	for {
@@ -330,7 +330,7 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 		}
 		due := began.Add(settleWithin)
 		if r.Status == steps.Waiting {
-			due = began.Add(max(settleWithin, check.Within))
+			due = began.Add(max(settleWithin, check.Timeout))
 		}
 		if s.changedBy(short, t, due) != nil {
 			return r, ctx.Err()

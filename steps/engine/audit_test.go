@@ -21,7 +21,7 @@ func auditIn(t *testing.T, dir string) (*Audit, *Session) {
 	}
 	t.Cleanup(func() { f.Close() })
 	a := &Audit{file: f, who: "me"}
-	return a, NewSession(SessionOptions{Guide: &steps.Guide{Name: "kinds", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "a", Kind: steps.Cluster}, steps.Remote: {Name: "b", Kind: steps.Cluster}}}, Link: linkfile.New("kinds", "a"), Ends: map[steps.Side]End{steps.Local: {Name: hostile.All()}}, Audit: a})
+	return a, NewSession(SessionOptions{Guide: &steps.Guide{Name: "kinds", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "a", Kind: steps.Cluster}, steps.Remote: {Name: "b", Kind: steps.Cluster}}}, Link: linkfile.New("kinds", "a"), Endpoints: map[steps.Side]Endpoint{steps.Local: {Name: hostile.All()}}, Audit: a})
 }
 
 // Each record is a line, whatever stands in it, and whatever somebody left before.

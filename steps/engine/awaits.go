@@ -54,7 +54,7 @@ func (s *Session) apart() *apart {
 	a := &apart{s: s, off: map[string]bool{}}
 	for _, side := range steps.Sides {
 		end, needed := s.ends[side], !s.guide.Sides[side].Optional
-		if end.absent() && (end.Handed != nil || needed) && !s.ends[side.Peer()].absent() {
+		if end.absent() && (end.PeerFile != nil || needed) && !s.ends[side.Peer()].absent() {
 			a.side = side.Peer()
 		}
 	}
@@ -104,7 +104,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 		return ""
 	case c.Side != a.side:
 		return fmt.Sprintf("the %s has to see to it that %s (%s)", a.s.guide.Sides[c.Side].Name, check.Title, c.Check)
-	case r.Handed:
+	case r.PeerFile:
 		return r.Found
 	}
 	for _, need := range a.s.guide.Needs(c) {
@@ -112,7 +112,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 			return why
 		}
 	}
-	if mend, _ := a.s.guide.Mending(check, c.Side); mend != nil && a.off[mend.Name] {
+	if mend, _ := a.s.guide.FixingAction(check, c.Side); mend != nil && a.off[mend.Name] {
 		return "comes after what waits above"
 	}
 	return ""
@@ -172,8 +172,8 @@ func (s *Session) seals(ctx context.Context, side steps.Side) bool {
 }
 
 // lackingHanded is Absent for what a file of facts does not hold (yet).
-func lackingHanded(why string, args ...any) error {
-	return &steps.AbsentError{Why: fmt.Sprintf(why, args...), Handed: true}
+func missingPeerFacts(why string, args ...any) error {
+	return &steps.AbsentError{Why: fmt.Sprintf(why, args...), PeerFile: true}
 }
 
 // leaves tells whether a check that a run mends can't hold before the other side
@@ -186,7 +186,7 @@ func (a *apart) leaves(ctx context.Context, c steps.Cell) bool {
 		return true // it is told by the file; no turn of this side changes that
 	}
 	check, _ := a.s.guide.Check(c.Check)
-	mend, _ := a.s.guide.Mending(check, c.Side)
+	mend, _ := a.s.guide.FixingAction(check, c.Side)
 	why := a.behind(ctx, c, map[steps.Cell]bool{})
 	if why != "" && !a.off[mend.Name] {
 		a.note(c.Step, check.Title, why)

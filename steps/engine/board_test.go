@@ -37,9 +37,9 @@ func TestANeedThatDoesNotHoldMasks(t *testing.T) {
 		"pass below fail":       {fail, pass, steps.Skip},
 		"fail below fail":       {fail, fail, steps.Skip},
 		"pass below a warning":  {steps.Warned("w", ""), pass, steps.Pass},
-		"pass below unknown":    {steps.Unseen(context.DeadlineExceeded), pass, steps.Skip},
-		"unknown below unknown": {steps.Unseen(context.DeadlineExceeded), steps.Unseen(context.DeadlineExceeded), steps.Unknown},
-		"unknown below fail":    {fail, steps.Unseen(context.DeadlineExceeded), steps.Skip},
+		"pass below unknown":    {steps.Errored(context.DeadlineExceeded), pass, steps.Skip},
+		"unknown below unknown": {steps.Errored(context.DeadlineExceeded), steps.Errored(context.DeadlineExceeded), steps.Unknown},
+		"unknown below fail":    {fail, steps.Errored(context.DeadlineExceeded), steps.Skip},
 		"pass below waiting":    {steps.Waits(time.Now(), "starts"), pass, steps.Skip},
 		"pass below pending":    {steps.Result{}, pass, steps.Pending},
 		"pass below a skip":     {steps.Skipped("because"), pass, steps.Skip},
@@ -75,15 +75,15 @@ func TestTheRootIsNamedAcrossSides(t *testing.T) {
 
 func hostSession(t *testing.T, g *steps.Guide) *engine.Session {
 	t.Helper()
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for _, side := range steps.Sides {
 		h, err := host.New(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = engine.End{Host: h, Name: string(side)}
+		ends[side] = engine.Endpoint{Host: h, Name: string(side)}
 	}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x"), Ends: ends})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x"), Endpoints: ends})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -104,11 +104,11 @@ func TestProbe(t *testing.T) {
 		}, steps.Fail, "evil name"},
 		"an absent fact is a skip": {func(_ context.Context, e steps.Env) steps.Result {
 			_, err := e.Peer.Text("id")
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}, steps.Skip, "there is no id yet"},
 		"a fact that fails is unknown": {func(_ context.Context, e steps.Env) steps.Result {
 			_, err := e.Own.Text("id")
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}, steps.Unknown, ""},
 		"an unreadable default unknown": {func(_ context.Context, e steps.Env) steps.Result { return steps.Passed(e.Answers.Text("size")) }, steps.Unknown, ""},
 	} {
@@ -122,7 +122,7 @@ func TestProbe(t *testing.T) {
 				{Name: "id", On: steps.Local, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return nil, context.DeadlineExceeded }},
 				{Name: "id", On: steps.Remote, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return nil, steps.Absent("there is no id yet") }},
 			}
-			g.Steps[0].Checks[0].Run, g.Steps[0].Checks[0].Within = c.run, time.Minute
+			g.Steps[0].Checks[0].Run, g.Steps[0].Checks[0].Timeout = c.run, time.Minute
 			r, _ := hostSession(t, g).Probe(t.Context(), cell("a", steps.Local))
 			if r.Status != c.want || !strings.Contains(r.Found, c.says) {
 				t.Errorf("got %v %q, want %v %q", r.Status, r.Found, c.want, c.says)

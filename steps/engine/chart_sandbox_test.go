@@ -473,8 +473,8 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	space(t, ns)
 	s, box := charting(t, "lender", ns, false, nil, 0)
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole,clusterrolebinding", "chart-narrow")
-	bind := func(rights ...permission.Right) {
-		var all []permission.Right
+	bind := func(rights ...permission.Rule) {
+		var all []permission.Rule
 		for _, r := range rights {
 			r.Name = "" // a Role can't bind create to a name; what is asked is the wider right
 			all = append(all, r)
@@ -503,10 +503,10 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	doer.Namespace = ns
 	env := steps.Env{Cluster: narrow, Link: "lender", Action: "install"}
 	poor, err := doer.Plan(t.Context(), env)
-	if err != nil || len(poor.Items) != 1 || !poor.Items[0].Refused || len(poor.Rights) == 0 {
+	if err != nil || len(poor.Items) != 1 || !poor.Items[0].Refused || len(poor.Permissions) == 0 {
 		t.Errorf("who may nothing is told %+v, %v", poor, err)
 	}
-	bind(p.Actions[0].Change.Rights...)
+	bind(p.Actions[0].Change.Permissions...)
 	if err := doer.Do(t.Context(), env, nil); err != nil {
 		t.Fatalf("with the rights of the plan: %v", err)
 	}
@@ -518,7 +518,7 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 		box.Run(t, clustertest.Remote, "", "-n", ns, "delete", kind, "--all")
 	}
 	box.Run(t, clustertest.Remote, "", "delete", "clusterrolebinding", "chart-narrow-0", "chart-narrow-1", "--ignore-not-found")
-	bind(append(undo.Actions[0].Change.Rights, p.Actions[0].Change.Rights...)...)
+	bind(append(undo.Actions[0].Change.Permissions, p.Actions[0].Change.Permissions...)...)
 	if err := doer.Undo(t.Context(), env, nil); err != nil {
 		t.Errorf("with the rights of the plan: %v", err)
 	}

@@ -188,7 +188,7 @@ func TestDriftThatCanNotBeAskedForIsNoPass(t *testing.T) {
 	}
 	defer as.Close()
 	g, assets := changing(written)
-	ends := map[steps.Side]engine.End{
+	ends := map[steps.Side]engine.Endpoint{
 		steps.Local:  {Cluster: d.box.Open(t, clustertest.Local, cluster.Options{}), Name: "local"},
 		steps.Remote: {Cluster: as, Name: "reader"},
 	}

@@ -14,56 +14,56 @@ import (
 
 // End is what stands on one side of a session. All nil: nothing is known of
 // that side, and its checks are skips that say so.
-type End struct {
-	Cluster *cluster.Cluster
-	Host    *host.Host
-	Handed  *Handed // what is known of it from a file that its admin handed over
-	Name    string  // what the user sees: the context, the host
-	Config  string  // the kubeconfig that was named for it; "": by kubectl's rules
-	Absent  string  // why there is neither cluster nor host
+type Endpoint struct {
+	Cluster  *cluster.Cluster
+	Host     *host.Host
+	PeerFile *PeerFile // what is known of it from a file that its admin handed over
+	Name     string    // what the user sees: the context, the host
+	Config   string    // the kubeconfig that was named for it; "": by kubectl's rules
+	Absent   string    // why there is neither cluster nor host
 }
 
-func (e End) absent() bool { return e.Cluster == nil && e.Host == nil }
+func (e Endpoint) absent() bool { return e.Cluster == nil && e.Host == nil }
 
 // Close ends what the side holds open.
-func (e End) Close() {
+func (e Endpoint) Close() {
 	if e.Cluster != nil {
 		e.Cluster.Close()
 	}
 	if e.Host != nil {
 		e.Host.Close()
 	}
-	if e.Handed != nil {
-		e.Handed.Close()
+	if e.PeerFile != nil {
+		e.PeerFile.Close()
 	}
 }
 
-// OpenEnd makes ready what a link file says of a side. It asks nothing of a
+// OpenEndpoint makes ready what a link file says of a side. It asks nothing of a
 // cluster yet; errors are of kubeconfigs, contexts, folders and files of facts.
-func OpenEnd(l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options) (End, error) {
+func OpenEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options) (Endpoint, error) {
 	role := g.Sides[side]
 	spec := l.Side(side)
 	switch {
 	case spec.Host != nil:
 		if role.Kind != steps.Host {
-			return End{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
+			return Endpoint{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
 		}
 		h, err := host.NewWith(l.File(spec.Host.Root), host.Options{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here})
 		if err != nil {
-			return End{}, fmt.Errorf("%s: %w", role.Name, err)
+			return Endpoint{}, fmt.Errorf("%s: %w", role.Name, err)
 		}
-		return End{Host: h, Name: spec.Host.Root}, nil
+		return Endpoint{Host: h, Name: spec.Host.Root}, nil
 	case spec.Facts != "":
-		return openHandedEnd(l, side, g, keys)
+		return openPeerFileEndpoint(l, side, g, keys)
 	case spec.Context == "" && spec.Kubeconfig == "" && access.Context == "" && access.Kubeconfig == "":
 		missing := "context"
 		if role.Kind == steps.Host {
 			missing = "machine"
 		}
-		return End{Absent: "the link names no " + missing + " for the " + role.Name}, nil
+		return Endpoint{Absent: "the link names no " + missing + " for the " + role.Name}, nil
 	}
 	if role.Kind != steps.Cluster {
-		return End{}, fmt.Errorf("%s: a host belongs here, not a context", role.Name)
+		return Endpoint{}, fmt.Errorf("%s: a host belongs here, not a context", role.Name)
 	}
 	if access.Context == "" {
 		access.Context = spec.Context
@@ -73,24 +73,24 @@ func OpenEnd(l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfi
 	}
 	c, err := cluster.Open(access, o)
 	if err != nil {
-		return End{}, fmt.Errorf("%s: %w", role.Name, err)
+		return Endpoint{}, fmt.Errorf("%s: %w", role.Name, err)
 	}
-	return End{Cluster: c, Name: c.Context(), Config: access.Kubeconfig}, nil
+	return Endpoint{Cluster: c, Name: c.Context(), Config: access.Kubeconfig}, nil
 }
 
 // openHandedEnd is a side that is known by a file of facts alone.
-func openHandedEnd(l *linkfile.Link, side steps.Side, g *steps.Guide, keys facts.Keys) (End, error) {
+func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, keys facts.Keys) (Endpoint, error) {
 	role, spec := g.Sides[side], l.Side(side)
 	path := l.File(spec.Facts)
-	h, err := OpenHanded(path, spec.Signer, keys, facts.Expects{
+	h, err := OpenPeerFile(path, spec.Signer, keys, facts.Expects{
 		Guide: g.Name, Link: l.Name(), Side: string(side), Role: role.Name, Secrets: g.SecretFacts(side), Newest: spec.Taken,
 	})
 	if err != nil {
-		return End{}, err
+		return Endpoint{}, err
 	}
 	if err := h.Differences(g, side, l.Answers); err != nil {
 		h.Close()
-		return End{}, err
+		return Endpoint{}, err
 	}
-	return End{Handed: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known by " + path + " alone"}, nil
+	return Endpoint{PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known by " + path + " alone"}, nil
 }

@@ -28,7 +28,7 @@ func TestLinkFileSaysThatAFolderIsHere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			end, err := engine.OpenEnd(l, steps.Local, g, kubeconfig.Access{}, nil, cluster.Options{})
+			end, err := engine.OpenEndpoint(l, steps.Local, g, kubeconfig.Access{}, nil, cluster.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

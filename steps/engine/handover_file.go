@@ -68,15 +68,15 @@ func (s *Session) HandoverFile(side steps.Side) string {
 	return filepath.Join(filepath.Dir(s.link.Path), s.link.Name()+"-"+s.guide.Sides[side].Name+".facts")
 }
 
-// HandedOver is a file of facts that was written.
-type HandedOver struct {
+// WrittenFile is a file of facts that was written.
+type WrittenFile struct {
 	Path string
 	Says []string // what is in it, what is not, and what to do with it: a line each
 }
 
 // WriteHandover reads what the other side needs of a side that is here, and writes
 // it into a file. A FileError: nothing can be written there.
-func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*HandedOver, error) {
+func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*WrittenFile, error) {
 	if o.File == "" {
 		o.File = s.HandoverFile(o.Side)
 	}
@@ -103,7 +103,7 @@ func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*Handed
 	if err := renameio.WriteFile(o.File, data, 0o600, renameio.IgnoreUmask()); err != nil {
 		return nil, &linkfile.FileError{Path: o.File, Problem: linkfile.PlainFileError(err)}
 	}
-	return &HandedOver{Path: o.File, Says: h.says(o)}, nil
+	return &WrittenFile{Path: o.File, Says: h.says(o)}, nil
 }
 
 // mayWriteFacts refuses to write over anything but an earlier file of facts of the

@@ -187,14 +187,14 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 		}
 	}
 	items := []steps.Item{{Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: steps.Fingerprint(inv.UID)}}
-	rights := []permission.Right{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link}}
+	rights := []permission.Rule{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link}}
 	for i := len(p.Actions) - 1; i >= 0; i-- {
 		if a := &p.Actions[i]; a.Side == side && a.changes() {
-			a.Change.Items, a.Change.Rights = append(a.Change.Items, items...), append(a.Change.Rights, rights...)
+			a.Change.Items, a.Change.Permissions = append(a.Change.Items, items...), append(a.Change.Permissions, rights...)
 			return nil
 		}
 	}
 	j := jobs[len(jobs)-1]
-	p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: side, Change: steps.Change{Items: items, Rights: rights}})
+	p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: side, Change: steps.Change{Items: items, Permissions: rights}})
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// Pulse is how one side stands at this moment: what a line of the sides shows.
-type Pulse struct {
+// Liveness is how one side stands at this moment: what a line of the sides shows.
+type Liveness struct {
 	Name    string        // the context or the host's root folder
 	Version string        // of Kubernetes; "" on a host
 	Latency time.Duration // of one request
@@ -20,11 +20,11 @@ type Pulse struct {
 	Trouble string        // why it does not answer, in plain words; "": it does
 }
 
-// Pulse asks a side whether it is there. The trace tells when to ask again, as
+// Liveness asks a side whether it is there. The trace tells when to ask again, as
 // that of a probe does.
-func (s *Session) Pulse(ctx context.Context, side steps.Side) (Pulse, Trace) {
+func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trace) {
 	end := s.ends[side]
-	p, t := Pulse{Name: clean.Text(end.Name)}, Trace{at: time.Now()}
+	p, t := Liveness{Name: clean.Text(end.Name)}, Trace{at: time.Now()}
 	switch {
 	case end.absent():
 		p.Absent = s.whyAbsent(side)
@@ -33,7 +33,7 @@ func (s *Session) Pulse(ctx context.Context, side steps.Side) (Pulse, Trace) {
 		return p, t
 	}
 	ctx, t.reads = tracked.WithTrace(tracked.WithLooks(ctx, s.looks))
-	ctx, cancel := context.WithTimeout(ctx, s.patience())
+	ctx, cancel := context.WithTimeout(ctx, s.settleTimeout())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
 	// The version is kept for a while; a read that is watched knows at once

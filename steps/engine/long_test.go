@@ -26,7 +26,7 @@ func TestHostileVerdictIsShortAndClean(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("quotes", "a"), Ends: map[steps.Side]engine.End{steps.Local: {Host: host}}})
+			s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("quotes", "a"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: host}}})
 			defer s.Close()
 			r, _ := s.Probe(t.Context(), steps.Cell{Step: "one", Check: "quotes", Side: steps.Local})
 			if bad := hostile.Unfit(r.Found + r.Fix); bad != "" || len([]rune(r.Found)) > 2001 {

@@ -34,8 +34,8 @@ type Planned struct {
 	Pending             string // why it can't be known yet; "": it is known
 	Refused             bool   // it can't be known because something may not be read
 
-	handed bool               // it can't be known because the other side's file lacks something
-	unread []permission.Right // that, on whichever side it is
+	handed bool              // it can't be known because the other side's file lacks something
+	unread []permission.Rule // that, on whichever side it is
 }
 
 // Empty tells whether the plan changes nothing.
@@ -166,7 +166,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	if err == nil {
 		err = inventory.Plan(ctx, env, &c)
 	}
-	c.Rights = append(c.Rights, j.action.Reads...)
+	c.Permissions = append(c.Permissions, j.action.Reads...)
 	pl.Change = c
 	if use.failed != nil {
 		err = use.failed
@@ -174,7 +174,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 		return pl, false, &steps.MissingError{Questions: use.missing}
 	}
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		pl.Pending, pl.handed = absent.Error(), absent.Handed
+		pl.Pending, pl.handed = absent.Error(), absent.PeerFile
 		return pl, true, nil
 	}
 	if apierrors.IsForbidden(err) { // told with all other missing rights

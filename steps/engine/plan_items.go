@@ -41,12 +41,12 @@ func (p *Plan) Left() []steps.Item {
 }
 
 // Mends tells whether an action of the plan makes a check hold on a side.
-func (p *Plan) Mends(g *steps.Guide, c steps.Cell) bool {
+func (p *Plan) Fixes(g *steps.Guide, c steps.Cell) bool {
 	check, _ := g.Check(c.Check)
 	if check == nil {
 		return false
 	}
-	action, _ := g.Mending(check, c.Side)
+	action, _ := g.FixingAction(check, c.Side)
 	for _, a := range p.Actions {
 		if action != nil && a.Action == action.Name {
 			return true

@@ -17,7 +17,7 @@ import (
 func TestPlanReport(t *testing.T) {
 	s := &Session{
 		guide: &steps.Guide{Name: "hello", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "desk"}, steps.Remote: {Name: "shelf"}}},
-		link:  linkfile.New("hello", "a"), ends: map[steps.Side]End{steps.Local: {Name: "kind-milan"}},
+		link:  linkfile.New("hello", "a"), ends: map[steps.Side]Endpoint{steps.Local: {Name: "kind-milan"}},
 	}
 	p := &Plan{Actions: []Planned{
 		{Step: "one", Action: "note", Title: "Write", Side: steps.Local, Change: steps.Change{Items: []steps.Item{

@@ -29,8 +29,8 @@ func Candidates(config string) ([]Candidate, error) {
 	return out, nil
 }
 
-// Meeting is what a side says of itself when it is first asked.
-type Meeting struct {
+// Preflight is what a side says of itself when it is first asked.
+type Preflight struct {
 	Version string // "v1.36.3"
 	User    string
 	UID     string // of kube-system: two sides with one UID are one cluster; "" where it may not be read
@@ -38,17 +38,17 @@ type Meeting struct {
 }
 
 // Meet asks a cluster who it is. The error is in plain words.
-func Meet(ctx context.Context, access kubeconfig.Access) (Meeting, error) {
+func RunPreflight(ctx context.Context, access kubeconfig.Access) (Preflight, error) {
 	c, err := cluster.Open(access, cluster.Options{Once: true})
 	if err != nil {
-		return Meeting{}, err
+		return Preflight{}, err
 	}
 	defer c.Close()
 	v, err := c.Version(ctx)
 	if err != nil {
-		return Meeting{}, fmt.Errorf("%s", failure.Explain(err))
+		return Preflight{}, fmt.Errorf("%s", failure.Explain(err))
 	}
-	m := Meeting{Version: v.Git, Latency: v.Latency}
+	m := Preflight{Version: v.Git, Latency: v.Latency}
 	if who, err := c.WhoAmI(ctx); err == nil {
 		m.User = who.Name
 	}

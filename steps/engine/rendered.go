@@ -37,7 +37,7 @@ func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unst
 		return nil, &steps.MissingError{Questions: use.missing}
 	}
 	for _, obj := range objs {
-		inventory.MarkObject(env, obj, nil)
+		inventory.SetOwnership(env, obj, nil)
 	}
 	return objs, err
 }

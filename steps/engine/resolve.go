@@ -116,7 +116,7 @@ func (r *resolver) env(side steps.Side) steps.Env {
 	}
 	for _, sd := range steps.Sides {
 		info := steps.SideInfo{Role: r.s.guide.Sides[sd].Name, Name: r.s.ends[sd].Name, Config: r.s.ends[sd].Config}
-		if h := r.s.ends[sd].Handed; h != nil {
+		if h := r.s.ends[sd].PeerFile; h != nil {
 			info.Unconfirmed = h.unsigned
 		}
 		e.Runtime.Sides[sd] = info
@@ -163,14 +163,14 @@ func (r *resolver) fact(side steps.Side, name string) (any, error) {
 		return nil, fmt.Errorf("the guide has no fact %q on the %s", name, side)
 	}
 	secret := r.secret || f.Secret && r.s.unsure()
-	if h := r.s.ends[side].Handed; h != nil {
+	if h := r.s.ends[side].PeerFile; h != nil {
 		if secret {
 			return nil, h.unconfirmed()
 		}
 		return h.fact(r.ctx, f)
 	}
 	if r.s.ends[side].absent() {
-		return nil, lackingHanded("%s is not known: %s", f.DisplayName(), r.s.whyAbsent(side))
+		return nil, missingPeerFacts("%s is not known: %s", f.DisplayName(), r.s.whyAbsent(side))
 	}
 	if r.depth == deepest {
 		return nil, fmt.Errorf("fact %q leans on itself", name)
@@ -213,7 +213,7 @@ func (r *resolver) resolve(q *steps.Question) (v any, from string) {
 		return v, "given"
 	}
 	for _, side := range steps.Sides {
-		if h := r.s.ends[side].Handed; h != nil && q.CountsFrom(side) && !r.secret {
+		if h := r.s.ends[side].PeerFile; h != nil && q.CountsFrom(side) && !r.secret {
 			if v, from := h.answer(r.ctx, q); v != nil {
 				return v, from
 			}
@@ -230,7 +230,7 @@ func (r *resolver) resolve(q *steps.Question) (v any, from string) {
 // proposed is what another admin's facts file answers where that does not count; "": nothing else than what holds here.
 func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) string {
 	for _, side := range steps.Sides {
-		h := s.ends[side].Handed
+		h := s.ends[side].PeerFile
 		if h == nil || q.CountsFrom(side) {
 			continue
 		}
@@ -258,7 +258,7 @@ type Answered struct {
 // Answers are the answers of a step as they stand, in the order of its
 // questions. Defaults may have to be read from a cluster.
 func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
-	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.patience())
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.settleTimeout())
 	defer cancel()
 	r := &resolver{s: s, ctx: ctx, given: s.given(), secrets: s.secretAnswers()}
 	var out []Answered

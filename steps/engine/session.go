@@ -21,11 +21,11 @@ import (
 
 // SessionOptions are what a session is made of.
 type SessionOptions struct {
-	Guide   *steps.Guide
-	Link    *linkfile.Link
-	Ends    map[steps.Side]End
-	Assets  fs.FS                   // the guide's folder of assets
-	Secrets map[string]masked.Value // answers to secret questions, by key
+	Guide     *steps.Guide
+	Link      *linkfile.Link
+	Endpoints map[steps.Side]Endpoint
+	Assets    fs.FS                   // the guide's folder of assets
+	Secrets   map[string]masked.Value // answers to secret questions, by key
 	// Attended: somebody sees what actions say and can do as they ask. False: an
 	// action that would wait for a person has to refuse.
 	Attended bool
@@ -37,7 +37,7 @@ type SessionOptions struct {
 type Session struct {
 	guide  *steps.Guide
 	link   *linkfile.Link
-	ends   map[steps.Side]End
+	ends   map[steps.Side]Endpoint
 	assets fs.FS
 	looks  *tracked.Looks
 	log    *slog.Logger
@@ -55,14 +55,14 @@ type Session struct {
 // NewSession starts a session. It asks nothing of anybody yet.
 func NewSession(o SessionOptions) *Session {
 	s := &Session{
-		guide: o.Guide, link: o.Link, ends: o.Ends, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
+		guide: o.Guide, link: o.Link, ends: o.Endpoints, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
 		looks: tracked.NewLooks(), answers: steps.Given{}, secrets: map[string]masked.Value{}, webs: map[web.Address]*web.Client{}, answered: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	for _, side := range steps.Sides {
-		if h, own := o.Ends[side].Handed, o.Ends[side.Peer()].Cluster; h != nil && own != nil {
+		if h, own := o.Endpoints[side].PeerFile, o.Endpoints[side.Peer()].Cluster; h != nil && own != nil {
 			h.own = own.UID
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Session) Guide() *steps.Guide { return s.guide }
 func (s *Session) Link() *linkfile.Link { return s.link }
 
 // End is what stands on a side.
-func (s *Session) End(side steps.Side) End { return s.ends[side] }
+func (s *Session) Endpoint(side steps.Side) Endpoint { return s.ends[side] }
 
 // Close ends all connections.
 func (s *Session) Close() {
@@ -122,14 +122,14 @@ func (t Trace) Unwatched() error {
 
 // calm is the least time between two probes of one cell: a storm of writes is
 // not a storm of probes.
-const calm = 100 * time.Millisecond
+const settleTime = 100 * time.Millisecond
 
 // patience is how long one check may take, on clusters whose requests may not take longer.
-const patience = 10 * time.Second
+const settleTimeout = 10 * time.Second
 
 // patience is how long one check may take.
-func (s *Session) patience() time.Duration {
-	longest := patience
+func (s *Session) settleTimeout() time.Duration {
+	longest := settleTimeout
 	for _, end := range s.ends {
 		if end.Cluster != nil {
 			longest = max(longest, end.Cluster.Timeout())
@@ -139,7 +139,7 @@ func (s *Session) patience() time.Duration {
 }
 
 // grace is how long a check may take to heed the end of its context, on a busy machine.
-const grace = time.Second
+const gracePeriod = time.Second
 
 // Probe runs one check. A panic, a time-out and "no answer" are Unknown. What it
 // reads counts for a trace in ctx, too.
@@ -152,19 +152,19 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 	parent := ctx
 	ctx, t.reads = tracked.WithTrace(tracked.WithLooks(ctx, s.looks))
 	defer func() { tracked.AbsorbInto(parent, t.reads) }()
-	ctx, cancel := context.WithTimeout(ctx, s.patience())
+	ctx, cancel := context.WithTimeout(ctx, s.settleTimeout())
 	defer cancel()
 	use := &usage{}
 	env := s.probeEnv(ctx, c.Side, use)
 	t.answered = use.answered
 	r := s.judgeInTime(ctx, env, step, check)
 	if err := use.sound(); err != nil {
-		r = steps.Unseen(err)
+		r = steps.Errored(err)
 	} else if missing := use.unanswered(); len(missing) > 0 {
 		r = steps.Skipped("%s", (&steps.MissingError{Questions: missing}).Error())
 	}
 	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
-		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.patience().String(), Err: r.Err}
+		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.settleTimeout().String(), Err: r.Err}
 		if r.Status == steps.Unknown {
 			late.Fix = r.Fix
 		}
@@ -214,8 +214,8 @@ func (s *Session) judgeInTime(ctx context.Context, env steps.Env, step *steps.St
 	select {
 	case r := <-judged: // it heeds ctx, and says why
 		return r
-	case <-time.After(grace):
-		return steps.Unseen(context.Cause(ctx))
+	case <-time.After(gracePeriod):
+		return steps.Errored(context.Cause(ctx))
 	}
 }
 
@@ -232,8 +232,8 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 	switch {
 	case check.NotChecked != "":
 		return steps.Skipped("not checked by carrick: %s", check.NotChecked)
-	case s.ends[env.Side].Handed != nil:
-		return s.ends[env.Side].Handed.verdict(ctx, check.Name)
+	case s.ends[env.Side].PeerFile != nil:
+		return s.ends[env.Side].PeerFile.verdict(ctx, check.Name)
 	case s.ends[env.Side].absent():
 		return steps.Skipped("%s", s.whyAbsent(env.Side))
 	}
@@ -241,7 +241,7 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 	if r.Status == steps.Pass && check.Tried != nil {
 		r = steps.Aged(ctx, env, check, r)
 	}
-	if mend, of := s.guide.Mending(check, env.Side); mend != nil {
+	if mend, of := s.guide.FixingAction(check, env.Side); mend != nil {
 		r.Unasked = !mend.Wanted(of, env)
 	}
 	return r
@@ -267,10 +267,10 @@ func (s *Session) mendFix(check *steps.Check, env steps.Env, r steps.Result) str
 // overdue turns waiting into a failure once it has lasted too long, and makes
 // sure that somebody looks then.
 func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
-	if r.Status != steps.Waiting || check.Within == 0 || r.Since.IsZero() {
+	if r.Status != steps.Waiting || check.Timeout == 0 || r.Since.IsZero() {
 		return r
 	}
-	due := r.Since.Add(check.Within)
+	due := r.Since.Add(check.Timeout)
 	if now.Before(due) {
 		if r.Again.IsZero() || due.Before(r.Again) {
 			r.Again = due
@@ -278,7 +278,7 @@ func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
 		return r
 	}
 	r.Status = steps.Fail
-	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(r.Since).Round(time.Second), check.Within)
+	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(r.Since).Round(time.Second), check.Timeout)
 	return r
 }
 
@@ -307,7 +307,7 @@ func (s *Session) Changed(ctx context.Context, t Trace) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	rest := time.NewTimer(time.Until(t.at.Add(calm)))
+	rest := time.NewTimer(time.Until(t.at.Add(settleTime)))
 	defer rest.Stop()
 	select {
 	case <-rest.C:

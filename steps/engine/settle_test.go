@@ -35,7 +35,7 @@ func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Ses
 			Make:  func(context.Context, steps.Env, steps.Progress) error { made = time.Now(); return nil },
 			Keeps: "it stays",
 		}}},
-		Checks: []steps.Check{{Name: "there", Title: "it is there", Why: "w", On: steps.Local, Mend: "make", Within: within, Run: func(context.Context, steps.Env) steps.Result {
+		Checks: []steps.Check{{Name: "there", Title: "it is there", Why: "w", On: steps.Local, FixedBy: "make", Timeout: within, Run: func(context.Context, steps.Env) steps.Result {
 			if !made.IsZero() && time.Since(made) >= after {
 				return steps.Passed("it is there")
 			}
@@ -47,7 +47,7 @@ func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Ses
 			return r
 		}}},
 	})
-	return engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("settling", "l"), Ends: map[steps.Side]engine.End{steps.Local: {Host: h}}})
+	return engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("settling", "l"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: h}}})
 }
 
 // Apply waits for what says that it waits as long as its check allows, and for
@@ -98,13 +98,13 @@ func TestASkipThatIsTooEarlyIsNotTakenForDone(t *testing.T) {
 			if seen() {
 				return steps.Passed("seen")
 			}
-			return soon(steps.Unseen(steps.Absent("there is none")))
+			return soon(steps.Errored(steps.Absent("there is none")))
 		}})
 		looks := 0
 		st.Checks[0].Needs = []string{"seen"}
 		st.Checks[0].Run = func(context.Context, steps.Env) steps.Result {
 			if looks++; !seen() {
-				return steps.Unseen(steps.Absent("there is none"))
+				return steps.Errored(steps.Absent("there is none"))
 			}
 			return steps.Passed("there")
 		}

@@ -125,10 +125,10 @@ func restartBetweenCalls() *steps.Guide {
 			}},
 		},
 		Checks: []steps.Check{
-			{Name: "registered", Title: "the cluster is registered", Why: "w", On: steps.Local, From: "Renku API", Mend: "register", Run: func(_ context.Context, e steps.Env) steps.Result {
+			{Name: "registered", Title: "the cluster is registered", Why: "w", On: steps.Local, From: "Renku API", FixedBy: "register", Run: func(_ context.Context, e steps.Env) steps.Result {
 				id, err := e.Own.Text("cluster-id")
 				if err != nil {
-					return steps.Unseen(err)
+					return steps.Errored(err)
 				}
 				return steps.Passed("as %s", id)
 			}},
@@ -200,7 +200,7 @@ func certificateAcrossSides() *steps.Guide {
 			{Name: "server-there", Title: "Listen", On: steps.Remote, When: serves(steps.Remote), Doer: action.Manifest{File: "server.yaml"}},
 		},
 		Checks: []steps.Check{{
-			Name: "gateway-up", Title: "the gateway runs", Why: "w", On: steps.Both, Within: 2 * time.Minute,
+			Name: "gateway-up", Title: "the gateway runs", Why: "w", On: steps.Both, Timeout: 2 * time.Minute,
 			When: func(e steps.Env) bool { return e.Answers.Text("network.server") == string(e.Side) },
 			Run:  func(context.Context, steps.Env) steps.Result { return steps.Waits(time.Now(), "starts") },
 		}},
@@ -225,10 +225,10 @@ func filesOnAHost() *steps.Guide {
 			},
 		}}},
 		Checks: []steps.Check{{
-			Name: "kubectl-runs", Title: "kubectl runs there", Why: "w", On: steps.Local, Mend: "root-kubeconfig",
+			Name: "kubectl-runs", Title: "kubectl runs there", Why: "w", On: steps.Local, FixedBy: "root-kubeconfig",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				if _, _, err := e.Host.Run(ctx, "kubectl", "version", "--client"); err != nil {
-					return steps.Unseen(err)
+					return steps.Errored(err)
 				}
 				return steps.Passed("it does")
 			},
@@ -251,11 +251,11 @@ func endpoint(text func(steps.Facts, string) (string, error), of func(steps.Env)
 	return func(ctx context.Context, e steps.Env) steps.Result {
 		addr, err := text(of(e), "endpoint")
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		report, err := tracked.Look(ctx, "tls/"+addr, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, addr, "", nil) })
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		r := steps.Passed("%s", report.Version)
 		r.Again = report.NotAfter
@@ -286,7 +286,7 @@ func optionalSide() *steps.Guide {
 func TestAnAbsentSideIsASkipThatSaysSo(t *testing.T) {
 	g := optionalSide()
 	g.Steps[0].Checks[0].Run = func(context.Context, steps.Env) steps.Result { panic("must not run") }
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x"), Ends: map[steps.Side]engine.End{}})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x"), Endpoints: map[steps.Side]engine.Endpoint{}})
 	r, _ := s.Probe(t.Context(), steps.Cell{Step: "one", Check: "class", Side: steps.Remote})
 	if r.Status != steps.Skip || r.Found == "" {
 		t.Fatalf("got %v %q, want a skip with a reason", r.Status, r.Found)

@@ -32,7 +32,7 @@ func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	var out []Signer
 	for _, side := range steps.Sides {
-		h := s.ends[side].Handed
+		h := s.ends[side].PeerFile
 		if h == nil || h.signer.Load() != nil {
 			continue
 		}
@@ -60,7 +60,7 @@ func (s *Session) Confirm(signers ...Signer) error {
 			spec.Signer = ""
 			return err
 		}
-		s.ends[signer.Side].Handed.signer.Store(&signer.Fingerprint)
+		s.ends[signer.Side].PeerFile.signer.Store(&signer.Fingerprint)
 	}
 	s.wake()
 	return nil
@@ -72,7 +72,7 @@ func (s *Session) keepTaken(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, side := range steps.Sides {
-		h := s.ends[side].Handed
+		h := s.ends[side].PeerFile
 		if h == nil || h.signer.Load() == nil {
 			continue
 		}
@@ -94,7 +94,7 @@ func (s *Session) keepTaken(ctx context.Context) error {
 // unsure reports whether a facts file of the session has an unconfirmed signer.
 func (s *Session) unsure() bool {
 	for _, end := range s.ends {
-		if end.Handed != nil && end.Handed.signer.Load() == nil {
+		if end.PeerFile != nil && end.PeerFile.signer.Load() == nil {
 			return true
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Session) unsure() bool {
 }
 
 // unsigned is unconfirmed, or nil where the signer is confirmed.
-func (h *Handed) unsigned() error {
+func (h *PeerFile) unsigned() error {
 	if h.signer.Load() != nil {
 		return nil
 	}
@@ -110,8 +110,8 @@ func (h *Handed) unsigned() error {
 }
 
 // unconfirmed is the error of what needs a confirmed signer.
-func (h *Handed) unconfirmed() error {
-	return lackingHanded("the key that signed %s is not confirmed yet; carrick apply asks for it", h.Path)
+func (h *PeerFile) unconfirmed() error {
+	return missingPeerFacts("the key that signed %s is not confirmed yet; carrick apply asks for it", h.Path)
 }
 
 // otherSigner says that a facts file is signed by another key than the confirmed one.

@@ -103,7 +103,7 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, err := OpenEnd(l, steps.Remote, g, kubeconfig.Access{}, facts.Keys{mine}, cluster.Options{})
+		end, err := OpenEndpoint(l, steps.Remote, g, kubeconfig.Access{}, facts.Keys{mine}, cluster.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewSession(SessionOptions{Guide: g, Link: l, Ends: map[steps.Side]End{steps.Remote: end, steps.Local: {Host: host}}})
+		s := NewSession(SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]Endpoint{steps.Remote: end, steps.Local: {Host: host}}})
 		t.Cleanup(s.Close)
 		return s, nil
 	}
@@ -191,7 +191,7 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 	}
 
 	writeSigned(t, path, file(other), other)
-	for name, err := range map[string]error{"open": s.HandedFits(t.Context()), "opened": func() error { _, err := open(); return err }()} {
+	for name, err := range map[string]error{"open": s.PeerFileFits(t.Context()), "opened": func() error { _, err := open(); return err }()} {
 		if err == nil {
 			t.Errorf("%s: another key is allowed", name)
 			continue
@@ -221,11 +221,11 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, err := OpenEnd(l, steps.Remote, g, kubeconfig.Access{}, nil, cluster.Options{})
+		end, err := OpenEndpoint(l, steps.Remote, g, kubeconfig.Access{}, nil, cluster.Options{})
 		if err != nil {
 			return nil, err
 		}
-		s := NewSession(SessionOptions{Guide: g, Link: l, Ends: map[steps.Side]End{steps.Remote: end, steps.Local: {Absent: "it is left out"}}})
+		s := NewSession(SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]Endpoint{steps.Remote: end, steps.Local: {Absent: "it is left out"}}})
 		t.Cleanup(s.Close)
 		return s, nil
 	}
@@ -257,11 +257,11 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 	}
 
 	place(now)
-	if err := s.HandedFits(t.Context()); err != nil {
+	if err := s.PeerFileFits(t.Context()); err != nil {
 		t.Errorf("a newer file: %v", err)
 	}
 	place(now.Add(-time.Minute))
-	if err := s.HandedFits(t.Context()); err == nil {
+	if err := s.PeerFileFits(t.Context()); err == nil {
 		t.Error("the older file counts in the session that has read a newer one")
 	}
 	if _, err := open(); err != nil {

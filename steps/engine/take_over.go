@@ -28,7 +28,7 @@ func (s *Session) conflicts(ctx context.Context, step *steps.Step) []string {
 	var out []string
 	for i := range step.Actions {
 		a := &step.Actions[i]
-		if end := s.ends[a.On]; end.Handed != nil || end.absent() {
+		if end := s.ends[a.On]; end.PeerFile != nil || end.absent() {
 			continue
 		}
 		env := s.env(ctx, a.On, &usage{})

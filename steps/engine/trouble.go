@@ -37,7 +37,7 @@ func (b *Board) Troubles() []Trouble {
 			default:
 				t.Root = true
 				switch {
-				case t.Result.Untried:
+				case t.Result.NotTried:
 					untried = append(untried, t)
 				case t.Result.Undone && i >= done && !mends[b.mending(c)]:
 					undone = append(undone, t)
@@ -75,7 +75,7 @@ func (b *Board) mendsOthers() map[steps.Cell]bool {
 	out := map[steps.Cell]bool{}
 	for _, c := range b.guide.Cells() {
 		r := b.Verdict(c)
-		if _, masked := b.Cause(c); !masked && r.Status == steps.Fail && !r.Undone && !r.Untried {
+		if _, masked := b.Cause(c); !masked && r.Status == steps.Fail && !r.Undone && !r.NotTried {
 			out[b.mending(c)] = true
 		}
 	}
@@ -90,7 +90,7 @@ func (b *Board) done() int {
 		holds := map[steps.Cell]bool{} // by action
 		for _, c := range b.guide.CellsOf(i) {
 			check, _ := b.guide.Check(c.Check)
-			act, step := b.guide.Mending(check, c.Side)
+			act, step := b.guide.FixingAction(check, c.Side)
 			if act == nil || !leavesBehind(act.Doer) {
 				continue
 			}
@@ -132,7 +132,7 @@ func (b *Board) Behind() map[steps.Cell][]steps.Cell {
 func byDependency(g *steps.Guide, list []Trouble) []Trouble {
 	reach := map[steps.Cell]map[steps.Cell]bool{}
 	for _, t := range list {
-		reach[t.Cell] = g.LeansOn(t.Cell)
+		reach[t.Cell] = g.DependsOn(t.Cell)
 	}
 	left, out := slices.Clone(list), make([]Trouble, 0, len(list))
 	for len(left) > 0 {

@@ -17,7 +17,7 @@ func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
 	g := chainGuide()
 	ask := func(name string, mend string) steps.Check {
 		c := g.Steps[0].Checks[0]
-		c.Name, c.Title, c.Mend, c.On, c.Needs = name, "the "+name+" holds", mend, steps.Local, nil
+		c.Name, c.Title, c.FixedBy, c.On, c.Needs = name, "the "+name+" holds", mend, steps.Local, nil
 		return c
 	}
 	act := func(name string, needs ...string) steps.Action {
@@ -34,8 +34,8 @@ func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
 	b.Put(cell("late", local), bad)
 	b.Put(cell("first", local), bad)
 	b.Put(cell("old", local), steps.Warned("ends soon", ""))
-	b.Put(cell("a", local), steps.Unseen(errors.New("silence")))
-	b.Put(cell("b", local), steps.Unseen(errors.New("silence")))
+	b.Put(cell("a", local), steps.Errored(errors.New("silence")))
+	b.Put(cell("b", local), steps.Errored(errors.New("silence")))
 
 	var got []string
 	for _, tr := range b.Troubles() {
@@ -63,9 +63,9 @@ func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 	check, act := g.Steps[0].Checks[0], steps.Action{On: steps.Local, Doer: action.Manifest{}}
 	g.Steps = nil
 	for _, name := range []string{"first", "second", "third"} {
-		check.Name, check.Title, check.Mend, check.On, check.Needs = name, "the "+name+" exists", name, steps.Local, nil
+		check.Name, check.Title, check.FixedBy, check.On, check.Needs = name, "the "+name+" exists", name, steps.Local, nil
 		asks := check
-		asks.Name, asks.Mend = name+"-asks", ""
+		asks.Name, asks.FixedBy = name+"-asks", ""
 		act.Name, act.Title = name, name
 		g.Steps = append(g.Steps, steps.Step{
 			Name: name + "-step", Title: name, Checks: []steps.Check{check, asks}, Actions: []steps.Action{act},
@@ -100,7 +100,7 @@ func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 		b := engine.NewBoard(g)
 		for check, r := range map[string]steps.Result{
 			"first": tc.first, "second": tc.second, "third": steps.Skipped("later"),
-			"first-asks": steps.Untried("not tried"), "second-asks": steps.Warned("ends soon", ""), "third-asks": tc.asks,
+			"first-asks": steps.NotTried("not tried"), "second-asks": steps.Warned("ends soon", ""), "third-asks": tc.asks,
 		} {
 			b.Put(at(check), r)
 		}

@@ -15,13 +15,13 @@ func TestUndoOrder(t *testing.T) {
 	for _, name := range []string{"first", "c", "b", "a"} {
 		jobs = append(jobs, job{action: &steps.Action{Name: name}, side: steps.Local})
 	}
-	here := End{Cluster: &cluster.Cluster{}}
+	here := Endpoint{Cluster: &cluster.Cluster{}}
 	for _, c := range []struct {
-		ends map[steps.Side]End
+		ends map[steps.Side]Endpoint
 		want []string
 	}{
-		{map[steps.Side]End{steps.Local: here, steps.Remote: here}, []string{"a", "b", "c", "first"}},
-		{map[steps.Side]End{steps.Local: here, steps.Remote: {Absent: "it is gone"}}, []string{"c", "a", "b", "first"}},
+		{map[steps.Side]Endpoint{steps.Local: here, steps.Remote: here}, []string{"a", "b", "c", "first"}},
+		{map[steps.Side]Endpoint{steps.Local: here, steps.Remote: {Absent: "it is gone"}}, []string{"c", "a", "b", "first"}},
 	} {
 		var got []string
 		for _, j := range (&Session{guide: g, ends: c.ends}).undoOrder(jobs) {

@@ -178,17 +178,17 @@ func (v *validator) check(s *steps.Step, c *steps.Check) {
 // mend faults an action that there is not. One that is named by the side is on
 // that side: else both sides would call the other's.
 func (v *validator) mend(c *steps.Check) {
-	bySide := strings.Contains(c.Mend, steps.OwnSide)
+	bySide := strings.Contains(c.FixedBy, steps.OwnSide)
 	if bySide && c.On != steps.Both {
-		v.bad("check %s is on one side and names the action that mends it by side: %q", c.Name, c.Mend)
+		v.bad("check %s is on one side and names the action that mends it by side: %q", c.Name, c.FixedBy)
 	}
 	for _, side := range steps.Sides {
-		if c.Mend == "" || !c.On.Covers(side) {
+		if c.FixedBy == "" || !c.On.Covers(side) {
 			continue
 		}
-		switch a, _ := v.g.Mending(c, side); {
+		switch a, _ := v.g.FixingAction(c, side); {
 		case a == nil:
-			v.bad("check %s is mended on the %s by action %q, which there is not", c.Name, v.g.Sides[side].Name, c.Mend)
+			v.bad("check %s is mended on the %s by action %q, which there is not", c.Name, v.g.Sides[side].Name, c.FixedBy)
 		case bySide && a.On != side:
 			v.bad("check %s is mended on the %s by action %s, which is on the other side", c.Name, v.g.Sides[side].Name, a.Name)
 		}

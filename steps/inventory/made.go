@@ -100,7 +100,7 @@ func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, a
 	if len(e.Runtime.Found) == 0 {
 		return out, nil
 	}
-	marked, err := e.Cluster.Find(ctx, gvr, "", e.Marked(action))
+	marked, err := e.Cluster.Find(ctx, gvr, "", e.OwnedBy(action))
 	for _, o := range marked {
 		known := slices.ContainsFunc(out, func(m Made) bool { return m.UID == o.UID })
 		named := Describe(steps.Entry{Namespace: o.Namespace, Name: o.Name}.Object())

@@ -12,10 +12,10 @@ import (
 )
 
 // Rights are the permissions that it takes to keep the inventory, and with it notes.
-func Rights(env steps.Env) []permission.Right {
-	var out []permission.Right
+func Permissions(env steps.Env) []permission.Rule {
+	var out []permission.Rule
 	for _, verb := range []string{"get", "create", "patch"} {
-		r := permission.Right{Verb: verb, Group: rbacv1.GroupName, Resource: "clusterroles"}
+		r := permission.Rule{Verb: verb, Group: rbacv1.GroupName, Resource: "clusterroles"}
 		if verb != "create" {
 			r.Name = Prefix + env.Link
 		}
@@ -34,7 +34,7 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if err != nil {
 		return err
 	}
-	c.Rights = append(c.Rights, Rights(env)...)
+	c.Permissions = append(c.Permissions, Permissions(env)...)
 	if inv.Unread != nil {
 		return nil // told with all other missing permissions
 	}

@@ -25,13 +25,13 @@ var Schema []byte
 
 // Link is one use of a guide between two sides: guide, sides and answers.
 type Link struct {
-	APIVersion string      `yaml:"apiVersion" json:"apiVersion"`
-	Kind       string      `yaml:"kind" json:"kind"`
-	Metadata   Meta        `yaml:"metadata" json:"metadata"`
-	Guide      string      `yaml:"guide" json:"guide"`
-	Local      EndSpec     `yaml:"local,omitempty" json:"local"`
-	Remote     EndSpec     `yaml:"remote,omitempty" json:"remote"`
-	Answers    steps.Given `yaml:"answers,omitempty" json:"answers,omitempty"`
+	APIVersion string       `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string       `yaml:"kind" json:"kind"`
+	Metadata   Meta         `yaml:"metadata" json:"metadata"`
+	Guide      string       `yaml:"guide" json:"guide"`
+	Local      EndpointSpec `yaml:"local,omitempty" json:"local"`
+	Remote     EndpointSpec `yaml:"remote,omitempty" json:"remote"`
+	Answers    steps.Given  `yaml:"answers,omitempty" json:"answers,omitempty"`
 
 	Path string     `yaml:"-" json:"-"` // the file it was read from or goes to
 	node *yaml.Node // as read: keeps the user's comments and order
@@ -42,9 +42,9 @@ type Meta struct {
 	Name string `yaml:"name" json:"name"`
 }
 
-// EndSpec says what one side is: a context, a host, a file of facts, or
+// EndpointSpec says what one side is: a context, a host, a file of facts, or
 // nothing.
-type EndSpec struct {
+type EndpointSpec struct {
 	Context    string    `yaml:"context,omitempty" json:"context,omitempty"`
 	Kubeconfig string    `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
 	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
@@ -62,10 +62,10 @@ type HostSpec struct {
 }
 
 // IsZero tells whether the side is left out.
-func (e EndSpec) IsZero() bool { return e == EndSpec{} }
+func (e EndpointSpec) IsZero() bool { return e == EndpointSpec{} }
 
 // Side is what the link says of one side.
-func (l *Link) Side(s steps.Side) *EndSpec {
+func (l *Link) Side(s steps.Side) *EndpointSpec {
 	if s == steps.Local {
 		return &l.Local
 	}

@@ -45,10 +45,10 @@ type Bench struct {
 	Counted string
 	// Reads are arguments of kubectl, for reads that the guide makes there.
 	Reads [][]string
-	// Breaks is the check that Break makes fail and Mend makes pass again, by a
+	// Breaks is the check that Break makes fail and FixedBy makes pass again, by a
 	// change to that cluster.
-	Breaks      string
-	Break, Mend func(testing.TB, *cluster.Cluster)
+	Breaks         string
+	Break, FixedBy func(testing.TB, *cluster.Cluster)
 }
 
 // standing is the guide, applied and green, with both API servers some way off.
@@ -96,18 +96,18 @@ func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 			link.Answers[key] = v
 		}
 	}
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for side, access := range x.access {
 		c, err := cluster.Open(access, o)
 		if err != nil {
 			b.Fatal(err)
 		}
-		ends[side] = engine.End{Cluster: c, Name: access.Context}
+		ends[side] = engine.Endpoint{Cluster: c, Name: access.Context}
 	}
 	for side := range x.box.Hosts {
 		ends[steps.Side(side)] = hostEnd(b, x.box, steps.Side(side))
 	}
-	return engine.NewSession(engine.SessionOptions{Guide: x.Guide, Link: link, Ends: ends, Assets: x.Assets, Secrets: secrets})
+	return engine.NewSession(engine.SessionOptions{Guide: x.Guide, Link: link, Endpoints: ends, Assets: x.Assets, Secrets: secrets})
 }
 
 // move puts both API servers that far off.
@@ -135,7 +135,7 @@ func (x Bench) Pass(b *testing.B) {
 		name    string
 		options cluster.Options
 	}{{"once", cluster.Options{Once: true}}, {"live", cluster.Options{}}} {
-		way.options.Patience = patience
+		way.options.StaleAfter = timeout
 		b.Run(way.name, func(b *testing.B) { s.passes(b, way.options) })
 	}
 }
@@ -167,7 +167,7 @@ func (x *standing) passes(b *testing.B, o cluster.Options) {
 }
 
 // patience keeps a pass from calling a busy machine an API server that is gone.
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // pass looks at everything once, in a session of its own, and says how long
 // that took and how many distinct reads it was.

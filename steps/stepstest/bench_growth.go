@@ -60,16 +60,16 @@ func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.
 	before := inUse()
 	sessions := make([]*engine.Session, n)
 	for i := range sessions {
-		ends := map[steps.Side]engine.End{}
+		ends := map[steps.Side]engine.Endpoint{}
 		for side := range box.Hosts {
 			ends[steps.Side(side)] = hostEnd(b, box, steps.Side(side))
 		}
 		for _, side := range clusters(g) {
-			c, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, Patience: patience})
+			c, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, StaleAfter: timeout})
 			if err != nil {
 				b.Fatal(err)
 			}
-			ends[side] = engine.End{Cluster: c, Name: c.Context()}
+			ends[side] = engine.Endpoint{Cluster: c, Name: c.Context()}
 		}
 		sessions[i] = OpenWith(b, g, assets, fmt.Sprintf("growth-%d", i), answers, ends)
 	}

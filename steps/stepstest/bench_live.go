@@ -93,7 +93,7 @@ func (x Bench) Change(b *testing.B) {
 	}
 	for b.Loop() {
 		change(x.Break, steps.Fail)
-		change(x.Mend, steps.Pass)
+		change(x.FixedBy, steps.Pass)
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "median-ms")

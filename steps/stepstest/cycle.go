@@ -28,34 +28,34 @@ import (
 // Answers are as in a link file, secret ones beside them.
 func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *engine.Session {
 	t.Helper()
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for _, side := range steps.Sides {
 		if g.Sides[side].Kind == steps.Host {
 			ends[side] = hostEnd(t, box, side)
 			continue
 		}
-		ends[side] = engine.End{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
+		ends[side] = engine.Endpoint{Cluster: box.Open(t, string(side), cluster.Options{}), Name: box.Contexts[string(side)]}
 	}
 	return OpenWith(t, g, assets, name, answers, ends)
 }
 
 // hostEnd is the folder that stands for a machine of the scenario that is seeded. It is closed with the test.
-func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.End {
+func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.Endpoint {
 	t.Helper()
 	h, err := host.NewWith(box.Hosts[string(side)], host.Options{Here: box.Here[string(side)]})
 	if err != nil {
 		t.Fatalf("%s: %v", side, err)
 	}
 	t.Cleanup(h.Close)
-	return engine.End{Host: h, Name: h.Root}
+	return engine.Endpoint{Host: h, Name: h.Root}
 }
 
 // spec is what a link file says of a side of the sandbox.
-func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kubeconfig.Access) linkfile.EndSpec {
+func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kubeconfig.Access) linkfile.EndpointSpec {
 	if g.Sides[side].Kind == steps.Host {
-		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
+		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
 	}
-	return linkfile.EndSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
+	return linkfile.EndpointSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
 }
 
 // clusters are the sides of a guide that have an API server.
@@ -73,7 +73,7 @@ func ground(g *steps.Guide) steps.Side {
 }
 
 // OpenWith is a session of a link between these ends.
-func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.End) *engine.Session {
+func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.Endpoint) *engine.Session {
 	t.Helper()
 	link, secrets := linkfile.New(g.Name, name), map[string]masked.Value{}
 	for key, v := range answers {
@@ -90,7 +90,7 @@ func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers m
 			t.Fatalf("%s: %v", key, err)
 		}
 	}
-	return engine.NewSession(engine.SessionOptions{Guide: g, Link: link, Ends: ends, Assets: assets, Secrets: secrets, Attended: true})
+	return engine.NewSession(engine.SessionOptions{Guide: g, Link: link, Endpoints: ends, Assets: assets, Secrets: secrets, Attended: true})
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.

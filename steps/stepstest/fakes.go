@@ -81,21 +81,21 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 func (f *fakes) session(t *testing.T) *engine.Session {
 	t.Helper()
 	st := f.state
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for side := range f.servers {
-		o := cluster.Options{Once: true, Patience: st.patience(side)}
-		o.Patience = max(o.Patience, f.patient)
+		o := cluster.Options{Once: true, StaleAfter: st.timeout(side)}
+		o.StaleAfter = max(o.StaleAfter, f.patient)
 		if f.around != nil {
 			o.Around = f.around(side)
 		}
-		c, err := cluster.Open(kubeconfig.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.Patience}, o)
+		c, err := cluster.Open(kubeconfig.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.StaleAfter}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[side] = engine.End{Cluster: c, Name: string(side)}
+		ends[side] = engine.Endpoint{Cluster: c, Name: string(side)}
 	}
 	if side := hostSide(f.guide); side != "" {
-		ends[side] = engine.End{Host: st.machine.open(t, f.root), Name: f.guide.Sides[side].Name}
+		ends[side] = engine.Endpoint{Host: st.machine.open(t, f.root), Name: f.guide.Sides[side].Name}
 	}
 	link, secrets := linkfile.New(f.guide.Name, "test"), map[string]masked.Value{}
 	for key, v := range st.answers {
@@ -112,7 +112,7 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
 		}
 	}
-	return engine.NewSession(engine.SessionOptions{Guide: f.guide, Link: link, Ends: ends, Assets: f.assets, Secrets: secrets})
+	return engine.NewSession(engine.SessionOptions{Guide: f.guide, Link: link, Endpoints: ends, Assets: f.assets, Secrets: secrets})
 }
 
 func config(t *testing.T, s *server) string {

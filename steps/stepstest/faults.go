@@ -109,7 +109,7 @@ func (x Proof) Faults(t *testing.T) {
 		s.holds(t)
 		t.Run("check", s.faultsOfCheck)
 		t.Run("live", s.faultsOfLive)
-		cases.Run(t, "fault", "somebody makes it anew before it is deleted", s.madeAnew)
+		cases.Run(t, "fault", "somebody makes it anew before it is deleted", s.recreated)
 	})
 }
 
@@ -363,7 +363,7 @@ func plainEnd(t *testing.T, r *run) {
 
 // madeAnew lets somebody else make an object anew, under the same name, between
 // carrick's look at it and its delete: what is theirs stays.
-func (s *stage) madeAnew(t *testing.T) {
+func (s *stage) recreated(t *testing.T) {
 	of := Remade{"secrets", []string{"secret", "generic"}, []string{"--from-literal=theirs=1"}}
 	if s.Remade != nil {
 		of = *s.Remade

@@ -102,7 +102,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 	if !x.stops {
 		s.Break(t, admin)
 		f.until(t, noticedWithin, fails)
-		s.Mend(t, admin)
+		s.FixedBy(t, admin)
 		f.until(t, recovers, f.notGreen)
 	}
 	began := time.Now()
@@ -121,7 +121,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 	began = time.Now()
 	if !x.stops {
 		f.until(t, recovers, fails)
-		s.Mend(t, admin)
+		s.FixedBy(t, admin)
 	}
 	f.until(t, recovers, f.notGreen)
 	t.Logf("noticed after %s, green again after %s", noticed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))

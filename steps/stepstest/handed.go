@@ -21,11 +21,11 @@ func StandHanded(
 ) *engine.Session {
 	t.Helper()
 	stand := Stand(t, g, assets, dir, state)
-	ends := map[steps.Side]engine.End{steps.Local: stand.End(steps.Local), steps.Remote: stand.End(steps.Remote)}
+	ends := map[steps.Side]engine.Endpoint{steps.Local: stand.Endpoint(steps.Local), steps.Remote: stand.Endpoint(steps.Remote)}
 	open := func() *engine.Session {
 		l := linkfile.New(g.Name, link)
 		maps.Copy(l.Answers, stand.Link().Answers)
-		return engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Assets: assets, Ends: maps.Clone(ends)})
+		return engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Assets: assets, Endpoints: maps.Clone(ends)})
 	}
 	key, _, err := facts.NewKey()
 	if err != nil {
@@ -44,12 +44,12 @@ func StandHanded(
 		t.Fatal(err)
 	}
 	want := facts.Expects{Guide: g.Name, Link: link, Side: string(side), Role: g.Sides[side].Name}
-	handed, err := engine.OpenHanded(path, key.Fingerprint(), nil, want)
+	handed, err := engine.OpenPeerFile(path, key.Fingerprint(), nil, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(handed.Close)
-	ends[side] = engine.End{Handed: handed, Absent: "it is a file"}
+	ends[side] = engine.Endpoint{PeerFile: handed, Absent: "it is a file"}
 	s := open()
 	for key, v := range answers {
 		if err := s.Answer(key, v); err != nil {

@@ -92,9 +92,9 @@ type Lacked struct {
 }
 
 // Right is that right.
-func (l Lacked) Right() permission.Right {
+func (l Lacked) Right() permission.Rule {
 	resource, sub, _ := strings.Cut(l.Rule.Resources[0], "/")
-	r := permission.Right{Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace}
+	r := permission.Rule{Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace}
 	if len(l.Rule.ResourceNames) > 0 {
 		r.Name = l.Rule.ResourceNames[0]
 	}

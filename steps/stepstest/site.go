@@ -103,7 +103,7 @@ func (x *Site) Named(check, found, fix string) steps.Result {
 // make it hold.
 type Finding struct {
 	Check, Found, Fix string
-	Mended            bool
+	Fixed             bool
 }
 
 // Finds wants all that is to be said to be said, and does then what the fixes say.
@@ -115,7 +115,7 @@ func (x *Site) Finds(all []Finding) {
 		was[f.Check] = x.Named(f.Check, f.Found, f.Fix)
 	}
 	for _, f := range all {
-		if f.Mended {
+		if f.Fixed {
 			x.Mends(f.Check, was[f.Check])
 		}
 	}

@@ -130,13 +130,13 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 
 // patience is how long an API server may say nothing before that is a finding: one
 // that does answer may take its time on a busy machine. 0 is what it is for users.
-func (s *state) patience(side steps.Side) time.Duration {
+func (s *state) timeout(side steps.Side) time.Duration {
 	for _, word := range s.server[side] {
 		if word == "down" || word == "hangs" || word == "refuses" {
 			return 0
 		}
 	}
-	return patience
+	return timeout
 }
 
 // write puts files/NAME sections into a folder, and keeps logs/ sections.

@@ -134,7 +134,7 @@ func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 
 // passes tells whether an error is not about what was typed.
 func (w *walk) passes(err error) bool {
-	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NobodyError))
+	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NoInputError))
 }
 
 // sayAnswer says the answer that stands, where it came from, and what may be

@@ -80,7 +80,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 // newLink asks for the sides and the name, and opens the link. errBack is back
 // to the guide.
 func (w *walk) newLink(g *steps.Guide) error {
-	p := &sides{w: w, guide: g, spec: model.Ends{}, met: map[string]*meeting{}}
+	p := &sides{w: w, guide: g, spec: model.Endpoints{}, met: map[string]*meeting{}}
 	if err := p.read(); err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 // sides says what stands on each side.
 func (w *walk) sides() {
 	for _, side := range steps.Sides {
-		end := w.live.Session.End(side)
+		end := w.live.Session.Endpoint(side)
 		if end.Cluster == nil && end.Host == nil {
 			w.out.sentence("%s: nothing", w.role(side))
 			continue

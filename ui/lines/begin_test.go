@@ -86,8 +86,8 @@ func TestSidesThatAreMachines(t *testing.T) {
 // another cluster before it has.
 func TestAContextThatAnswersLate(t *testing.T) {
 	o := clusters(t, &tunnel{})
-	meet := o.Meet
-	o.Meet = func(ctx context.Context, name string) (engine.Meeting, error) {
+	meet := o.Preflight
+	o.Preflight = func(ctx context.Context, name string) (engine.Preflight, error) {
 		if name == "rome-again" {
 			time.Sleep(6 * time.Second)
 		}

@@ -45,7 +45,7 @@ func (w *walk) change(d deed) error {
 	case errors.Is(err, errBack):
 		w.out.say("Nothing was changed.")
 		return nil
-	case errors.Is(err, errQuit) || errors.As(err, new(*NobodyError)):
+	case errors.Is(err, errQuit) || errors.As(err, new(*NoInputError)):
 		return err
 	case errors.Is(err, errCancelled):
 		return nil
@@ -65,8 +65,8 @@ func (w *walk) change(d deed) error {
 	case p.Empty():
 		w.out.say("There is nothing to change.")
 		return nil
-	case len(got.Lacking) > 0:
-		w.lacks(p, got.Lacking)
+	case len(got.Missing) > 0:
+		w.lacks(p, got.Missing)
 		return nil
 	}
 	allowed, err := w.confirm(d, p)

@@ -57,11 +57,11 @@ func (w *walk) explained(r row) {
 			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.live.Board.Verdict(need).Status))
 		}
 	}
-	if c.Within > 0 {
-		w.out.sentence("It waits at most %s", span(c.Within))
+	if c.Timeout > 0 {
+		w.out.sentence("It waits at most %s", span(c.Timeout))
 	}
 	w.tellFix(r, r.cells, false)
-	see := c.See
+	see := c.References
 	if len(see) == 0 {
 		see = []string{w.guide().Page}
 	}

@@ -48,7 +48,7 @@ func (w *walk) handOver(string) error {
 }
 
 func (w *walk) writeHandover(o engine.HandoverOptions) error {
-	var done *engine.HandedOver
+	var done *engine.WrittenFile
 	var next []string
 	err := w.wait(func() string { return "the facts of the " + w.role(o.Side) }, nil, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, handWithin)
@@ -130,7 +130,7 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 		return false, orNothing(err)
 	}
 	path := strings.TrimSpace(text)
-	head, err := engine.LookIntoHanded(path, p.guide, side)
+	head, err := engine.ReadPeerFileHeader(path, p.guide, side)
 	if err != nil {
 		w.out.sentence("%s", err.Error())
 		return false, nil
@@ -147,7 +147,7 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 		}
 		w.out.sentence("%s", err.Error())
 	}
-	p.spec[side] = linkfile.EndSpec{Facts: path}
+	p.spec[side] = linkfile.EndpointSpec{Facts: path}
 	p.link = head.Link
 	w.out.sentence("The file is of link %s: both admins use that name. The key %s signed it", head.Link, head.Signer)
 	return true, nil

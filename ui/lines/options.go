@@ -21,12 +21,12 @@ type Options struct {
 var ErrInterrupted = errors.New("interrupted")
 
 // NobodyError says that the input has ended where an answer is needed.
-type NobodyError struct {
+type NoInputError struct {
 	What    string // what was asked
 	Instead string // the command that does the same without asking
 }
 
-func (e *NobodyError) Error() string {
+func (e *NoInputError) Error() string {
 	return "there is nobody to ask: the input ended at " + quoted(e.What) + "; without asking: " + e.Instead
 }
 

@@ -23,7 +23,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 		}
 		all += n
 		if n > 0 || p.Undo {
-			w.out.sentence("On the %s, %s: %s", w.role(side), w.live.Session.End(side).Name, model.Plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]))
+			w.out.sentence("On the %s, %s: %s", w.role(side), w.live.Session.Endpoint(side).Name, model.Plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]))
 		}
 		left := 0
 		for _, act := range p.Actions {
@@ -91,7 +91,7 @@ func (w *walk) unmet(p *engine.Plan) {
 }
 
 // lacks says which rights are missing, and what would grant them.
-func (w *walk) lacks(p *engine.Plan, lacking engine.Lacking) {
+func (w *walk) lacks(p *engine.Plan, lacking engine.MissingPermissions) {
 	w.out.say("You may not do all of this yet. Nothing was changed.")
 	name := "carrick-" + w.live.Session.Link().Name()
 	for _, side := range steps.Sides {
@@ -99,7 +99,7 @@ func (w *walk) lacks(p *engine.Plan, lacking engine.Lacking) {
 		if !missing {
 			continue
 		}
-		w.out.sentence("On the %s, %s, you lack:", w.role(side), w.live.Session.End(side).Name)
+		w.out.sentence("On the %s, %s, you lack:", w.role(side), w.live.Session.Endpoint(side).Name)
 		for _, r := range lack.Words() {
 			w.out.sentence("%s", r)
 		}

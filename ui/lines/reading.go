@@ -97,7 +97,7 @@ func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 		case errors.Is(err, errEnded) && w.in.tty != nil:
 			return "", errBack
 		case errors.Is(err, errEnded):
-			return "", &NobodyError{a.Question.Title + ", which a line with a full stop alone ends", w.insteadOf(a)}
+			return "", &NoInputError{a.Question.Title + ", which a line with a full stop alone ends", w.insteadOf(a)}
 		case err != nil:
 			return "", err
 		case line == ".":

@@ -18,7 +18,7 @@ type sides struct {
 	w     *walk
 	guide *steps.Guide
 	list  []engine.Candidate
-	spec  model.Ends
+	spec  model.Endpoints
 	link  string // name of the link that a file of facts is of
 
 	mu   sync.Mutex
@@ -37,7 +37,7 @@ func (p *sides) read() error {
 	for _, side := range steps.Sides {
 		switch name := p.w.o.Sides[side]; {
 		case name != "":
-			p.spec[side] = linkfile.EndSpec{Context: name}
+			p.spec[side] = linkfile.EndpointSpec{Context: name}
 			names = append(names, name)
 		case p.guide.Sides[side].Kind != steps.Host:
 			pick = true
@@ -105,7 +105,7 @@ func (p *sides) folder(side steps.Side) error {
 		}
 		if strings.HasPrefix(text, "/") {
 			known := p.w.o.Hosts[side]
-			p.spec[side] = linkfile.EndSpec{Host: &linkfile.HostSpec{Root: text, Here: known.Here && known.Root == text}}
+			p.spec[side] = linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: text, Here: known.Here && known.Root == text}}
 			return nil
 		}
 		p.w.out.sentence("%s is no absolute path: / is this machine, another folder stands for one", quoted(text))
@@ -167,7 +167,7 @@ func (p *sides) pick(side steps.Side) error {
 			w.out.sentence("%s", why)
 			continue
 		}
-		p.spec[side] = linkfile.EndSpec{Context: name}
+		p.spec[side] = linkfile.EndpointSpec{Context: name}
 		return nil
 	}
 }
@@ -212,13 +212,13 @@ func (p *sides) differ() error {
 	if err := p.known(meetWithin, one, two); err != nil {
 		return err
 	}
-	why := p.spec.Same(func(context string) engine.Meeting {
+	why := p.spec.Same(func(context string) engine.Preflight {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if m := p.met[context]; m != nil {
 			return m.is
 		}
-		return engine.Meeting{}
+		return engine.Preflight{}
 	})
 	if why == "" {
 		return nil

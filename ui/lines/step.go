@@ -168,7 +168,7 @@ func (w *walk) fix(args string) error {
 	case !ok:
 		return nil
 	case len(names) > 0:
-	case r.check.Mend != "" && !w.broken(r):
+	case r.check.FixedBy != "" && !w.broken(r):
 		w.out.say("This check holds: there is nothing to fix.")
 		return nil
 	default: // none, or the answers ask for another way, or all that it creates is there

@@ -133,7 +133,7 @@ func piped(t *testing.T, o Options, input string) (said string, err error) {
 // without was said.
 func nobody(t *testing.T, said string, err error, what, instead string) {
 	t.Helper()
-	n := (*NobodyError)(nil)
+	n := (*NoInputError)(nil)
 	if !errors.As(err, &n) || !strings.Contains(n.What, what) || !strings.Contains(n.Instead, instead) {
 		t.Fatalf("the error is %v:\n%s", err, said)
 	}

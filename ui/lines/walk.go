@@ -133,7 +133,7 @@ func (w *walk) ask(q question) (string, error) {
 		case errors.Is(err, errEnded) && w.in.tty != nil:
 			return "", errQuit // ctrl+d
 		case errors.Is(err, errEnded):
-			return "", &NobodyError{q.prompt, q.instead}
+			return "", &NoInputError{q.prompt, q.instead}
 		case err != nil:
 			return "", err
 		}

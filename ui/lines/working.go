@@ -18,7 +18,7 @@ const stillEvery = 10 * time.Second
 const (
 	settleWithin = time.Minute
 	calm         = 3 * time.Second
-	beatEvery    = 250 * time.Millisecond
+	tickEvery    = 250 * time.Millisecond
 )
 
 // errCancelled says that the user did not want to wait any longer.
@@ -79,7 +79,7 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 	err := w.wait(what, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		beat := time.NewTicker(beatEvery)
+		beat := time.NewTicker(tickEvery)
 		defer beat.Stop()
 		for {
 			if reached() {

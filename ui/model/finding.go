@@ -104,12 +104,12 @@ func (l *Live) From(c steps.Cell) string {
 	default:
 		from = "the API server of the " + role.Name
 	}
-	return from + ", " + l.Session.End(c.Side).Name
+	return from + ", " + l.Session.Endpoint(c.Side).Name
 }
 
 // Pages is where to read on about a check.
 func (l *Live) Pages(check *steps.Check) []string {
-	return append(slices.Clone(check.See), l.Guide().Page)
+	return append(slices.Clone(check.References), l.Guide().Page)
 }
 
 // Explains is the command that says more of a check.

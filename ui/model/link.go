@@ -12,11 +12,11 @@ import (
 )
 
 // Ends are the two sides of a new link as far as they are chosen.
-type Ends map[steps.Side]linkfile.EndSpec
+type Endpoints map[steps.Side]linkfile.EndpointSpec
 
 // Suggest is a name for the link: that of the facts file, else the given one,
 // else one made of both sides' names.
-func (e Ends) Suggest(g *steps.Guide, handed, given string) string {
+func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	switch {
 	case handed != "":
 		return handed
@@ -33,14 +33,14 @@ func (e Ends) Suggest(g *steps.Guide, handed, given string) string {
 }
 
 // Taken reports whether a context is a side already, other than one, and which.
-func (e Ends) Taken(context string, by steps.Side) (steps.Side, bool) {
+func (e Endpoints) Taken(context string, by steps.Side) (steps.Side, bool) {
 	other := by.Peer()
 	return other, context != "" && e[other].Context == context
 }
 
 // Likely is the index of the context that kubectl would use, else of the first
 // one that is not the other side; 0 where there is none.
-func (e Ends) Likely(list []engine.Candidate, side steps.Side) int {
+func (e Endpoints) Likely(list []engine.Candidate, side steps.Side) int {
 	free := -1
 	for i, c := range list {
 		_, taken := e.Taken(c.Context, side)
@@ -56,7 +56,7 @@ func (e Ends) Likely(list []engine.Candidate, side steps.Side) int {
 
 // Same says that both sides are one cluster, by who their contexts are; "":
 // they are two, or that is not known.
-func (e Ends) Same(met func(context string) engine.Meeting) string {
+func (e Endpoints) Same(met func(context string) engine.Preflight) string {
 	one, two := e[steps.Local].Context, e[steps.Remote].Context
 	if one == "" || two == "" {
 		return ""
@@ -69,7 +69,7 @@ func (e Ends) Same(met func(context string) engine.Meeting) string {
 
 // Link is a link of that name between these sides: the existing one if it joins
 // them, else a new one.
-func (o *Options) NewLink(g *steps.Guide, name string, ends Ends) (l *linkfile.Link, existing bool, err error) {
+func (o *Options) NewLink(g *steps.Guide, name string, ends Endpoints) (l *linkfile.Link, existing bool, err error) {
 	path := o.LinkPath(name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		l := linkfile.New(g.Name, name)
@@ -87,7 +87,7 @@ func (o *Options) NewLink(g *steps.Guide, name string, ends Ends) (l *linkfile.L
 }
 
 // of reports whether a link joins these sides.
-func (e Ends) of(l *linkfile.Link) bool {
+func (e Endpoints) of(l *linkfile.Link) bool {
 	for _, side := range steps.Sides {
 		have, want := l.Side(side), e[side]
 		if have.Context != want.Context || have.Facts != want.Facts || (have.Host == nil) != (want.Host == nil) {

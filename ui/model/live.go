@@ -17,12 +17,12 @@ type Live struct {
 	Session *engine.Session
 	Board   *engine.Board
 
-	ctx    context.Context
-	mu     sync.Mutex
-	chains map[steps.Cell]*chain
-	pulses map[steps.Side]engine.Pulse
-	plans  map[string]*forecast // by step
-	moved  time.Time            // when a verdict was another than the one before
+	ctx      context.Context
+	mu       sync.Mutex
+	chains   map[steps.Cell]*chain
+	liveness map[steps.Side]engine.Liveness
+	plans    map[string]*forecast // by step
+	moved    time.Time            // when a verdict was another than the one before
 }
 
 // Look is what is known of the latest look at a cell.
@@ -54,7 +54,7 @@ type Turn struct {
 func NewLive(ctx context.Context, s *engine.Session) *Live {
 	l := &Live{
 		Session: s, Board: engine.NewBoard(s.Guide()),
-		ctx: ctx, chains: map[steps.Cell]*chain{}, pulses: map[steps.Side]engine.Pulse{}, plans: map[string]*forecast{},
+		ctx: ctx, chains: map[steps.Cell]*chain{}, liveness: map[steps.Side]engine.Liveness{}, plans: map[string]*forecast{},
 	}
 	for _, c := range s.Guide().Cells() {
 		l.chains[c] = &chain{}
@@ -69,7 +69,7 @@ func (l *Live) Guide() *steps.Guide { return l.Session.Guide() }
 func (l *Live) Start() []Turn { return l.turns(l.Guide().Cells(), false) }
 
 // Pulses are the first turns of the pulses of both sides.
-func (l *Live) Pulses() []Turn {
+func (l *Live) LivenessTurns() []Turn {
 	var out []Turn
 	for _, side := range steps.Sides {
 		out = append(out, Turn{side: side})
@@ -112,7 +112,7 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 		return t, false
 	}
 	if t.side != "" {
-		return l.feel(t.side), true
+		return l.refreshLiveness(t.side), true
 	}
 	began, ok := l.begin(t)
 	if !ok {
@@ -148,19 +148,19 @@ func (l *Live) begin(t Turn) (began time.Time, ok bool) {
 }
 
 // feel asks a side how it stands.
-func (l *Live) feel(side steps.Side) Turn {
-	p, trace := l.Session.Pulse(l.ctx, side)
+func (l *Live) refreshLiveness(side steps.Side) Turn {
+	p, trace := l.Session.Liveness(l.ctx, side)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pulses[side] = p
+	l.liveness[side] = p
 	return Turn{side: side, wait: l.ctx, trace: trace}
 }
 
-// Pulse is how a side stands, as last known.
-func (l *Live) Pulse(side steps.Side) engine.Pulse {
+// Liveness is how a side stands, as last known.
+func (l *Live) Liveness(side steps.Side) engine.Liveness {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pulses[side]
+	return l.liveness[side]
 }
 
 // Look is the latest look at a cell.

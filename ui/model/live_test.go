@@ -30,7 +30,7 @@ func one(t *testing.T, run func(context.Context, steps.Env) steps.Result) (*mode
 		}},
 	}
 	s := engine.NewSession(engine.SessionOptions{
-		Guide: g, Link: linkfile.New("one", "l"), Ends: map[steps.Side]engine.End{steps.Local: {Host: h}},
+		Guide: g, Link: linkfile.New("one", "l"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: h}},
 	})
 	t.Cleanup(s.Close)
 	return model.NewLive(t.Context(), s), g.Cells()[0]

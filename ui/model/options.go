@@ -23,7 +23,7 @@ type Options struct {
 	Folder     string                           // where a new link is saved; "": the working directory
 	Candidates func() ([]engine.Candidate, error)
 	// Meet asks a context who it is. It must honour its context.
-	Meet func(ctx context.Context, name string) (engine.Meeting, error)
+	Preflight func(ctx context.Context, name string) (engine.Preflight, error)
 	// Open connects what a link says. Its errors are of kubeconfigs and
 	// contexts. The wizard closes the session.
 	Open func(*linkfile.Link) (*engine.Session, error)

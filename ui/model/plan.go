@@ -23,7 +23,7 @@ type forecast struct {
 // Planned is a plan that was asked for, or what comes before it.
 type Planned struct {
 	Plan    *engine.Plan
-	Lacking engine.Lacking
+	Missing engine.MissingPermissions
 	Signers []engine.Signer // to be confirmed first; then there is no plan
 	Err     error
 }
@@ -37,7 +37,7 @@ func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 		return p
 	}
 	if p = l.plan(ctx, scope, undo); p.Err == nil {
-		p.Lacking, p.Err = l.Session.Lacking(ctx, p.Plan)
+		p.Missing, p.Err = l.Session.MissingPermissions(ctx, p.Plan)
 	}
 	return p
 }
@@ -185,7 +185,7 @@ func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
 	for _, act := range plan.Actions {
 		for _, need := range guide.NeedsOf(act.Action, act.Side) {
 			root, _ := l.Board.Cause(need)
-			met := l.Board.Verdict(need).Allows() || plan.Mends(guide, need) || plan.Mends(guide, root)
+			met := l.Board.Verdict(need).Allows() || plan.Fixes(guide, need) || plan.Fixes(guide, root)
 			if !met && !slices.Contains(out, need) {
 				out = append(out, need)
 			}

@@ -162,7 +162,7 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 			break
 		}
 		for _, c := range guide.CellsOf(i) {
-			if s := l.Board.Verdict(c).Status; r.Plan.Mends(guide, c) && !s.Holds() && s != steps.Skip {
+			if s := l.Board.Verdict(c).Status; r.Plan.Fixes(guide, c) && !s.Holds() && s != steps.Skip {
 				return c, true
 			}
 		}
@@ -180,14 +180,14 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 
 // Mended reports whether the checks hold that a run was to make hold: those of
 // the action that failed, where the run's error names it, else all of its plan.
-func (l *Live) Mended(plan *engine.Plan, err error) bool {
+func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	guide, failed, n := l.Guide(), &engine.ActionError{}, 0
 	errors.As(err, &failed)
 	for _, c := range guide.Cells() {
 		check, _ := guide.Check(c.Check)
-		act, _ := guide.Mending(check, c.Side)
+		act, _ := guide.FixingAction(check, c.Side)
 		other := act != nil && failed.Action != "" && (act.Name != failed.Action || l.Role(c.Side) != failed.Side)
-		if plan.Undo || other || !plan.Mends(guide, c) {
+		if plan.Undo || other || !plan.Fixes(guide, c) {
 			continue
 		}
 		if n++; !l.Board.Verdict(c).Status.Holds() {

@@ -38,8 +38,8 @@ func Duo() *steps.Guide {
 			},
 			Checks: []steps.Check{
 				{Name: "named", Title: "it has a name", On: steps.Both, Why: "it is called by it", Run: there("/etc/name")},
-				{Name: "greeted", Title: "the guest knows the house", On: steps.Local, Why: "it asks for it", Mend: "greet", Needs: []string{"peer/named"}, Run: there("/etc/greeting")},
-				{Name: "entered", Title: "the guest knows the word", On: steps.Local, Why: "it is asked for it", Mend: "enter", Needs: []string{"greeted"}, Run: there("/etc/entry")},
+				{Name: "greeted", Title: "the guest knows the house", On: steps.Local, Why: "it asks for it", FixedBy: "greet", Needs: []string{"peer/named"}, Run: there("/etc/greeting")},
+				{Name: "entered", Title: "the guest knows the word", On: steps.Local, Why: "it is asked for it", FixedBy: "enter", Needs: []string{"greeted"}, Run: there("/etc/entry")},
 			},
 		}},
 	}
@@ -87,7 +87,7 @@ func there(path string) func(context.Context, steps.Env) steps.Result {
 		case errors.Is(err, fs.ErrNotExist):
 			return steps.Failed("there is no "+path, "write it")
 		case err != nil:
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		return steps.Passed("%s has %d bytes", path, len(text))
 	}

@@ -45,7 +45,7 @@ func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+box.Kubeconfigs[clustertest.Local]+string(os.PathListSeparator)+box.Kubeconfigs[clustertest.Remote])
 	link := linkfile.New("renku", "site")
 	link.Path = filepath.Join(cmd.Dir, "link.yaml")
-	link.Local, link.Remote = linkfile.EndSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndSpec{Context: box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = linkfile.EndpointSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndpointSpec{Context: box.Contexts[clustertest.Remote]}
 	if err := link.Save(); err != nil {
 		t.Fatal(err)
 	}

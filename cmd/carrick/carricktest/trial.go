@@ -39,7 +39,7 @@ func trial() *steps.Guide {
 			},
 			Actions: []steps.Action{{Name: "sign-in", Title: "Log in", On: steps.Local, Doer: action.Call{Preview: loginPreview, Make: loginMake, Keeps: "it ends with this session"}}},
 			Checks: []steps.Check{{
-				Name: "token-works", Title: "the shelf takes the token", On: steps.Local, Why: "nothing can be written without", Mend: "sign-in", Run: tokenWorks,
+				Name: "token-works", Title: "the shelf takes the token", On: steps.Local, Why: "nothing can be written without", FixedBy: "sign-in", Run: tokenWorks,
 			}},
 		}, {
 			Name: "write", Title: "Write", Why: "The shelf holds one file.",
@@ -57,7 +57,7 @@ func trial() *steps.Guide {
 					return masked.New(fmt.Sprintf("port = %d\n", e.Answers.Int("trial.port"))), nil
 				},
 			}}},
-			Checks: []steps.Check{{Name: "note-there", Title: "the note is there", On: steps.Remote, Why: "it is all there is", Mend: "note", Run: noteThere}},
+			Checks: []steps.Check{{Name: "note-there", Title: "the note is there", On: steps.Remote, Why: "it is all there is", FixedBy: "note", Run: noteThere}},
 		}},
 	}
 }
@@ -77,7 +77,7 @@ func noteThere(ctx context.Context, e steps.Env) steps.Result {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Failed("there is no note", "")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("one note")
 }

@@ -138,7 +138,7 @@ func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]en
 	}
 	var at []string
 	for _, side := range namedSides(s) {
-		at = append(at, plain.OneLine(s.End(side).Name))
+		at = append(at, plain.OneLine(s.Endpoint(side).Name))
 	}
 	fmt.Fprintf(a.err, "looking at %s for what the guide %s makes …\n", strings.Join(at, " and "), s.Guide().Name)
 	found, err := s.Adopt(ctx)

@@ -15,19 +15,19 @@ import (
 )
 
 // hostSide is the machine of --host, where the guide has one on that side.
-func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndSpec, error) {
+func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndpointSpec, error) {
 	if root == "" {
-		return linkfile.EndSpec{}, exit.Usagef("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
+		return linkfile.EndpointSpec{}, exit.Usagef("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
 	}
 	path, err := filepath.Abs(root)
 	if err != nil {
-		return linkfile.EndSpec{}, err
+		return linkfile.EndpointSpec{}, err
 	}
-	return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: path}}, nil
+	return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: path}}, nil
 }
 
-func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile.EndSpec, error) {
-	out := map[steps.Side]linkfile.EndSpec{}
+func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile.EndpointSpec, error) {
+	out := map[steps.Side]linkfile.EndpointSpec{}
 	if host != "" && g.Sides[steps.Local].Kind != steps.Host && g.Sides[steps.Remote].Kind != steps.Host {
 		return nil, exit.Usagef("--host: guide %s joins two clusters", g.Name)
 	}
@@ -43,7 +43,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 			out[side] = end
 			continue
 		}
-		end := linkfile.EndSpec{Context: flags.context}
+		end := linkfile.EndpointSpec{Context: flags.context}
 		if flags.kubeconfig != "" {
 			path, err := filepath.Abs(flags.kubeconfig)
 			if err != nil {
@@ -75,14 +75,14 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 // not be said.
 func namedSides(s *engine.Session) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
-		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndSpec{})
+		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndpointSpec{})
 	})
 }
 
 func bothAnswer(ctx context.Context, s *engine.Session) error {
 	uids := map[string]bool{}
 	for _, side := range namedSides(s) {
-		p, _ := s.Pulse(ctx, side)
+		p, _ := s.Liveness(ctx, side)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -90,10 +90,10 @@ func bothAnswer(ctx context.Context, s *engine.Session) error {
 		if why := p.Absent + p.Trouble; why != "" {
 			return exit.Unanswered(fmt.Errorf("the %s (%s) does not answer, so nothing was written: %s", role, p.Name, why))
 		}
-		if s.End(side).Cluster == nil {
+		if s.Endpoint(side).Cluster == nil {
 			continue
 		}
-		if uid, err := s.End(side).Cluster.UID(ctx); err == nil {
+		if uid, err := s.Endpoint(side).Cluster.UID(ctx); err == nil {
 			if uids[uid] {
 				return exit.Usagef("both contexts are one and the same cluster: kube-system has UID %s", uid)
 			}

@@ -68,11 +68,11 @@ func PlanApply(ctx context.Context, s *engine.Session, takeOver bool) (*engine.P
 // refuse stops before anything is written: rights that are missing, fields of
 // others, things that would have to be replaced.
 func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlags) error {
-	lacking, err := s.Lacking(ctx, p)
+	lacking, err := s.MissingPermissions(ctx, p)
 	if err != nil {
 		return err
 	}
-	if err := missingRights(s, lacking, "nothing was changed"); err != nil {
+	if err := missingPermissions(s, lacking, "nothing was changed"); err != nil {
 		return err
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {

@@ -79,7 +79,7 @@ func (a *app) planWith(ctx context.Context, s *engine.Session, f changeFlags, un
 	if err := sidesKnown(s, scope.Side); err != nil {
 		return nil, err
 	}
-	if err := s.HandedFits(ctx); err != nil {
+	if err := s.PeerFileFits(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.signers(ctx, s, !f.dryRun, f.yes); err != nil {
@@ -101,11 +101,11 @@ func (a *app) planWith(ctx context.Context, s *engine.Session, f changeFlags, un
 // name, unless the other side alone was asked for.
 func sidesKnown(s *engine.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
-		end, role := s.End(side), s.Guide().Sides[side]
-		if end.Handed != nil && only == side {
+		end, role := s.Endpoint(side), s.Guide().Sides[side]
+		if end.PeerFile != nil && only == side {
 			return exit.Usagef("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag())
 		}
-		if end.Absent != "" && end.Handed == nil && !role.Optional && (only == "" || only == side) {
+		if end.Absent != "" && end.PeerFile == nil && !role.Optional && (only == "" || only == side) {
 			return exit.Usagef("%s; add it to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(), s.Guide().Sides[side.Peer()].Flag())
 		}
 	}
@@ -116,7 +116,7 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 // it would be waited for in vain.
 func unsealed(ctx context.Context, s *engine.Session) error {
 	for _, side := range steps.Sides {
-		if h := s.End(side).Handed; h != nil {
+		if h := s.Endpoint(side).PeerFile; h != nil {
 			if err := h.Sealed(ctx); err != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ func unsealed(ctx context.Context, s *engine.Session) error {
 
 // missingRights says what is missing on the first side on which something is, and
 // what would grant it; nil: nothing is missing.
-func missingRights(s *engine.Session, lacking engine.Lacking, so string) error {
+func missingPermissions(s *engine.Session, lacking engine.MissingPermissions, so string) error {
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
 		if !missing {
@@ -151,7 +151,7 @@ func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question
 	if askErr != nil {
 		return err
 	}
-	if rights := missingRights(s, unread, err.Error()+"; and carrick can't find it out"); rights != nil {
+	if rights := missingPermissions(s, unread, err.Error()+"; and carrick can't find it out"); rights != nil {
 		return rights
 	}
 	return err

@@ -16,18 +16,18 @@ import (
 func TestMissingRightsAreSaid(t *testing.T) {
 	t.Parallel()
 	g := renku.Guide()
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "paris"), Ends: map[steps.Side]engine.End{}})
-	if err := missingRights(s, nil, "nothing was changed"); err != nil {
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "paris"), Endpoints: map[steps.Side]engine.Endpoint{}})
+	if err := missingPermissions(s, nil, "nothing was changed"); err != nil {
 		t.Errorf("nothing is missing: %v", err)
 	}
-	var lack engine.Lack
+	var lack engine.Missing
 	for _, verb := range []string{"get", "patch"} {
-		r := permission.Right{Verb: verb, Resource: "secrets", Namespace: "renku"}
-		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Right: r}), append(lack.Needed, r)
+		r := permission.Rule{Verb: verb, Resource: "secrets", Namespace: "renku"}
+		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 	}
 	for partly, more := range map[bool]string{true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:"} {
 		lack.Partly = partly
-		err := missingRights(s, engine.Lacking{steps.Remote: lack}, "nothing was changed")
+		err := missingPermissions(s, engine.MissingPermissions{steps.Remote: lack}, "nothing was changed")
 		if err == nil {
 			t.Fatal("it said nothing")
 		}

@@ -59,7 +59,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err := known(s.Guide(), f.only, f.skip, f.failOnNames()); err != nil {
 		return err
 	}
-	if err := s.HandedFits(ctx); err != nil {
+	if err := s.PeerFileFits(ctx); err != nil {
 		return err
 	}
 	if err := a.signers(ctx, s, false, false); err != nil {

@@ -100,7 +100,7 @@ func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 		}
 	}
 	for _, side := range steps.Sides {
-		if absent := s.End(side).Absent; absent != "" {
+		if absent := s.Endpoint(side).Absent; absent != "" {
 			fmt.Fprintf(a.err, "%s: nothing is exported for this side: %s\n", s.Guide().Sides[side].Name, absent)
 			pending = true
 		}

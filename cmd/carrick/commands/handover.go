@@ -101,7 +101,7 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	if err != nil {
 		return side, err
 	}
-	if end := s.End(side); side != "" && end.Cluster == nil && end.Host == nil {
+	if end := s.Endpoint(side); side != "" && end.Cluster == nil && end.Host == nil {
 		return "", exit.Usagef("%s: its facts are for its own admin to hand over; yours are %s", end.Absent, s.Guide().Sides[side.Peer()].Name)
 	}
 	if side != "" {
@@ -109,7 +109,7 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	}
 	var here []steps.Side
 	for _, side := range steps.Sides {
-		if e := s.End(side); e.Cluster != nil || e.Host != nil {
+		if e := s.Endpoint(side); e.Cluster != nil || e.Host != nil {
 			here = append(here, side)
 		}
 	}
@@ -173,7 +173,7 @@ func (a *app) byPassphrase() (facts.Recipients, error) {
 
 func (a *app) typedTwice() (string, error) {
 	first, err := a.typed("Passphrase for the secrets")
-	if errors.Is(err, errNobody) {
+	if errors.Is(err, errNoInput) {
 		return "", exit.Usagef("--passphrase: there is nobody to ask; give it with --passphrase-file FILE")
 	}
 	if err != nil {

@@ -188,7 +188,7 @@ func (a *app) askPassphrase(path string) (facts.Keys, error) {
 		return nil, nil
 	}
 	phrase, err := a.typed("Passphrase of " + path)
-	if errors.Is(err, errNobody) {
+	if errors.Is(err, errNoInput) {
 		return nil, nil
 	}
 	if err != nil {
@@ -198,13 +198,13 @@ func (a *app) askPassphrase(path string) (facts.Keys, error) {
 }
 
 // errNobody says that no terminal is there to type at.
-var errNobody = errors.New("there is nobody to ask")
+var errNoInput = errors.New("there is nobody to ask")
 
 // typed reads a line that is not shown.
 func (a *app) typed(what string) (string, error) {
 	in, ok := a.in.(*os.File)
 	if !ok || !isTerminal(in) {
-		return "", errNobody
+		return "", errNoInput
 	}
 	fmt.Fprintf(a.err, "%s (not shown): ", clean.Text(what))
 	b, err := term.ReadPassword(int(in.Fd()))

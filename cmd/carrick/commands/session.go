@@ -52,15 +52,15 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 	if err != nil {
 		return nil, err
 	}
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	flags := map[steps.Side]*accessFlags{steps.Local: &a.local, steps.Remote: &a.remote}
 	for _, side := range steps.Sides {
 		access := flags[side].access()
 		access.Stderr = words
-		end, err := engine.OpenEnd(l, side, g, access, keys, o)
+		end, err := engine.OpenEndpoint(l, side, g, access, keys, o)
 		if err != nil && a.handing && l.Side(side).Facts != "" {
 			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", clean.Text(err.Error()))
-			end, err = engine.End{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
+			end, err = engine.Endpoint{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
 		}
 		if err != nil {
 			for _, e := range ends {
@@ -77,6 +77,6 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 	audit, err := engine.OpenAudit()
 	a.audit, a.unaudited = audit, err // nothing is changed then, but looking is free
 	return engine.NewSession(engine.SessionOptions{
-		Guide: g, Link: l, Ends: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
+		Guide: g, Link: l, Endpoints: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
 	}), nil
 }

@@ -100,8 +100,8 @@ func (a *app) screen() ui.Options {
 		Candidates: func() ([]engine.Candidate, error) {
 			return engine.Candidates(a.local.kubeconfig)
 		},
-		Meet: func(ctx context.Context, name string) (engine.Meeting, error) {
-			return engine.Meet(ctx, kubeconfig.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
+		Preflight: func(ctx context.Context, name string) (engine.Preflight, error) {
+			return engine.RunPreflight(ctx, kubeconfig.Access{Kubeconfig: a.local.kubeconfig, Context: name, Stderr: a.logFile})
 		},
 		Open:   a.openOnScreen,
 		Unlock: a.keys.unlock,

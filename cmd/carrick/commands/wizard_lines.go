@@ -31,7 +31,7 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := lines.Run(ctx, lines.Options{Options: o.Options, Interrupts: interrupts})
-	switch nobody := (*lines.NobodyError)(nil); {
+	switch nobody := (*lines.NoInputError)(nil); {
 	case errors.Is(err, lines.ErrInterrupted):
 		return ui.ErrInterrupted
 	case errors.As(err, &nobody):

@@ -79,11 +79,11 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 }
 
 // End is what stands on a side of the demo.
-func (b *Sandbox) End(side steps.Side) linkfile.EndSpec {
+func (b *Sandbox) End(side steps.Side) linkfile.EndpointSpec {
 	if root := b.Hosts[side]; root != "" {
-		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: root, Here: b.Here[side]}}
+		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: root, Here: b.Here[side]}}
 	}
-	return linkfile.EndSpec{Context: b.Contexts[string(side)]}
+	return linkfile.EndpointSpec{Context: b.Contexts[string(side)]}
 }
 
 // Env writes what a shell needs to see the demo's clusters, and returns its

@@ -48,7 +48,7 @@ func (r *instructions) sections(ctx context.Context) {
 		r.guard()
 	}
 	for _, side := range steps.Sides {
-		if absent := r.s.End(side).Absent; absent != "" {
+		if absent := r.s.Endpoint(side).Absent; absent != "" {
 			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), plain.OneLine(clean.Text(absent)))
 		}
 	}

@@ -32,7 +32,7 @@ func BenchmarkFirstFrame(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, side := range steps.Sides {
-		*link.Side(side) = linkfile.EndSpec{Context: string(side), Kubeconfig: config}
+		*link.Side(side) = linkfile.EndpointSpec{Context: string(side), Kubeconfig: config}
 	}
 	if err := link.Save(); err != nil {
 		b.Fatal(err)

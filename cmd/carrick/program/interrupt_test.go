@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long anything may take that only fails late.
-const patience = 5 * time.Minute
+const timeout = 5 * time.Minute
 
 // promptly is far longer than an interrupted command takes to end, also on a machine that is many times slower, and far
 // shorter than those that are told to wait would wait. Of the others the exit code tells that they did not end by their
@@ -45,7 +45,7 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 			}
 			select {
 			case <-asked:
-			case <-time.After(patience):
+			case <-time.After(timeout):
 				t.Error("the API server was never asked")
 			}
 			began := time.Now()

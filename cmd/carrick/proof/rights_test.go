@@ -67,7 +67,7 @@ func (s site) clerk(side steps.Side, name string, groups ...string) *clerk {
 // session is theirs; it ends with the test.
 func (c *clerk) session(o cluster.Options) *engine.Session {
 	c.Helper()
-	ends := map[steps.Side]engine.End{}
+	ends := map[steps.Side]engine.Endpoint{}
 	for _, side := range steps.Sides {
 		if end, ok := c.machine(side); ok {
 			ends[side] = end
@@ -75,7 +75,7 @@ func (c *clerk) session(o cluster.Options) *engine.Session {
 		}
 		access := c.access(side)
 		if side != c.side && c.other != nil {
-			ends[side] = engine.End{Cluster: c.other, Name: access.Context}
+			ends[side] = engine.Endpoint{Cluster: c.other, Name: access.Context}
 			continue
 		}
 		if side == c.side {
@@ -86,7 +86,7 @@ func (c *clerk) session(o cluster.Options) *engine.Session {
 			c.Fatal(err)
 		}
 		c.Cleanup(on.Close)
-		ends[side] = engine.End{Cluster: on, Name: access.Context}
+		ends[side] = engine.Endpoint{Cluster: on, Name: access.Context}
 	}
 	return stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
 }
@@ -249,7 +249,7 @@ func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
 func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGroup string, names []string) {
 	s.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
-	right := permission.Right{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
+	right := permission.Rule{Verb: verb, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace}
 	if len(names) > 0 {
 		right.Name = names[0]
 	}
@@ -308,7 +308,7 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 }
 
 // isNamed tells whether a right stands in what is said of those that are missing.
-func isNamed(head string, right permission.Right) bool {
+func isNamed(head string, right permission.Rule) bool {
 	kind := right
 	kind.Verb = ""
 	for line := range strings.Lines(head) {

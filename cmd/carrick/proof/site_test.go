@@ -57,25 +57,25 @@ func (s site) options() steps.ApplyOptions {
 }
 
 // end is what a link names on a side: a context, or the folder that stands for a machine.
-func (s site) end(side steps.Side) linkfile.EndSpec {
+func (s site) end(side steps.Side) linkfile.EndpointSpec {
 	if s.guide.Sides[side].Kind == steps.Host {
-		return linkfile.EndSpec{Host: &linkfile.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
+		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
 	}
-	return linkfile.EndSpec{Context: s.box.Contexts[string(side)]}
+	return linkfile.EndpointSpec{Context: s.box.Contexts[string(side)]}
 }
 
 // machine is the end of a side that is a machine; not ok: it is a cluster.
-func (s site) machine(side steps.Side) (_ engine.End, ok bool) {
+func (s site) machine(side steps.Side) (_ engine.Endpoint, ok bool) {
 	s.Helper()
 	if s.guide.Sides[side].Kind != steps.Host {
-		return engine.End{}, false
+		return engine.Endpoint{}, false
 	}
 	h, err := host.NewWith(s.box.Hosts[string(side)], host.Options{Here: s.box.Here[string(side)]})
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(h.Close)
-	return engine.End{Host: h, Name: h.Root}, true
+	return engine.Endpoint{Host: h, Name: h.Root}, true
 }
 
 // eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the

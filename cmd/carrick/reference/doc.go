@@ -90,7 +90,7 @@ type checkDoc struct {
 	Needs      []string    `json:"needs,omitempty"`      // checks without which it says nothing; "peer/…" is the other side's
 	NeededBy   []string    `json:"neededBy,omitempty"`   // checks that say nothing where it fails
 	Waits      string      `json:"waits,omitempty"`      // how long it may be waiting
-	MendedBy   []actionDoc `json:"mendedBy,omitempty"`   // what makes it hold
+	FixedBy    []actionDoc `json:"mendedBy,omitempty"`   // what makes it hold
 	NotChecked string      `json:"notChecked,omitempty"` // what it would take to look
 	See        []seeDoc    `json:"see"`
 }
@@ -153,17 +153,17 @@ func describeCheck(g *steps.Guide, s *steps.Step, c *steps.Check) checkDoc {
 		ID: g.Name + "/" + c.Name, Guide: g.Name, Step: s.Name, Name: c.Name, Title: c.Title, Why: c.Why, On: c.On,
 		From: c.From, Needs: c.Needs, NeededBy: neededBy(g, c), NotChecked: c.NotChecked,
 	}
-	if c.Within > 0 {
-		d.Waits = c.Within.String()
+	if c.Timeout > 0 {
+		d.Waits = c.Timeout.String()
 	}
 	for _, side := range steps.Sides {
-		act, _ := g.Mending(c, side)
+		act, _ := g.FixingAction(c, side)
 		known := func(m actionDoc) bool { return m.Name == act.Name }
-		if act != nil && c.On.Covers(side) && !slices.ContainsFunc(d.MendedBy, known) {
-			d.MendedBy = append(d.MendedBy, describeAction(act))
+		if act != nil && c.On.Covers(side) && !slices.ContainsFunc(d.FixedBy, known) {
+			d.FixedBy = append(d.FixedBy, describeAction(act))
 		}
 	}
-	for _, note := range c.See {
+	for _, note := range c.References {
 		d.See = append(d.See, seeDoc{note, addresses(note)})
 	}
 	if len(d.See) == 0 {

@@ -143,11 +143,11 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	if d.Waits != "" {
 		say("Waits", "at most "+d.Waits+", from the object's own time; then it fails")
 	}
-	for i, act := range d.MendedBy {
+	for i, act := range d.FixedBy {
 		_, by := c.guide.Action(act.Name)
 		list("Fix", i, fmt.Sprintf("carrick apply LINK --step %s (%s: %s)", by.Name, act.Name, act.Title))
 	}
-	if len(d.MendedBy) == 0 && d.NotChecked == "" {
+	if len(d.FixedBy) == 0 && d.NotChecked == "" {
 		say("Fix", "nothing that carrick does: the check says what to do, with what it has found")
 	}
 	if d.NotChecked == "" {

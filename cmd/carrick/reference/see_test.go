@@ -68,7 +68,7 @@ func TestSeeLeadsSomewhere(t *testing.T) {
 	for _, g := range guides.All() {
 		for i := range g.Steps {
 			for _, c := range g.Steps[i].Checks {
-				for _, note := range c.See {
+				for _, note := range c.References {
 					found := addresses(note)
 					if len(found) == 0 {
 						t.Errorf("%s/%s: %q leads nowhere", g.Name, c.Name, note)

@@ -71,7 +71,7 @@ func linkOn(t *testing.T, box *clustertest.Sandbox, guide string, answers steps.
 	t.Helper()
 	link := linkfile.New(guide, "lines")
 	link.Path = filepath.Join(t.TempDir(), "lines.yaml")
-	link.Local, link.Remote = linkfile.EndSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndSpec{Context: box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = linkfile.EndpointSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndpointSpec{Context: box.Contexts[clustertest.Remote]}
 	for key, v := range answers {
 		link.Answers[key] = v
 	}

@@ -79,7 +79,7 @@ func toyClusters() steps.Step {
 		Name: "clusters", Title: "Clusters", Why: "The hub and the spoke are two clusters that answer.",
 		Facts: check.Identity(),
 		Checks: []steps.Check{check.Reachable(), check.SignedIn(), check.NotTheSame(), {
-			Name: "may-create", Title: "You have the permissions this guide needs", On: steps.Remote, Rights: true,
+			Name: "may-create", Title: "You have the permissions this guide needs", On: steps.Remote, Permissions: true,
 			Why: "A missing permission leaves half an account.", Needs: []string{"signed-in"}, Run: toyPermissions,
 		}},
 	}
@@ -111,17 +111,17 @@ func toyAccount() steps.Step {
 			Needs: []string{"namespace"}, Doer: action.Manifest{File: "account.yaml"},
 		}},
 		Checks: []steps.Check{{
-			Name: "namespace", Title: "The namespace exists", On: steps.Remote, Mend: "namespace",
+			Name: "namespace", Title: "The namespace exists", On: steps.Remote, FixedBy: "namespace",
 			Why: "The account belongs to it.", Needs: []string{"signed-in"},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				name := e.Answers.Text("account.namespace")
 				return check.Exists(ctx, e.Cluster, check.Namespaces, "", name, "Namespace "+name, "")
 			},
 		}, {
-			Name: "token", Title: "The token Secret is filled", On: steps.Remote, Mend: "account", Within: slow,
+			Name: "token", Title: "The token Secret is filled", On: steps.Remote, FixedBy: "account", Timeout: slow,
 			Why: "The hub signs in with it.", Needs: []string{"namespace"}, Run: toyTokenFilled,
 		}, {
-			Name: "approved", Title: "The ServiceAccount is approved", On: steps.Remote, Mend: "account", Within: slow,
+			Name: "approved", Title: "The ServiceAccount is approved", On: steps.Remote, FixedBy: "account", Timeout: slow,
 			Why: "The spoke's admin wants to know the hub.", Needs: []string{"namespace"}, Run: toyApproved,
 			When: func(e steps.Env) bool { return e.Answers.Bool("account.approval") },
 		}},
@@ -144,10 +144,10 @@ func toyRegister() steps.Step {
 			Doer: action.Manifest{File: "token.yaml"},
 		}},
 		Checks: []steps.Check{{
-			Name: "server", Title: "The hub has the spoke's address", On: steps.Local, Mend: "server",
+			Name: "server", Title: "The hub has the spoke's address", On: steps.Local, FixedBy: "server",
 			Why: "The hub connects to it.", Needs: []string{"signed-in"}, Run: toyServer,
 		}, {
-			Name: "registered", Title: "The hub has the spoke's token", On: steps.Local, Mend: "register",
+			Name: "registered", Title: "The hub has the spoke's token", On: steps.Local, FixedBy: "register",
 			Why: "The spoke refuses any other.", Needs: []string{"signed-in", "peer/token"}, Run: toyRegistered,
 		}, {
 			Name: "used", Title: "The hub uses the token", On: steps.Local, Why: "It is there for that.",
@@ -234,7 +234,7 @@ func toyServer(ctx context.Context, e steps.Env) steps.Result {
 func toyRegistered(ctx context.Context, e steps.Env) steps.Result {
 	token, err := e.Peer.Masked("token")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	got, _, err := toySecret(ctx, e, "default", "toy-"+e.Link)
 	if err != nil {

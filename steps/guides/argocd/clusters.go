@@ -39,10 +39,10 @@ func clusters() steps.Step {
 			check.AtLeast(24, "older clusters create token Secrets automatically"),
 			{
 				Name: "controller", Title: "Argo CD's application controller is ready", On: steps.Local,
-				Needs: []string{"signed-in"},
-				Why:   "it reads the cluster Secrets and deploys to the clusters",
-				See:   []string{"argoproj/argo-cd: manifests/base/application-controller"},
-				Run:   controllerReady,
+				Needs:      []string{"signed-in"},
+				Why:        "it reads the cluster Secrets and deploys to the clusters",
+				References: []string{"argoproj/argo-cd: manifests/base/application-controller"},
+				Run:        controllerReady,
 			},
 		},
 	}
@@ -76,7 +76,7 @@ func controllerReady(ctx context.Context, e steps.Env) steps.Result {
 	all, err := controllers(ctx, e)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case len(all) == 0:
 		return steps.Failed("namespace "+argoNamespace(e)+" has no StatefulSet of the application controller",
 			e.Kubectl()+" get statefulsets -A -l "+componentLabel+"    # then answer argocd.namespace")

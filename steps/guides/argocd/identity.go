@@ -71,31 +71,31 @@ func identity() steps.Step {
 				Why:   "Argo CD cannot create them with a role that is limited to namespaces", When: limited, Run: namespacesExist,
 			},
 			{
-				Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, Mend: "account",
-				Needs:  []string{"signed-in"},
-				Why:    "Kubernetes writes the token into it, and revokes the token when the Secret or the account is deleted",
-				See:    []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
-				Within: 30 * time.Second, Run: tokenSecret,
+				Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "account",
+				Needs:      []string{"signed-in"},
+				Why:        "Kubernetes writes the token into it, and revokes the token when the Secret or the account is deleted",
+				References: []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
+				Timeout:    30 * time.Second, Run: tokenSecret,
 			},
 			{
 				Name: "server-address", Title: "the address means the same to Argo CD's pods", On: steps.Remote,
-				Needs: []string{"signed-in"},
-				Why:   "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
-				See:   []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"}, Run: serverAddress,
+				Needs:      []string{"signed-in"},
+				Why:        "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
+				References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"}, Run: serverAddress,
 			},
 			{
 				Name: "server-tls", Title: "the API server's certificate verifies against the CA", On: steps.Remote,
 				From: "this machine",
 				Why:  "Argo CD trusts the CA in the cluster Secret alone", Needs: []string{"server-address", "token-secret"},
-				Run: serverTLS,
-				See: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
+				Run:        serverTLS,
+				References: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
 			},
 			{
 				Name: "permissions", Title: "the token is allowed to do what Argo CD does", On: steps.Remote,
 				From:  "Argo CD's token",
 				Why:   "Argo CD's cache of a cluster fails as a whole if one kind is refused",
 				Needs: []string{"server-tls"}, Run: permissions,
-				See: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
+				References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
 			},
 			{
 				Name: "nothing-beyond", Title: "the token grants nothing beyond its role", On: steps.Remote,
@@ -180,7 +180,7 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	k, err := check.Kubeconfig(e, "credential")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, _ string) string {
 		return "answer destination.server with a name of the certificate: " + check.Some(shown.Names)
@@ -191,7 +191,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 func permissions(ctx context.Context, e steps.Env) steps.Result {
 	as, err := check.WithKubeconfig(e, "credential")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	refused := func() steps.Result { return steps.Failed(server(e)+" refuses the token (401)", replaceToken(e)) }
 	other := func(who string) steps.Result { return steps.Failed("the token belongs to "+who, replaceToken(e)) }
@@ -205,13 +205,13 @@ func permissions(ctx context.Context, e steps.Env) steps.Result {
 	for _, ns := range deploysTo(e) {
 		need = append(need, check.Verbs("*", "*", ns, rules[0].Verbs...)...)
 	}
-	return check.MayI(ctx, as, need, "").MendedBy(mend)
+	return check.MayI(ctx, as, need, "").FixedBy(mend)
 }
 
 func nothingBeyond(ctx context.Context, e steps.Env) steps.Result {
 	as, err := check.WithKubeconfig(e, "credential")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	meant := map[string][]rbacv1.PolicyRule{}
 	asked := append([]string{account(e).Namespace, "default", "kube-system"}, deploysTo(e)...)

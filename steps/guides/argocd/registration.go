@@ -37,16 +37,16 @@ func registration() steps.Step {
 		Checks: []steps.Check{
 			{
 				Name: "cluster-secret", Title: "the cluster Secret has the address and the credential", On: steps.Local,
-				Mend:  "cluster-secret",
-				Why:   "Argo CD ignores a Secret without the label, and only logs that a config is not JSON",
-				Needs: []string{"signed-in", "peer/token-secret"}, Run: clusterSecret,
-				See: []string{"argoproj/argo-cd: util/db/cluster.go (SecretToCluster)"},
+				FixedBy: "cluster-secret",
+				Why:     "Argo CD ignores a Secret without the label, and only logs that a config is not JSON",
+				Needs:   []string{"signed-in", "peer/token-secret"}, Run: clusterSecret,
+				References: []string{"argoproj/argo-cd: util/db/cluster.go (SecretToCluster)"},
 			},
 			{
 				Name: "one-secret", Title: "no other cluster Secret has that address or name", On: steps.Local,
-				Needs: []string{"signed-in"},
-				Why:   "of two Secrets with one address Argo CD uses either; a name that occurs twice is an error in Applications",
-				See:   []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
+				Needs:      []string{"signed-in"},
+				Why:        "of two Secrets with one address Argo CD uses either; a name that occurs twice is an error in Applications",
+				References: []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
 			},
 			{
 				Name: "egress", Title: "NetworkPolicies let the controller reach the destination", On: steps.Local,
@@ -87,7 +87,7 @@ func clusterSecret(ctx context.Context, e steps.Env) steps.Result {
 	want, err := config(e)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case s.Labels[secretType] != "cluster":
 		return steps.Failed(name+" lacks the label "+secretType+"=cluster", "")
 	case strings.TrimRight(s.Data["server"].Reveal(), "/") != server(e):
@@ -104,7 +104,7 @@ func oneSecret(ctx context.Context, e steps.Env) steps.Result {
 	of := cluster.Selector{Labels: secretType + "=cluster"}
 	all, err := e.Cluster.Secrets(ctx, argoNamespace(e), of, "server", "name")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, s := range all {
 		same := strings.TrimRight(s.Data["server"].Reveal(), "/") == server(e) ||
@@ -120,11 +120,11 @@ func oneSecret(ctx context.Context, e steps.Env) steps.Result {
 func egress(ctx context.Context, e steps.Env) steps.Result {
 	all, err := controllers(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	u, err := url.Parse(server(e))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var at []string // without one every ipBlock counts
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
@@ -134,7 +134,7 @@ func egress(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range all {
 		by, err := check.EgressDeniedBy(ctx, e.Cluster, c.Namespace, c.Spec.Template.Labels, at, int32(port))
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		} else if len(by) > 0 {
 			return steps.Failed("NetworkPolicy "+check.Some(by)+" denies pods of "+c.Name+" connections to "+u.Host,
 				e.Kubectl()+" -n "+c.Namespace+" get networkpolicies -o yaml    # allow that address and port")

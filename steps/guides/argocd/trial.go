@@ -30,11 +30,11 @@ func trial() steps.Step {
 			When:  triesIt, Doer: action.Manifest{File: "application.yaml"},
 		}},
 		Checks: []steps.Check{{
-			Name: "compared", Title: "Argo CD compares an Application with the destination", On: steps.Local, Mend: "trial",
-			Why:    "Argo CD itself has then listed the destination's objects with what the cluster Secret says",
-			Needs:  []string{"cluster-secret", "one-secret", "controller"},
-			See:    []string{"argoproj/argo-cd: controller/state.go (CompareAppState), controller/clusterinfoupdater.go"},
-			Within: 5 * time.Minute, Run: compared,
+			Name: "compared", Title: "Argo CD compares an Application with the destination", On: steps.Local, FixedBy: "trial",
+			Why:        "Argo CD itself has then listed the destination's objects with what the cluster Secret says",
+			Needs:      []string{"cluster-secret", "one-secret", "controller"},
+			References: []string{"argoproj/argo-cd: controller/state.go (CompareAppState), controller/clusterinfoupdater.go"},
+			Timeout:    5 * time.Minute, Run: compared,
 		}},
 	}
 }
@@ -68,7 +68,7 @@ type application struct {
 func compared(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[application](ctx, e.Cluster, applications, argoNamespace(e), cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var app *application
 	for _, a := range all {
@@ -82,7 +82,7 @@ func compared(ctx context.Context, e steps.Env) steps.Result {
 	case app == nil && !triesIt(e):
 		return steps.Skipped("no Application in %s targets the cluster, and trial.repository is empty", argoNamespace(e))
 	case app == nil:
-		return steps.Untried("no Application in " + argoNamespace(e) + " targets " + server(e))
+		return steps.NotTried("no Application in " + argoNamespace(e) + " targets " + server(e))
 	}
 	found := "Application " + argoNamespace(e) + "/" + app.Name + ": "
 	for _, c := range app.Status.Conditions {

@@ -29,30 +29,30 @@ func certificateChecks() []steps.Check {
 	return []steps.Check{
 		certs.ServedCheck(managed),
 		{
-			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: managed, Mend: "issuers",
-			Why: "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and its CA where no Ingress finds them",
-			See: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
+			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: managed, FixedBy: "issuers",
+			Why:        "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and its CA where no Ingress finds them",
+			References: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
 		},
 		{
-			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local, Needs: []string{"issuer-beside"}, When: managed, Mend: "issuers", Within: 2 * time.Minute,
-			Why: "until it is Ready there is no Secret, and nothing serves", See: []string{certs.Source}, Run: certificateReady,
+			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local, Needs: []string{"issuer-beside"}, When: managed, FixedBy: "issuers", Timeout: 2 * time.Minute,
+			Why: "until it is Ready there is no Secret, and nothing serves", References: []string{certs.Source}, Run: certificateReady,
 		},
 		{
-			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA", On: steps.Local, Needs: []string{"signed-in"}, Mend: "own-certificate",
-			Why: "jobs trust ca.crt alone; a certificate of a public CA has none, and then jobs trust what their images trust",
-			See: []string{page, "interlink-hq/interLink: pkg/virtualkubelet/execute.go"}, Run: certificateSecret,
+			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "own-certificate",
+			Why:        "jobs trust ca.crt alone; a certificate of a public CA has none, and then jobs trust what their images trust",
+			References: []string{page, "interlink-hq/interLink: pkg/virtualkubelet/execute.go"}, Run: certificateSecret,
 		},
 		{
-			Name: "certificate-chain", Title: "the CA that is handed to jobs signed the certificate", On: steps.Local, Needs: []string{"certificate-secret"}, Mend: "own-certificate",
-			Why: "ca.crt is copied into every job: one that proves something else makes each of them fail at its first request", See: []string{page}, Run: certificateChain,
+			Name: "certificate-chain", Title: "the CA that is handed to jobs signed the certificate", On: steps.Local, Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
+			Why: "ca.crt is copied into every job: one that proves something else makes each of them fail at its first request", References: []string{page}, Run: certificateChain,
 		},
 		{
-			Name: "certificate-lasts", Title: "certificate and CA outlast the longest job", On: steps.Local, Needs: []string{"certificate-secret"}, Mend: "own-certificate",
-			Why: "a job keeps the CA that it was started with; what ends before the job does ends its API access", See: []string{page}, Run: certificateLasts,
+			Name: "certificate-lasts", Title: "certificate and CA outlast the longest job", On: steps.Local, Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
+			Why: "a job keeps the CA that it was started with; what ends before the job does ends its API access", References: []string{page}, Run: certificateLasts,
 		},
 		{
 			Name: "certificate-lives", Title: "certificate and CA have a sane life", On: steps.Local, Needs: []string{"certificate-secret"},
-			Why: "a key that is good for a hundred years, as in the published guide, is good for whoever finds it, for as long", See: []string{page}, Run: certificateLives,
+			Why: "a key that is good for a hundred years, as in the published guide, is good for whoever finds it, for as long", References: []string{page}, Run: certificateLives,
 		},
 	}
 }
@@ -108,7 +108,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 		return issuerElsewhere(ctx, e, ref)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	secret, _, _ := unstructured.NestedString(found.Object, "spec", "ca", "secretName")
 	if secret == "" {
@@ -119,7 +119,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, clean.Text(secret), space(e)), e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+"    # the root CA belongs into the same namespace")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("Issuer %s and its CA %s stand in %s", ref.name, secret, space(e))
 }
@@ -128,7 +128,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Result {
 	all, err := e.Cluster.List(ctx, certs.Issuers, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) > 0 {
 		fix := "have Issuer, root CA and certificate in namespace " + space(e) + ": kubectl apply without -n cert-manager"
@@ -234,7 +234,7 @@ func endpointCertificates(ctx context.Context, e steps.Env) (chain, cas []*x509.
 func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 	chain, cas, err := endpointCertificates(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var roots *x509.CertPool
 	of := "the CAs that this machine trusts"
@@ -262,7 +262,7 @@ func longestJob(e steps.Env) time.Duration {
 func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 	chain, cas, err := endpointCertificates(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	now, again := time.Now(), time.Time{}
 	for _, c := range append([]*x509.Certificate{chain[0]}, cas...) {
@@ -290,7 +290,7 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 func certificateLives(ctx context.Context, e steps.Env) steps.Result {
 	chain, cas, err := endpointCertificates(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if n := int(certs.Life(chain[0]) / day); n > 825 && !chain[0].IsCA {
 		return steps.Warned(fmt.Sprintf("the certificate is good for %d days: clients refuse more than 825", n), "answer cert.days (90), and "+secretFix(e))

@@ -35,32 +35,32 @@ func chainChecks() []steps.Check {
 	return []steps.Check{
 		onChain(steps.Check{
 			Name: "ingress-there", Title: "an Ingress leads to the API",
-			Why: "it is the way from outside in the published guide", See: []string{page}, Run: ingressThere,
+			Why: "it is the way from outside in the published guide", References: []string{page}, Run: ingressThere,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-class", Title: "the Ingress's class is there once, with a controller of its own",
-			Why: "two controllers of one class both take the Ingress and undo each other's status; without the class nobody takes it. The published --set controller.ingressClassResource=… makes a string of a map, and the chart stops at it",
-			See: []string{nginxChart, page}, Run: ingressClass,
+			Why:        "two controllers of one class both take the Ingress and undo each other's status; without the class nobody takes it. The published --set controller.ingressClassResource=… makes a string of a map, and the chart stops at it",
+			References: []string{nginxChart, page}, Run: ingressClass,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-upstream", Title: "the reverse proxy knows where the API is",
-			Why: "the published cat <<EOF lets the shell replace $upstream by nothing: nginx does not start with what is left", See: []string{page}, Run: ingressUpstream,
+			Why: "the published cat <<EOF lets the shell replace $upstream by nothing: nginx does not start with what is left", References: []string{page}, Run: ingressUpstream,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-certificate", Title: "the controller shows the Ingress's certificate to who dials the address",
-			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, whatever the Ingress names", See: []string{nginxControllerSource, "kubernetes/ingress-nginx: issue 4407"}, Run: ingressCertificate,
+			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, whatever the Ingress names", References: []string{nginxControllerSource, "kubernetes/ingress-nginx: issue 4407"}, Run: ingressCertificate,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-port", Title: "the controller takes the port that jobs use",
-			Why: "the published commands set hostPort.ports without hostPort.enabled, which changes nothing, and a load balancer listens on 80 and 443", See: []string{nginxChart}, Run: ingressPort,
+			Why: "the published commands set hostPort.ports without hostPort.enabled, which changes nothing, and a load balancer listens on 80 and 443", References: []string{nginxChart}, Run: ingressPort,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-timeouts", Title: "the Ingress lets watches live and large requests through",
-			Why: "ingress-nginx cuts what is quiet for 60 seconds and refuses bodies beyond 1 MiB, unless its annotations say otherwise: Argo's watches die", See: []string{"kubernetes/ingress-nginx: docs/user-guide/nginx-configuration/annotations.md"}, Run: ingressTimeouts,
+			Why: "ingress-nginx cuts what is quiet for 60 seconds and refuses bodies beyond 1 MiB, unless its annotations say otherwise: Argo's watches die", References: []string{"kubernetes/ingress-nginx: docs/user-guide/nginx-configuration/annotations.md"}, Run: ingressTimeouts,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-inside", Title: "tokens stay encrypted behind the ingress",
-			Why: "the published reverse proxy listens without TLS: every job's token crosses the cluster's network in the clear, and the API server's certificate is not looked at", See: []string{page}, Run: ingressInside,
+			Why: "the published reverse proxy listens without TLS: every job's token crosses the cluster's network in the clear, and the API server's certificate is not looked at", References: []string{page}, Run: ingressInside,
 		}),
 	}
 }
@@ -69,7 +69,7 @@ func chainChecks() []steps.Check {
 func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress) steps.Result) steps.Result {
 	i, err := chain(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return look(i)
 }
@@ -85,7 +85,7 @@ func ingressThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), repaired(e))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var paths []string
 	for _, p := range pathsOf(i) {
@@ -98,11 +98,11 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
 		classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		all, err := controllers(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		name := classOf(i)
 		if name == "" {
@@ -143,7 +143,7 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 func ingressUpstream(ctx context.Context, e steps.Env) steps.Result {
 	all, err := serverBlocks(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Failed("no ConfigMap in "+space(e)+" tells a reverse proxy where the API is", repaired(e))
@@ -167,7 +167,7 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		}
 		k, err := controllerOfIngress(ctx, e, i)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		want := i.Namespace + "/" + secret
 		switch {
@@ -189,7 +189,7 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
 		k, err := controllerOfIngress(ctx, e, i)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if k == nil {
 			return steps.Skipped("no controller takes the Ingress (ingress-class)")
@@ -202,7 +202,7 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 		}
 		services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, i.Namespace, cluster.Selector{Labels: "app.kubernetes.io/component=controller"})
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		for _, s := range services {
 			for _, p := range s.Spec.Ports {
@@ -243,7 +243,7 @@ func ingressInside(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
 		all, err := serverBlocks(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if !strings.EqualFold(i.Annotations["nginx.ingress.kubernetes.io/backend-protocol"], "HTTPS") {
 			return steps.Warned("between ingress and reverse proxy tokens go in plain HTTP (and ingress-nginx gets no fixes any more)", "answer exposure.mode with proxy: one hop less, all of it by TLS; or "+repaired(e))

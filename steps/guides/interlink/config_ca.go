@@ -21,11 +21,11 @@ import (
 func configCA(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at, err := configuredEndpoint(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	have := configText(values, keyCA)
 	switch {

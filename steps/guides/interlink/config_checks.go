@@ -20,34 +20,34 @@ import (
 func configChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "config-parses", Title: "the virtual kubelet can read its configuration", On: steps.Local, Needs: []string{"signed-in"}, Mend: "config",
-			Why: "one that is no YAML makes it stop at once, with \"did not find expected key\", again and again: no pod of the virtual node is looked after any more",
-			See: []string{vkChartSource, vkReads}, Run: configParses,
+			Name: "config-parses", Title: "the virtual kubelet can read its configuration", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "config",
+			Why:        "one that is no YAML makes it stop at once, with \"did not find expected key\", again and again: no pod of the virtual node is looked after any more",
+			References: []string{vkChartSource, vkReads}, Run: configParses,
 		},
 		{
-			Name: "config-address", Title: "the configuration names the endpoint", On: steps.Local, Needs: []string{"config-parses"}, Mend: "config",
-			Why: "jobs are told both, the address and the port, or neither. An address of the cluster's own network, such as that of the Service kubernetes, can't be reached from where jobs run",
-			See: []string{vkSource}, Run: configAddress,
+			Name: "config-address", Title: "the configuration names the endpoint", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "config",
+			Why:        "jobs are told both, the address and the port, or neither. An address of the cluster's own network, such as that of the Service kubernetes, can't be reached from where jobs run",
+			References: []string{vkSource}, Run: configAddress,
 		},
 		{
-			Name: "projected-volumes", Title: "tokens are handed over to the plugin", On: steps.Local, Needs: []string{"config-parses"}, Mend: "config",
-			Why: "DisableProjectedVolumes takes the volume with the token, ca.crt and namespace out of every pod before the plugin sees it",
-			See: []string{vkSource}, Run: projectedVolumes,
+			Name: "projected-volumes", Title: "tokens are handed over to the plugin", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "config",
+			Why:        "DisableProjectedVolumes takes the volume with the token, ca.crt and namespace out of every pod before the plugin sees it",
+			References: []string{vkSource}, Run: projectedVolumes,
 		},
 		{
-			Name: "config-ca", Title: "jobs are given the CA that proves the endpoint", On: steps.Local, Needs: []string{"config-address"}, Mend: "config",
-			Why: "kubectl and every client library trust the ca.crt beside the token and nothing else. Without KubernetesApiCaCrt that is the cluster's own CA, which did not sign the endpoint's certificate",
-			See: []string{vkSource}, Run: configCA,
+			Name: "config-ca", Title: "jobs are given the CA that proves the endpoint", On: steps.Local, Needs: []string{"config-address"}, FixedBy: "config",
+			Why:        "kubectl and every client library trust the ca.crt beside the token and nothing else. Without KubernetesApiCaCrt that is the cluster's own CA, which did not sign the endpoint's certificate",
+			References: []string{vkSource}, Run: configCA,
 		},
 		{
-			Name: "config-loaded", Title: "the virtual kubelet runs with that configuration", On: steps.Local, Needs: []string{"config-parses"}, Mend: "restart", Within: 5 * time.Minute,
-			Why: "the file is mounted by subPath, which no change of a ConfigMap ever reaches, and it is read once, at the start",
-			See: []string{"interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet.yaml", vkReads}, Run: configLoaded,
+			Name: "config-loaded", Title: "the virtual kubelet runs with that configuration", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "restart", Timeout: 5 * time.Minute,
+			Why:        "the file is mounted by subPath, which no change of a ConfigMap ever reaches, and it is read once, at the start",
+			References: []string{"interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet.yaml", vkReads}, Run: configLoaded,
 		},
 		{
-			Name: "log-quiet", Title: "the virtual kubelet prints no tokens", On: steps.Local, Needs: []string{"config-parses"}, Mend: "config",
-			Why: "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, because VerboseLogging is looked at first",
-			See: []string{vkChartSource, vkReads}, Run: logQuiet,
+			Name: "log-quiet", Title: "the virtual kubelet prints no tokens", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "config",
+			Why:        "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, because VerboseLogging is looked at first",
+			References: []string{vkChartSource, vkReads}, Run: logQuiet,
 		},
 		servingCheck(),
 	}
@@ -72,7 +72,7 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), noKubelet(e).Fix)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	values, err := parseConfig(text)
 	switch {
@@ -87,7 +87,7 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	host, port := configText(values, keyAddress), configText(values, keyPort)
 	said := clean.Text(fmt.Sprintf("%s %q, %s %q", keyAddress, host, keyPort, port))
@@ -101,7 +101,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(said+": "+wrong, "")
 	}
 	if own, err := serviceAddress(ctx, e, host); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	} else if own != "" {
 		return steps.Failed(said+": that is "+own+", which only pods of the cluster reach", "")
 	}
@@ -110,7 +110,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(said+"; whether that is the endpoint can't be told: "+err.Error(), "carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if host != at.host || port != at.port {
 		return steps.Failed(fmt.Sprintf("%s, and the endpoint is %s port %s", said, at.host, at.port), "")
@@ -154,7 +154,7 @@ func serviceAddress(ctx context.Context, e steps.Env, host string) (string, erro
 func projectedVolumes(_ context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if values[keyDropped] == true {
 		return steps.Failed(keyDropped+" is true: jobs get no token and no ca.crt", "")
@@ -169,11 +169,11 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 		return err
 	})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	s, err := startsOf(ctx, e, steps.HashOf(text))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	restart := fmt.Sprintf("%s -n %s rollout restart deployment %s", e.Kubectl(), vkNamespace(e), vkDeployment(e))
 	switch {
@@ -184,7 +184,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range pods {
 		if r, whole := kubeletPod(e, p); !whole {
@@ -225,14 +225,14 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 		return err
 	})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if values[keyVerbose] == true {
 		return steps.Failed(keyVerbose+" is true: each token that it makes, for 100 years, goes into its log", "")
 	}
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range pods {
 		log, err := tracked.Look(ctx, "log/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
@@ -240,7 +240,7 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 			return strings.Contains(text, printsToken), err
 		})
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if log {
 			return steps.Failed(fmt.Sprintf("the log of pod %s/%s holds tokens of jobs (%q)", p.Namespace, p.Name, printsToken),

@@ -32,7 +32,7 @@ const (
 func endpointChecks() []steps.Check {
 	from := func(c steps.Check, run func(context.Context, steps.Env, endpointTarget) steps.Result) steps.Check {
 		c.On, c.From, c.Run = steps.Both, "its own network", looking(run)
-		c.See = append(c.See, page)
+		c.References = append(c.References, page)
 		return c
 	}
 	return []steps.Check{
@@ -46,7 +46,7 @@ func endpointChecks() []steps.Check {
 		}, endpointPortOpen),
 		from(steps.Check{
 			Name: "endpoint-certificate", Title: "the CA that jobs are given proves the endpoint", Needs: []string{"endpoint-port"},
-			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress controller makes up, is refused", See: []string{nginxControllerSource},
+			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress controller makes up, is refused", References: []string{nginxControllerSource},
 		}, endpointCertificate),
 		from(steps.Check{
 			Name: "endpoint-names", Title: "the endpoint's certificate is for its address", Needs: []string{"endpoint-port"},
@@ -57,9 +57,9 @@ func endpointChecks() []steps.Check {
 			Why: "a proxy that shows an old certificate has not noticed that it was renewed",
 		}, endpointDates),
 		{
-			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local, Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Within: 3 * time.Minute,
-			Why: "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the file by its name alone reads it when it starts and never again, until the old certificate ends",
-			See: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate", "https://kubernetes.io/docs/concepts/configuration/secret/"}, Run: looking(endpointRenewed),
+			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local, Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Timeout: 3 * time.Minute,
+			Why:        "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the file by its name alone reads it when it starts and never again, until the old certificate ends",
+			References: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate", "https://kubernetes.io/docs/concepts/configuration/secret/"}, Run: looking(endpointRenewed),
 		},
 		from(steps.Check{
 			Name: "endpoint-answers", Title: "/api, /apis and /version are answered by the API", Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},
@@ -67,7 +67,7 @@ func endpointChecks() []steps.Check {
 		}, endpointAnswers),
 		from(steps.Check{
 			Name: "endpoint-anonymous", Title: "without a token nothing of the cluster is told", Needs: []string{"endpoint-answers"},
-			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", See: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
+			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
 		}, endpointAnonymous),
 		from(steps.Check{
 			Name: "endpoint-paths", Title: "nothing but the API's four paths is answered", Needs: []string{"endpoint-answers"},
@@ -93,7 +93,7 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 		return steps.Failed(t.host+" can't be resolved: "+failure.Explain(err), "put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("%s is %s", t.host, strings.Join(addrs, ", "))
 }
@@ -109,7 +109,7 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return steps.Failed("nothing listens at "+t.where, fix)
 	case err != nil && ctx.Err() != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case err != nil:
 		return steps.Failed("no connection to "+t.where+": "+failure.Explain(err), fix)
 	}
@@ -132,7 +132,7 @@ func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (prob
 	if got.Kind == probe.NotTLS {
 		r = steps.Failed(t.where+" answers, but not in TLS: jobs would send their tokens in the clear, and clients refuse", fix)
 	} else if ctx.Err() != nil {
-		r = steps.Unseen(err)
+		r = steps.Errored(err)
 	}
 	return got, &r
 }
@@ -147,11 +147,11 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 		return steps.Failed(fmt.Sprintf("%s shows %q, which an ingress controller makes up when it has none for the address", t.where, name), "the controller's --default-ssl-certificate has to name the endpoint's Secret (check ingress-certificate)")
 	}
 	if t.noCA != nil {
-		return steps.Unseen(t.noCA)
+		return steps.Errored(t.noCA)
 	}
 	roots, err := probe.Pool(t.ca)
 	if err != nil {
-		return steps.Unseen(fmt.Errorf("the CA that jobs are given: %w", err))
+		return steps.Errored(fmt.Errorf("the CA that jobs are given: %w", err))
 	}
 	// Names and dates have checks of their own.
 	kind, words := probe.CertProblem(got.Chain, roots, "", inDate(got))
@@ -264,7 +264,7 @@ func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 		r, err := t.get(ctx, e, path)
 		if err != nil {
 			if ctx.Err() != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			return steps.Failed("GET "+path+": "+failure.Explain(err), askBy(t, path))
 		}
@@ -307,7 +307,7 @@ func clusterSays(e steps.Env, t endpointTarget) string {
 func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	r, err := t.get(ctx, e, "/api/v1/namespaces")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case r.Status == 401:
@@ -370,7 +370,7 @@ func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	for _, path := range otherPaths {
 		r, err := t.get(ctx, e, path)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if isAPI(r) || (r.Status == 200 && !slices.Contains(through, path)) {
 			through = append(through, fmt.Sprintf("%s (%d)", path, r.Status))

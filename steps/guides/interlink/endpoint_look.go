@@ -41,7 +41,7 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 		}
 	}
 	if err != nil {
-		r := steps.Unseen(err)
+		r := steps.Errored(err)
 		return t, &r
 	}
 	if t.by, t.noCA = facts.Text("endpoint-proved-by"); t.noCA == nil && t.by != "public" {

@@ -20,11 +20,11 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 	}
 	issued, _, err := endpointCertificates(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name, err := endpointSecret(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	is, want := got.Chain[0], issued[0]
 	if is.Equal(want) {
@@ -39,9 +39,9 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 		return steps.Waits(want.NotBefore, "%s", found).Or(e.Kubectl() + " get pods -n " + space(e) + "    # the controller takes a new certificate in by itself: what does its log say?")
 	}
 	restart := e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e)
-	anew, err := readsAnew(ctx, e)
+	anew, err := readsAgain(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !anew {
 		return steps.Failed(
@@ -54,7 +54,7 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 
 // readsAnew tells whether the proxy opens its certificate at each handshake: nginx
 // does where the file's name has a variable in it.
-func readsAnew(ctx context.Context, e steps.Env) (bool, error) {
+func readsAgain(ctx context.Context, e steps.Env) (bool, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), proxyName)
 	if err != nil {
 		return false, err

@@ -21,19 +21,19 @@ const (
 func exposureChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "endpoint-namespace", Title: "the endpoint's namespace is there and takes the proxy", On: steps.Local, Needs: []string{"signed-in"}, Mend: "namespace", When: in(byProxy),
-			Why: "the proxy and its certificates stand there; the level restricted refuses a port of the node",
-			See: []string{page}, Run: endpointNamespace,
+			Name: "endpoint-namespace", Title: "the endpoint's namespace is there and takes the proxy", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "namespace", When: in(byProxy),
+			Why:        "the proxy and its certificates stand there; the level restricted refuses a port of the node",
+			References: []string{page}, Run: endpointNamespace,
 		},
 		{
 			Name: "address-usable", Title: "the address is one that compute nodes can use", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "the virtual kubelet hands it to every job as it stands: an address of the cluster's own network leads nowhere outside",
-			See: []string{"interlink-hq/interLink: pkg/virtualkubelet/execute.go", page}, Run: addressUsable,
+			Why:        "the virtual kubelet hands it to every job as it stands: an address of the cluster's own network leads nowhere outside",
+			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/execute.go", page}, Run: addressUsable,
 		},
 		{
 			Name: "exposure-fits", Title: "the cluster can open the port in that way", On: steps.Local, Needs: []string{"signed-in"}, When: in(byProxy),
-			Why: "a Service of type LoadBalancer waits for ever where nobody gives addresses, and a cluster of kind opens no port after it was made",
-			See: []string{page, chartOfKube}, Run: exposureFits,
+			Why:        "a Service of type LoadBalancer waits for ever where nobody gives addresses, and a cluster of kind opens no port after it was made",
+			References: []string{page, chartOfKube}, Run: exposureFits,
 		},
 	}
 }
@@ -74,7 +74,7 @@ func addressUsable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	own, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, "default", "kubernetes")
 	if err != nil && !apierrors.IsNotFound(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if err == nil && own.Spec.ClusterIP == a {
 		return steps.Failed(a+" is the API's Service inside the cluster (default/kubernetes): no route leads there from a compute node", fix)
@@ -86,7 +86,7 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	kind, port := e.Answers.Text("exposure.type"), e.Answers.Int("exposure.port")
 	nodes, err := realNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, n := range nodes {
 		if strings.HasPrefix(n.Spec.ProviderID, "kind://") && kind != asBalancer {
@@ -112,7 +112,7 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network that lets it announce addresses; or answer exposure.type with NodePort: carrick "+e.LinkFile())
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("%s", seen)
 }

@@ -40,24 +40,24 @@ var (
 func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "virtual-node", Title: "the virtual node is there and ready", On: steps.Local, Needs: []string{"signed-in"}, Within: 5 * time.Minute,
-			Why: "pods for the other side are scheduled to this node, by its name; the virtual kubelet makes it when it starts",
-			See: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: nodeReady,
+			Name: "virtual-node", Title: "the virtual node is there and ready", On: steps.Local, Needs: []string{"signed-in"}, Timeout: 5 * time.Minute,
+			Why:        "pods for the other side are scheduled to this node, by its name; the virtual kubelet makes it when it starts",
+			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: nodeReady,
 		},
 		{
 			Name: "kubelet-image", Title: "the virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "before 0.4.0 no token reached a plugin. The chart's default is the tag latest, pulled at each start: another version one day, without anybody's doing",
-			See: []string{vkSource, "interlink-hq/interlink-helm-chart: interlink/values.yaml"}, Run: kubeletImage,
+			Why:        "before 0.4.0 no token reached a plugin. The chart's default is the tag latest, pulled at each start: another version one day, without anybody's doing",
+			References: []string{vkSource, "interlink-hq/interlink-helm-chart: interlink/values.yaml"}, Run: kubeletImage,
 		},
 		{
 			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. No form of the value avoids it",
-			See: []string{vkChartSource}, Run: chartRelease,
+			Why:        "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. No form of the value avoids it",
+			References: []string{vkChartSource}, Run: chartRelease,
 		},
 		{
 			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own file makes every other value the chart's default again: the address of the plugin among them",
-			See: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
+			Why:        "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own file makes every other value the chart's default again: the address of the plugin among them",
+			References: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
 		},
 	}
 }
@@ -110,7 +110,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("there is no node %s: %s", nodeName(e), others), look).Symptom()
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if n.Labels[nodeLabel] == "" {
 		return steps.Failed(fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel), "answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel)
@@ -127,7 +127,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	case ready.Status == corev1.ConditionFalse && ready.Reason == pendingReason:
 		since, err := kubeletSince(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if since.IsZero() {
 			since = ready.LastTransitionTime.Time
@@ -207,7 +207,7 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	case apierrors.IsNotFound(err):
 		return noKubelet(e)
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case c == nil:
 		return steps.Failed(fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName), "is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml")
 	}
@@ -290,7 +290,7 @@ func breaksCA(v string) bool {
 func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 	r, err := theRelease(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if r == nil {
 		return steps.Skipped("Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e))
@@ -317,7 +317,7 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	r, err := theRelease(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if r == nil {
 		return steps.Skipped("Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e))
@@ -327,7 +327,7 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("release %s, revision %d: Helm keeps none before it", r.Name, r.Revision)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	lost := slices.DeleteFunc(r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") })
 	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {

@@ -46,7 +46,7 @@ func servingCheck() steps.Check {
 		Needs: []string{"config-parses"},
 		Why: "since 0.5.2 the virtual kubelet asks the cluster for the certificate that it serves logs with, and " +
 			"Kubernetes approves no such request by itself. Without it kubectl logs fails for all pods of the node",
-		See: []string{
+		References: []string{
 			servingSource,
 			"https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers",
 		},
@@ -60,11 +60,11 @@ func servingCheck() steps.Check {
 func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	_, c, err := theKubelet(ctx, e)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if c != nil {
 		if v, err := version.ParseGeneric(tagOf(c.Image)); err == nil && v.LessThan(firstServing) {
@@ -86,7 +86,7 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[certificatesv1.CertificateSigningRequest](
 		ctx, e.Cluster, check.SigningRequests, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var newest *certificatesv1.CertificateSigningRequest
 	var asks *x509.CertificateRequest
@@ -143,7 +143,7 @@ func servingVerdict(
 	}
 	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if others := othersIn(asks, n); len(others) > 0 {
 		return steps.Failed(
@@ -176,7 +176,7 @@ func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Result {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range pods {
 		key := "log-csr/" + p.Namespace + "/" + p.Name + "/" + string(p.UID)
@@ -185,7 +185,7 @@ func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Res
 			return strings.Contains(log, misses), err
 		})
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if lost {
 			return steps.Failed(

@@ -24,7 +24,7 @@ const pluginSource = "interlink-hq/interlink-slurm-plugin: pkg/slurm/prepare.go"
 
 func pluginChecks() []steps.Check {
 	on := func(c steps.Check) steps.Check {
-		c.On, c.See = steps.Remote, append(c.See, pluginSource)
+		c.On, c.References = steps.Remote, append(c.References, pluginSource)
 		return c
 	}
 	return []steps.Check{
@@ -33,9 +33,9 @@ func pluginChecks() []steps.Check {
 			Why: "the plugin takes no notice of a key that it does not know: a typing error is a setting that is not made", Run: pluginConfigReads,
 		}),
 		on(steps.Check{
-			Name: "plugin-exports", Title: "the plugin mounts tokens and CA", Needs: []string{"plugin-config"}, Mend: "plugin-exports",
-			Why: "without ExportPodData in the plugin's own configuration a job has the variables of the API and no files of a ServiceAccount. The chart's exportPodData is read by nothing",
-			See: []string{"interlink-hq/interLink: docs/docs/cookbook/1-edge.mdx"}, Run: pluginExports,
+			Name: "plugin-exports", Title: "the plugin mounts tokens and CA", Needs: []string{"plugin-config"}, FixedBy: "plugin-exports",
+			Why:        "without ExportPodData in the plugin's own configuration a job has the variables of the API and no files of a ServiceAccount. The chart's exportPodData is read by nothing",
+			References: []string{"interlink-hq/interLink: docs/docs/cookbook/1-edge.mdx"}, Run: pluginExports,
 		}),
 		on(steps.Check{
 			Name: "plugin-version", Title: "the plugin is 0.3.9 or newer",
@@ -46,7 +46,7 @@ func pluginChecks() []steps.Check {
 			Why: "what it does not find it does not mount, and it starts the job all the same", Run: pluginLog,
 		}),
 		on(steps.Check{
-			Name: "plugin-started", Title: "the plugin was started with its configuration of today", Needs: []string{"plugin-config"}, Mend: "plugin-restart", When: withUnit,
+			Name: "plugin-started", Title: "the plugin was started with its configuration of today", Needs: []string{"plugin-config"}, FixedBy: "plugin-restart", When: withUnit,
 			Why: "it reads it once", Run: pluginStarted,
 		}),
 		on(steps.Check{
@@ -58,7 +58,7 @@ func pluginChecks() []steps.Check {
 			Why: "with SHARED_FS=true the job mounts the files from the same path on its own node", Run: pluginDataShared,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-closed", Title: "other users can't read the plugin's data folder", Needs: []string{"plugin-config"}, When: sharedFS, Mend: "plugin-closed",
+			Name: "plugin-data-closed", Title: "other users can't read the plugin's data folder", Needs: []string{"plugin-config"}, When: sharedFS, FixedBy: "plugin-closed",
 			Why: "the token's file has mode 0644: the folder above it is all that keeps other users from it, and the token is good for 100 years or as long as its pod stands", Run: pluginDataClosed,
 		}),
 	}
@@ -75,7 +75,7 @@ func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 	case errors.Is(err, fs.ErrNotExist):
 		r = steps.Failed("there is no "+pluginPath(e)+" on the edge node", onEdge("ps -ef | grep -i slurm; systemctl cat UNIT | grep SLURMCONFIGPATH")+"; answer plugin.config with what it says")
 	case err != nil:
-		r = steps.Unseen(err)
+		r = steps.Errored(err)
 	case c.bad != nil:
 		r = steps.Failed(pluginPath(e)+": "+clean.Text(c.bad.Error()), onEdge("vi "+steps.Quoted(pluginPath(e))))
 	default:
@@ -91,12 +91,12 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 	}
 	u, err := unitNow(ctx, e)
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if err == nil && withUnit(e) {
 		at, err := u.configPath(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(e, at) != resolved(e, pluginPath(e)) {
 			return steps.Failed(fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
@@ -137,7 +137,7 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s: which version it is can't be told; it is one of https://github.com/interlink-hq/interlink-slurm-plugin/releases", err.Error())
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, l := range u.lines() {
 		run, ok := strings.CutPrefix(l, "ExecStart=")
@@ -225,7 +225,7 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 				return "", at, nil
 			}
 			if err != nil {
-				r := steps.Unseen(err)
+				r := steps.Errored(err)
 				return "", at, &r
 			}
 			return string(b), at, nil
@@ -237,7 +237,7 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 		return "", "", &r
 	}
 	if err != nil {
-		r := steps.Unseen(err)
+		r := steps.Errored(err)
 		return "", "", &r
 	}
 	return said, "the journal of " + unitOf(e) + " (2000 lines)", nil
@@ -245,7 +245,7 @@ func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.
 
 func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 	if at, masked, err := check.UnitFile(ctx, e.Host, unitOf(e)); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	} else if masked {
 		return steps.Failed(unitOf(e)+" is masked: systemd does not start it again", onEdge(check.Unmask(at, unitOf(e))))
 	}
@@ -255,7 +255,7 @@ func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case since.IsZero():
 		return steps.Failed(unitOf(e)+" does not run", onEdge("systemctl status "+unitOf(e)))
 	case !ok:
@@ -269,13 +269,13 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 	u, err := unitNow(ctx, e)
 	_, absent := err.(*steps.AbsentError)
 	if err != nil && !absent {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	from := "as answered (plugin.shared-fs)"
 	if err == nil {
 		v, err := u.variable(ctx, e, "SHARED_FS")
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if (v == "true") != answered {
 			return steps.Failed(fmt.Sprintf("plugin.shared-fs is answered with %t, and SHARED_FS of the unit %s is %q", answered, u.name, v), "change the answer, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"))
@@ -328,7 +328,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	kind = strings.TrimSpace(kind)
 	if slices.Contains(networked, kind) {
@@ -350,7 +350,7 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("there is no "+dir+" on the edge node", onEdge("install -d -m 0700 "+steps.Quoted(dir)))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	mode := info.Mode.Perm()
 	if mode&^0o750 == 0 {
@@ -359,7 +359,7 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	for above := path.Dir(dir); above != "/"; above = path.Dir(above) {
 		info, err := e.Host.Stat(ctx, above)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if info.Mode.Perm()&0o007 == 0 {
 			return steps.Passed("%s has mode %04o, and others don't get through %s", dir, mode, above)

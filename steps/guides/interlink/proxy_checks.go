@@ -20,25 +20,25 @@ import (
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API", On: steps.Local, Needs: []string{"endpoint-namespace"}, Mend: "proxy",
-			Why: "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
-			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html", page}, Run: proxyConfiguration,
+			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API", On: steps.Local, Needs: []string{"endpoint-namespace"}, FixedBy: "proxy",
+			Why:        "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
+			References: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html", page}, Run: proxyConfiguration,
 		},
 		{
-			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"}, Mend: "proxy", Within: 3 * time.Minute,
-			Why: "it is the only way in", See: []string{page}, Run: proxyRuns,
+			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"}, FixedBy: "proxy", Timeout: 3 * time.Minute,
+			Why: "it is the only way in", References: []string{page}, Run: proxyRuns,
 		},
 		{
-			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "proxy",
-			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", See: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate"}, Run: proxyCurrent,
+			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local, Needs: []string{"proxy-runs"}, FixedBy: "proxy",
+			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", References: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate"}, Run: proxyCurrent,
 		},
 		{
-			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local, Needs: []string{"proxy-runs"}, Mend: "service", Within: 3 * time.Minute,
-			Why: "a Service without endpoints answers nobody, and one of type LoadBalancer waits for ever where nobody gives addresses", See: []string{chartOfKube}, Run: serviceServes,
+			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local, Needs: []string{"proxy-runs"}, FixedBy: "service", Timeout: 3 * time.Minute,
+			Why: "a Service without endpoints answers nobody, and one of type LoadBalancer waits for ever where nobody gives addresses", References: []string{chartOfKube}, Run: serviceServes,
 		},
 		{
-			Name: "proxy-fenced", Title: "only the compute nodes' networks reach the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"}, Mend: "fence",
-			Why: "whoever reaches it may try tokens, and every weakness of the API server is open to them", See: []string{page, chartOfKube}, Run: proxyFenced,
+			Name: "proxy-fenced", Title: "only the compute nodes' networks reach the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"}, FixedBy: "fence",
+			Why: "whoever reaches it may try tokens, and every weakness of the API server is open to them", References: []string{page, chartOfKube}, Run: proxyFenced,
 		},
 	}
 }
@@ -120,7 +120,7 @@ func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	want := e.Answers.Text("exposure.image")
 	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
@@ -139,7 +139,7 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	}
 	want, err := proxyCause(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	have := d.Spec.Template.Annotations[causeNote]
 	if have == "" {
@@ -158,11 +158,11 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pods, err := check.PodsOf(ctx, e.Cluster, d)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range pods {
 		if !check.Ended(p) && p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.Changed) {
@@ -180,7 +180,7 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	on, err := readyOn(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(on) == 0 {
 		return steps.Waits(s.CreationTimestamp.Time, "Service %s has no endpoint that is ready on port %d", s.Name, proxyListens).Or(e.Kubectl() + " get endpointslices,pods -n " + space(e))
@@ -236,7 +236,7 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 	}
 	nodes, err := realNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at := nodeOf(nodes, e.Answers.Text("exposure.address"))
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && at != "" && !slices.Contains(on, at) {
@@ -248,7 +248,7 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	port := int32(e.Answers.Int("exposure.port"))
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -266,7 +266,7 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, space(e), proxyName)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fenced := err == nil
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
@@ -290,7 +290,7 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	if fenced {
 		opened, err := check.OpenedBy(ctx, e.Cluster, space(e), map[string]string{"app.kubernetes.io/name": proxyName}, p.Name)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if len(opened) > 0 {
 			return steps.Warned(fmt.Sprintf("NetworkPolicy %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), p.Name),

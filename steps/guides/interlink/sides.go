@@ -45,8 +45,8 @@ func sides() steps.Step {
 			nodeChecks(), rightsChecks(),
 			[]steps.Check{{
 				Name: "edge-files", Title: "carrick may look at the edge node", On: steps.Remote,
-				Why: "the plugin's configuration and its jobs' files belong to root or to the plugin's user",
-				See: []string{page}, Run: edgeFiles,
+				Why:        "the plugin's configuration and its jobs' files belong to root or to the plugin's user",
+				References: []string{page}, Run: edgeFiles,
 			}},
 		),
 	}

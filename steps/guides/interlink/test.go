@@ -81,7 +81,7 @@ type jobDoer struct{ action.Manifest }
 // Plan waits for an edge node whose admin says that its plugin mounts nothing yet:
 // a Job would only show that.
 func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	if e.PeerHanded() {
+	if e.PeerFromFile() {
 		if _, err := e.Peer.Text("plugin-exports"); err != nil {
 			return steps.Change{}, err
 		}

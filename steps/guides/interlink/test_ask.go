@@ -53,8 +53,8 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	}
 	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: steps.HashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)
 	ns := workloadNamespace(e)
-	c.Rights = append(c.Rights, check.Verbs("", "secrets", ns, "create", "patch", "delete", "get")...)
-	c.Rights = append(c.Rights, permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})
+	c.Permissions = append(c.Permissions, check.Verbs("", "secrets", ns, "create", "patch", "delete", "get")...)
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})
 	return c, nil
 }
 
@@ -78,7 +78,7 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 		return c, err
 	}
 	c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + live.GetNamespace() + "/" + live.GetName(), Note: "left by a run that was ended", Hash: string(live.GetUID())})
-	c.Rights = append(c.Rights, permission.Right{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()})
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()})
 	return c, nil
 }
 
@@ -133,7 +133,7 @@ func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructure
 // that whatever comes of it: the token is worth nothing from then on.
 func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress, use func(masked.Value, time.Time) error) (err error) {
 	o := boundSecret(e)
-	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
+	key, value, _ := strings.Cut(e.OwnedBy(e.Action).Labels, "=")
 	o.SetLabels(map[string]string{key: value})
 	o.SetAnnotations(map[string]string{"carrick/created-by": e.Link})
 	what := "Secret " + o.GetNamespace() + "/" + o.GetName()

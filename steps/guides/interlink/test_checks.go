@@ -14,44 +14,44 @@ import (
 func testChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "asked-through", Title: "the API answers the jobs' ServiceAccount through the endpoint", On: steps.Local, Needs: []string{"account-there"}, Mend: "ask",
-			Why: "a proxy that drops the header with the token, or serves other paths, makes a stranger of every job",
-			See: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"}, Run: askedThrough, Tried: askedOn,
+			Name: "asked-through", Title: "the API answers the jobs' ServiceAccount through the endpoint", On: steps.Local, Needs: []string{"account-there"}, FixedBy: "ask",
+			Why:        "a proxy that drops the header with the token, or serves other paths, makes a stranger of every job",
+			References: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"}, Run: askedThrough, Tried: askedOn,
 		},
 		{
-			Name: "rules-same", Title: "through the endpoint it may do what it may inside", On: steps.Local, Needs: []string{"asked-through"}, Mend: "ask",
-			Why: "the same ServiceAccount has the same rights on either way; where they differ, somebody on the way speaks for it",
-			See: []string{page}, Run: rulesSame, Tried: askedOn,
+			Name: "rules-same", Title: "through the endpoint it may do what it may inside", On: steps.Local, Needs: []string{"asked-through"}, FixedBy: "ask",
+			Why:        "the same ServiceAccount has the same rights on either way; where they differ, somebody on the way speaks for it",
+			References: []string{page}, Run: rulesSame, Tried: askedOn,
 		},
 		{
-			Name: "token-life", Title: "tokens last as long as the longest job", On: steps.Local, Needs: []string{"asked-through"}, Mend: "ask",
-			Why: "a job is given its token once and it is never renewed. The virtual kubelet asks for 100 years, but an API server may be told to grant less (--service-account-max-token-expiration), as managed ones are: the job gets 401 from then on",
-			See: []string{vkSource, "kubernetes/kubernetes: pkg/registry/core/serviceaccount/storage/token.go"}, Run: tokenLife,
+			Name: "token-life", Title: "tokens last as long as the longest job", On: steps.Local, Needs: []string{"asked-through"}, FixedBy: "ask",
+			Why:        "a job is given its token once and it is never renewed. The virtual kubelet asks for 100 years, but an API server may be told to grant less (--service-account-max-token-expiration), as managed ones are: the job gets 401 from then on",
+			References: []string{vkSource, "kubernetes/kubernetes: pkg/registry/core/serviceaccount/storage/token.go"}, Run: tokenLife,
 		},
 		{
-			Name: "watch-held", Title: "a watch through the endpoint stays open", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"}, Mend: "watch",
-			Why: "nginx cuts what is silent for 60 s (proxy_read_timeout), and other proxies do likewise: Argo and every controller then lose what they watch, again and again",
-			See: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld, Tried: watchedOn,
+			Name: "watch-held", Title: "a watch through the endpoint stays open", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"}, FixedBy: "watch",
+			Why:        "nginx cuts what is silent for 60 s (proxy_read_timeout), and other proxies do likewise: Argo and every controller then lose what they watch, again and again",
+			References: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld, Tried: watchedOn,
 		},
 		{
 			Name: "test-image", Title: "the test Job's image is to be had", On: steps.Local, When: runsJob, Needs: []string{"signed-in"},
-			Why: "versioned images of docker.io/bitnami are gone since 2025: the published guide's Job never starts. Compute nodes pull from outside, with apptainer and the like",
-			See: []string{"bitnami/containers: issue 83267", page}, Run: testImage,
+			Why:        "versioned images of docker.io/bitnami are gone since 2025: the published guide's Job never starts. Compute nodes pull from outside, with apptainer and the like",
+			References: []string{"bitnami/containers: issue 83267", page}, Run: testImage,
 		},
 		{
-			Name: "job-complete", Title: "the test Job has ended well", On: steps.Local, When: runsJob, Needs: []string{"signed-in", "test-image"}, Mend: "test-job", Within: 30 * time.Minute,
-			Why: "it is the only look from where jobs run: through their network, with their token, their CA and their environment",
-			See: []string{page}, Run: jobComplete, Tried: ranOn,
+			Name: "job-complete", Title: "the test Job has ended well", On: steps.Local, When: runsJob, Needs: []string{"signed-in", "test-image"}, FixedBy: "test-job", Timeout: 30 * time.Minute,
+			Why:        "it is the only look from where jobs run: through their network, with their token, their CA and their environment",
+			References: []string{page}, Run: jobComplete, Tried: ranOn,
 		},
 		{
-			Name: "job-identity", Title: "the API knows the test Job as its ServiceAccount", On: steps.Local, From: "the Job's log", When: runsJob, Needs: []string{"job-complete"}, Mend: "test-job",
-			Why: "kubectl auth can-i --list, the published guide's proof, succeeds for anybody: what counts is who the API thinks it is",
-			See: []string{page}, Run: jobIdentity,
+			Name: "job-identity", Title: "the API knows the test Job as its ServiceAccount", On: steps.Local, From: "the Job's log", When: runsJob, Needs: []string{"job-complete"}, FixedBy: "test-job",
+			Why:        "kubectl auth can-i --list, the published guide's proof, succeeds for anybody: what counts is who the API thinks it is",
+			References: []string{page}, Run: jobIdentity,
 		},
 		{
-			Name: "job-rules", Title: "the test Job may ask what it may do", On: steps.Local, From: "the Job's log", When: runsJob, Needs: []string{"job-complete"}, Mend: "test-job",
-			Why: "each account that is signed in may ask about itself, so these two lines are in every answer; without them what was printed is no answer of the API",
-			See: []string{page}, Run: jobRules,
+			Name: "job-rules", Title: "the test Job may ask what it may do", On: steps.Local, From: "the Job's log", When: runsJob, Needs: []string{"job-complete"}, FixedBy: "test-job",
+			Why:        "each account that is signed in may ask about itself, so these two lines are in every answer; without them what was printed is no answer of the API",
+			References: []string{page}, Run: jobRules,
 		},
 	}
 }
@@ -61,14 +61,14 @@ func theAsked(ctx context.Context, e steps.Env) (apiReply, steps.Result, bool) {
 	var r apiReply
 	want, _, err := sought(e)
 	if err != nil {
-		return r, steps.Unseen(err), false
+		return r, steps.Errored(err), false
 	}
 	_, ok, err := record(ctx, e, "asked.yaml", &r)
 	switch {
 	case err != nil:
-		return r, steps.Unseen(err), false
+		return r, steps.Errored(err), false
 	case !ok:
-		return r, steps.Untried("nobody has asked yet"), false
+		return r, steps.NotTried("nobody has asked yet"), false
 	case !r.of(want):
 		return r, steps.Failed(fmt.Sprintf("%s was asked as %s, with CA %s; now it is %s, %s and %s", r.Endpoint, r.Account, cmp.Or(short(r.CA), "of the system"), want.Endpoint, want.Account, cmp.Or(short(want.CA), "of the system")), ""), false
 	}
@@ -138,7 +138,7 @@ func tokenLife(ctx context.Context, e steps.Env) steps.Result {
 func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	want, _, err := sought(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var r watched
 	_, ok, err := record(ctx, e, "watched.yaml", &r)
@@ -148,9 +148,9 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	proxy := "let what is on the way keep silent connections for an hour (nginx: proxy_read_timeout 3600s): " + e.ApplyStep("proxy")
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !ok:
-		return steps.Untried("no watch has been held yet")
+		return steps.NotTried("no watch has been held yet")
 	case !r.of(want):
 		return steps.Failed(fmt.Sprintf("a watch was held through %s; now it is %s, or its CA is another", r.Endpoint, want.Endpoint), "")
 	case r.Holding:

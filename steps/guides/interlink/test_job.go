@@ -55,7 +55,7 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 // logUnread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a
 // handshake that fails on its side.
 func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
-	r := steps.Unseen(err)
+	r := steps.Errored(err)
 	if !strings.Contains(r.Found, "tls: internal error") {
 		return r
 	}
@@ -68,14 +68,14 @@ func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
 	if apierrors.IsNotFound(err) {
-		return steps.Untried("it has not run yet")
+		return steps.NotTried("it has not run yet")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	p, err := jobPod(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	k := e.Kubectl() + " -n " + j.Namespace
 	for _, c := range j.Status.Conditions {
@@ -187,7 +187,7 @@ func unscheduled(p *corev1.Pod) string {
 func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 	p, err := jobPod(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if p == nil {
 		return steps.Skipped("no pod of the test Job is there, so neither is its log")
@@ -209,7 +209,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 func jobRules(ctx context.Context, e steps.Env) steps.Result {
 	p, err := jobPod(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if p == nil {
 		return steps.Skipped("no pod of the test Job is there, so neither is its log")

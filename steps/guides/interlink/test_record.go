@@ -280,7 +280,7 @@ func grants(rules map[string][]string, verb, group, resource string) bool {
 // lacksForArgo are the verbs on workflowtaskresults that rules do not give, and
 // the lines of a table that say so.
 func lacksForArgo(rules map[string][]string) (lacks, lines []string) {
-	for _, r := range argoRights("") {
+	for _, r := range argoPermissions("") {
 		has := "has it"
 		if !grants(rules, r.Verb, r.Group, r.Resource) {
 			has = "lacks it"

@@ -20,7 +20,7 @@ import (
 
 // triedThrough is what goes through the endpoint: its proxy, as far as carrick knows that, reads its configuration and
 // its certificates when it starts.
-func triedThrough(ctx context.Context, e steps.Env) ([]steps.Ground, error) {
+func triedThrough(ctx context.Context, e steps.Env) ([]steps.Dependency, error) {
 	if mode(e) != byProxy {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func triedThrough(ctx context.Context, e steps.Env) ([]steps.Ground, error) {
 		return nil, err
 	}
 	since, err := check.PodsSince(ctx, e.Cluster, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
-	return []steps.Ground{{What: "the proxy's pods were started", Since: since}}, err
+	return []steps.Dependency{{What: "the proxy's pods were started", Since: since}}, err
 }
 
 // askedOn is what the questions were asked on.
@@ -88,7 +88,7 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 		return steps.Tried{}, err
 	}
 	if n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e)); err == nil {
-		on = append(on, steps.Ground{What: "node " + n.Name + " was registered", Since: n.CreationTimestamp.Time})
+		on = append(on, steps.Dependency{What: "node " + n.Name + " was registered", Since: n.CreationTimestamp.Time})
 	} else if !apierrors.IsNotFound(err) {
 		return steps.Tried{}, err
 	}
@@ -97,7 +97,7 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 		if err != nil {
 			return steps.Tried{}, err
 		}
-		on = append(on, steps.Ground{What: "the virtual kubelet's configuration was written", Since: s.Changed})
+		on = append(on, steps.Dependency{What: "the virtual kubelet's configuration was written", Since: s.Changed})
 	} else if !apierrors.IsNotFound(err) {
 		return steps.Tried{}, err
 	}

@@ -46,7 +46,7 @@ func TestUpstreamServingCertificate(t *testing.T) {
 	made := says(t, p, "Created CSR ")
 	name := strings.Fields(made)[0]
 	src.Try(t, "the check names the request of its virtual kubelet, and the fix is enough", func(t *testing.T) {
-		x.Finds([]stepstest.Finding{{Check: "serving-certificate", Found: name + " of the virtual kubelet waits for approval", Fix: "certificate approve " + name, Mended: true}})
+		x.Finds([]stepstest.Finding{{Check: "serving-certificate", Found: name + " of the virtual kubelet waits for approval", Fix: "certificate approve " + name, Fixed: true}})
 		says(t, p, "approved, certificate received")
 	})
 }

@@ -64,28 +64,28 @@ func workloadChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "account-there", Title: "the jobs' ServiceAccount is there, and its token is mounted", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "with automountServiceAccountToken: false no volume with a token is put into the pod, so there is nothing that could be handed over",
-			See: []string{vkSource}, Run: accountThere,
+			Why:        "with automountServiceAccountToken: false no volume with a token is put into the pod, so there is nothing that could be handed over",
+			References: []string{vkSource}, Run: accountThere,
 		},
 		{
 			Name: "account-modest", Title: "Jobs have no permissions on the whole cluster", On: steps.Local, Needs: []string{"account-there"},
-			Why: "the token leaves the cluster, is good for 100 years as long as its pod is there, and lies in files of the other side, or in its batch system's job script",
-			See: []string{vkSource}, Run: accountModest,
+			Why:        "the token leaves the cluster, is good for 100 years as long as its pod is there, and lies in files of the other side, or in its batch system's job script",
+			References: []string{vkSource}, Run: accountModest,
 		},
 		{
-			Name: "account-argo", Title: "the jobs may report to Argo", On: steps.Local, When: forArgo, Needs: []string{"account-there"}, Mend: "argo-role",
-			Why: "Argo's executor in each pod writes a WorkflowTaskResult; without that right the step fails although its command did not",
-			See: []string{argoSource}, Run: accountArgo,
+			Name: "account-argo", Title: "the jobs may report to Argo", On: steps.Local, When: forArgo, Needs: []string{"account-there"}, FixedBy: "argo-role",
+			Why:        "Argo's executor in each pod writes a WorkflowTaskResult; without that right the step fails although its command did not",
+			References: []string{argoSource}, Run: accountArgo,
 		},
 		{
 			Name: "no-linux-selector", Title: "no pod for the virtual node asks for Linux", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "the virtual node's label kubernetes.io/os is virtual-kubelet: a pod with nodeSelector kubernetes.io/os: linux, as many charts have it, stays Pending for ever",
-			See: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: noLinuxSelector,
+			Why:        "the virtual node's label kubernetes.io/os is virtual-kubelet: a pod with nodeSelector kubernetes.io/os: linux, as many charts have it, stays Pending for ever",
+			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: noLinuxSelector,
 		},
 		{
 			Name: "pods-not-forced", Title: "no pod of the virtual node is stuck on its way out", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "a token is bound to its pod and dies with that object. Who force-deletes a pod that hangs leaves its batch job running, and that gets 401 from then on",
-			See: []string{vkSource, "kubernetes/website: content/en/docs/concepts/security/service-accounts.md (bound tokens)"}, Run: podsNotForced,
+			Why:        "a token is bound to its pod and dies with that object. Who force-deletes a pod that hangs leaves its batch job running, and that gets 401 from then on",
+			References: []string{vkSource, "kubernetes/website: content/en/docs/concepts/security/service-accounts.md (bound tokens)"}, Run: podsNotForced,
 		},
 	}
 }
@@ -97,7 +97,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("there is no ServiceAccount %s/%s", workloadNamespace(e), workloadAccount(e)), k+" create serviceaccount "+workloadAccount(e))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if sa.AutomountServiceAccountToken != nil && !*sa.AutomountServiceAccountToken {
 		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s has automountServiceAccountToken: false: a pod has no token unless it sets that to true itself", sa.Namespace, sa.Name),
@@ -105,7 +105,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := podsForNode(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var without []string
 	for _, p := range pods {
@@ -123,7 +123,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // tooMuch are permissions that give whoever reads a job's token the cluster, or its credentials.
-var tooMuch = []permission.Right{
+var tooMuch = []permission.Rule{
 	{Verb: "*", Group: "*", Resource: "*"},
 	{Verb: "list", Resource: "secrets"},
 	{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
@@ -134,18 +134,18 @@ var tooMuch = []permission.Right{
 func accountModest(ctx context.Context, e steps.Env) steps.Result {
 	all, err := e.Cluster.CanAs(ctx, workloadIdentity(e).User(), false, tooMuch...)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var may []string
 	for _, d := range all {
 		if d.Err != nil {
-			return steps.Unseen(d.Err)
+			return steps.Errored(d.Err)
 		}
 		if !d.Allowed {
 			continue
 		}
-		may = append(may, d.Right.String())
-		if d.Right == tooMuch[0] {
+		may = append(may, d.Rule.String())
+		if d.Rule == tooMuch[0] {
 			may[0] = "do everything"
 			break
 		}
@@ -161,14 +161,14 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // argoRights are what Argo's executor needs of the API.
-func argoRights(ns string) []permission.Right {
+func argoPermissions(ns string) []permission.Rule {
 	return check.Verbs("argoproj.io", "workflowtaskresults", ns, "create", "patch")
 }
 
 func accountArgo(ctx context.Context, e steps.Env) steps.Result {
-	lacks, err := check.Denied(ctx, e.Cluster, workloadIdentity(e).User(), true, argoRights(workloadNamespace(e))...)
+	lacks, err := check.Denied(ctx, e.Cluster, workloadIdentity(e).User(), true, argoPermissions(workloadNamespace(e))...)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(fmt.Sprintf("%s may not %s", workloadUser(e), strings.Join(lacks, ", not ")), "")
@@ -196,7 +196,7 @@ func podsForNode(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 func noLinuxSelector(ctx context.Context, e steps.Env) steps.Result {
 	pods, err := podsForNode(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var stuck []string
 	for _, p := range pods {
@@ -217,7 +217,7 @@ const stuckAfter = 2 * time.Minute
 func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 	pods, err := podsForNode(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var stuck []string
 	var next time.Time

@@ -27,7 +27,7 @@ var masterLabels = []string{
 func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 	d, err := controllerManager(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if name, ok := flagOf(d, "aws-cluster-name"); ok {
 		return steps.Passed("that of cluster %s, which AWS tells", clean.Text(name))
@@ -37,7 +37,7 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 	}
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := withValue(ctx, e, "apiServer.address="+e.Answers.Text("provider.server"))
 	for _, label := range masterLabels {

@@ -38,7 +38,7 @@ func bench() stepstest.Bench {
 			{"get", "-n", space, "secret", "gw-keys"},
 			{"auth", "can-i", "create", "tenants.authentication.liqo.io", "-n", space},
 		},
-		Breaks: "tenant", Break: condition("KeysExchange"), Mend: condition("TolerateNoHandshake"),
+		Breaks: "tenant", Break: condition("KeysExchange"), FixedBy: condition("TolerateNoHandshake"),
 	}
 }
 

@@ -21,7 +21,7 @@ func connected(f steps.Facts) bool {
 func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 	t, err := gatewayTargetOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if t.host == "" {
 		return steps.Skipped("there is no address to connect to")
@@ -35,7 +35,7 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Warned(t.host+" does not resolve on this machine; the cluster may know it", podCommand(e, "nslookup "+steps.Quoted(t.host)))
 		}
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 	}
 	for _, ip := range addrs {

@@ -24,11 +24,11 @@ const freshWithin = time.Minute
 func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 	g, err := sideGateway(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found, err := living(ctx, e, connections, tenantNamespace(e), "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, c := range found {
 		if c.GetName() != madeOf(g) {
@@ -63,7 +63,7 @@ func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured
 	labels := cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, labels)
 	if err != nil {
-		return steps.Unseen(err), true
+		return steps.Errored(err), true
 	}
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(keys.Created) {

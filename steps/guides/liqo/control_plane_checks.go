@@ -23,14 +23,14 @@ import (
 func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	sel, err := controlPlaneSelector(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if _, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found, err := living(ctx, e, check.Secrets, "", sel.Labels)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ns := tenantNamespace(e)
 	switch {
@@ -74,11 +74,11 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := e.Cluster.Secrets(ctx, ns, cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, s := range all {
 		if s.Keys[kubeconfigField] == 0 || s.Labels[identityLabel] == "ResourceSlice" {
@@ -101,7 +101,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, what string) steps.Result {
 	held, err := storedKubeconfig(ctx, e, s.GetName())
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if held.IsZero() {
 		return steps.Failed(what+" has no key "+kubeconfigField, "")
@@ -157,11 +157,11 @@ func otherParts(a, b kubeconfig.Config) []string {
 func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found, err := living(ctx, e, foreignClusters, "", "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, fc := range found {
 		if text(fc, "spec", "clusterID") == id {

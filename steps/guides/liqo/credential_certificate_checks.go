@@ -25,7 +25,7 @@ func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
 	}
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
-		return nil, steps.Unseen(err) // what is parsed has one that can be read
+		return nil, steps.Errored(err) // what is parsed has one that can be read
 	}
 	return certs[0], steps.Result{}
 }
@@ -37,11 +37,11 @@ func certificateSound(_ context.Context, e steps.Env) steps.Result {
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix, err := anotherCertificate(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	authorities, err := e.Peer.Text("client-ca")
 	bad := unexpectedSubject(cert.Subject, commonName(id, cert.RawSubjectPublicKeyInfo))
@@ -88,7 +88,7 @@ func clientCertificateLasts(_ context.Context, e steps.Env) steps.Result {
 	}
 	fix, err := anotherCertificate(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	r := check.Lasts(cert, check.Month, time.Now(), fix)
 	if r.Status == steps.Pass {

@@ -135,9 +135,9 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 	if err != nil {
 		return c, err
 	}
-	c.Rights = append(c.Rights,
-		permission.Right{Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource, Subresource: "approval"},
-		permission.Right{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer})
+	c.Permissions = append(c.Permissions,
+		permission.Rule{Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource, Subresource: "approval"},
+		permission.Rule{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer})
 	if !a.approved {
 		approve.Note = requestWords(a.request)
 		c.Items = append(c.Items, approve)

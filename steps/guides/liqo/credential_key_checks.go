@@ -19,7 +19,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name, err := credentialSecret(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	what := "Secret " + tenantNamespace(e) + "/" + name
 	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, keyField, requestField)
@@ -28,7 +28,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix, err := anotherCertificate(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, field := range []string{keyField, requestField} {
 		if s.Data[field].IsZero() {
@@ -52,7 +52,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 func accountTokened(ctx context.Context, e steps.Env) steps.Result {
 	name, err := consumerAccount(e.Peer)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ns := tenantNamespace(e)
 	_, err = e.Cluster.Get(ctx, check.ServiceAccounts, ns, name)
@@ -64,7 +64,7 @@ func accountTokened(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone("there is no Secret " + ns + "/" + name + "-token")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return check.TokenFilled(e, s, "token")
 }

@@ -27,7 +27,7 @@ func unparsed(err error) steps.Result {
 	if errors.As(err, new(kubeconfig.Error)) {
 		return steps.Skipped("the kubeconfig can't be used as it is")
 	}
-	return steps.Unseen(err)
+	return steps.Errored(err)
 }
 
 // replaceKubeconfig is how somebody else's kubeconfig gets another content; the
@@ -53,7 +53,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 		return steps.Waits(time.Time{}, "%s", absent.Why) // what it is made of comes about elsewhere
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := kubeconfigFix(
 		e, "answer provider.server with an https address, and provider.ca; then "+e.ApplyStep("credentials"),
@@ -67,7 +67,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed(check.Details(broken.Problems), fix)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if contexts, users := entries(m); contexts > 1 || users > 1 {
 		return steps.Warned(fmt.Sprintf("it holds %d contexts and %d users, and Liqo uses context %s alone: whoever reads the Secret has the others, too", contexts, users, k.Name),

@@ -28,15 +28,15 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 		return steps.Waits(time.Time{}, "%s", absent.Why)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	theirs, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	own, err := e.Own.Text("cluster-id")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return judgeRequest(csr, theirs, newKey(e.PeerKubectl(), peerNamespace(e), own, e))
 }
@@ -146,19 +146,19 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name, err := requestName(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	csr, err := e.Cluster.Get(ctx, check.SigningRequests, "", name.(string))
 	if apierrors.IsNotFound(err) {
 		return steps.Undone(fmt.Sprintf("it is not asked for: there is no CertificateSigningRequest %s", name))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	what := "CertificateSigningRequest " + csr.GetName()
 	wants, err := e.Peer.Text("csr")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	state, reason, since := decision(csr)
 	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " + e.ApplyStep("credentials")
@@ -176,7 +176,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	}
 	cert, err := e.Own.Text("certificate")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	c := leaf([]byte(cert))
 	if c == nil {

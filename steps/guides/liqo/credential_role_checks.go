@@ -33,7 +33,7 @@ func onLiqo(group, resource string) rbacv1.PolicyRule {
 func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	found, err := check.List[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	anew := chartAgain(ctx, e) + "    # the chart brings the ClusterRole"
 	if len(found) == 0 {
@@ -67,19 +67,19 @@ func rulesInWords(rules []rbacv1.PolicyRule) string {
 func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	user, err := e.Peer.Text("credential-user")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	role, err := e.Own.Text("controlplane-role")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, tenantNamespace(e), cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	r := judgeBindings(all, role, user, id)
 	if r.Status == steps.Fail {

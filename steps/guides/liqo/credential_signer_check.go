@@ -73,14 +73,14 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("the certificate that the consumer holds is of its authority")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if _, err := e.Peer.Value("control-plane"); err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	slices, err := living(ctx, e, resourceSlices, tenantNamespace(e), "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, s := range slices {
 		if text(s, "status", "authParams", "signedCRT") != "" {

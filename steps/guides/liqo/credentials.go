@@ -30,7 +30,7 @@ func credentials() steps.Step {
 					{Value: byServiceAccount, Title: "a ServiceAccount's token, where the cluster signs no certificates (EKS)"},
 				},
 				Help:    "A certificate ends after a year or so and is not renewed by itself; a token doesn't end, and crosses over to the consumer.",
-				Default: kindAsItStands,
+				Default: kindAsItExists,
 			},
 			{
 				Key: "provider.server", Title: "Address of the provider's API server, as the consumer shall call it", Kind: steps.URL, On: steps.Remote,
@@ -98,7 +98,7 @@ func certified(e steps.Env) bool { return e.Answers.Text("auth.kind") == byCerti
 func tokened(e steps.Env) bool { return e.Answers.Text("auth.kind") == byServiceAccount }
 
 // kindAsItStands is a ServiceAccount's token where the credential in use is one.
-func kindAsItStands(e steps.Env) (any, string) {
+func kindAsItExists(e steps.Env) (any, string) {
 	if user := e.Own.FieldText("control-plane", "user"); isServiceAccount(user) {
 		return byServiceAccount, "as it stands"
 	}

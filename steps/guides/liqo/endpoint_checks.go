@@ -24,7 +24,7 @@ const (
 func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	g, err := sideGateway(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at, port := gatewayAddresses(g), intAt(g, "status", "endpoint", "port")
 	if len(at) > 0 && port != 0 {
@@ -33,7 +33,7 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	since := g.GetCreationTimestamp().Time
 	why, fix, err := withoutEndpoint(ctx, e, g)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	r := steps.Waits(since, "GatewayServer %s does not say where it listens: %s", placeOf(g), why).Or(fix)
 	if text(g, "spec", "endpoint", "serviceType") == "LoadBalancer" {
@@ -135,15 +135,15 @@ func clientPort(g *unstructured.Unstructured) int {
 func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	there, err := peerListens(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	g, err := sideGateway(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	t, err := gatewayTargetOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := "GatewayClient " + placeOf(g)
 	asked := e.Answers.Int("network.client-port")

@@ -31,7 +31,7 @@ var foreignConditions = map[string]string{
 func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	fc, err := foreignCluster(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if fc == nil {
 		return steps.Waits(time.Time{}, "Liqo has no ForeignCluster for the %s yet: it makes one of what belongs to the peering", e.PeerName())

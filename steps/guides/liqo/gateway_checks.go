@@ -48,7 +48,7 @@ const longestGateway = 60
 func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 	all, err := sideGateways(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ns, want := tenantNamespace(e), wantedKind(e)
 	right := ofKind(all, want)
@@ -92,7 +92,7 @@ func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := o.GetKind() + " " + placeOf(o)
 	switch {
@@ -131,14 +131,14 @@ func template(ctx context.Context, e steps.Env) (gvr schema.GroupVersionResource
 func gatewayTemplate(ctx context.Context, e steps.Env) steps.Result {
 	gvr, kind, ns, name, err := template(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	_, err = e.Cluster.Get(ctx, gvr, ns, name)
 	if err == nil {
 		return steps.Passed("%s %s/%s", kind, ns, name)
 	}
 	if !apierrors.IsNotFound(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	there, err := e.Cluster.List(ctx, gvr, "", cluster.Selector{})
 	if err != nil {
@@ -158,7 +158,7 @@ const (
 func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	all, err := sideGateways(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	right := ofKind(all, wantedKind(e))
 	if len(right) == 0 {

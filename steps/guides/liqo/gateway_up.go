@@ -36,7 +36,7 @@ func madeOf(gateway *unstructured.Unstructured) string { return "gw-" + gateway.
 func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 	g, err := sideGateway(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := madeOf(g)
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), name)
@@ -45,7 +45,7 @@ func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 			Or(inTenant(e) + "get events; " + controllerLog(e))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d.Status.ReadyReplicas == 0 {
 		return gatewayDown(ctx, e, d)
@@ -87,7 +87,7 @@ func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.R
 	}
 	why, err := podsTrouble(ctx, e, d)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := inTenant(e) + "describe pods"
 	if strings.Contains(why, "CrashLoopBackOff") {

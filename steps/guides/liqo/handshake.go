@@ -29,7 +29,7 @@ type handshakeOutcome struct {
 // this side's.
 func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err := e.PeerUnconfirmed(); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, side := range []struct {
 		name  string
@@ -41,11 +41,11 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	t, err := gatewayTargetOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	own, peer, err := handshakeKeys(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at := net.JoinHostPort(t.host, strconv.Itoa(t.port))
 	seen, err := tracked.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (handshakeOutcome, error) {
@@ -56,7 +56,7 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		return handshakeOutcome{report, err}, nil
 	})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return judgeHandshake(e, at, t, seen)
 }
@@ -103,7 +103,7 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 	case errors.Is(seen.err, probe.ErrKey):
 		return steps.Warned("no handshake can be tried: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
 	}
-	return steps.Unseen(seen.err)
+	return steps.Errored(seen.err)
 }
 
 // peerGateway begins a kubectl command in the other side's tenant namespace.

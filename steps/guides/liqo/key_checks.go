@@ -19,9 +19,9 @@ import (
 func keyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "keys", Title: "a Secret holds the key pair of the gateway", On: steps.Both, Needs: []string{"tenant-namespace"}, Mend: "${side}-keys",
+			Name: "keys", Title: "a Secret holds the key pair of the gateway", On: steps.Both, Needs: []string{"tenant-namespace"}, FixedBy: "${side}-keys",
 			Why: "the gateway takes 32 raw bytes and crashes again and again on anything else. The published guide labels the Secret with the peer's id alone; v1.0.0 and liqoctl need the second label, too",
-			See: []string{
+			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go (checkExistingKeysSecret)",
 				"liqotech/liqo: docs/advanced/peering/peering-via-cr.md", "liqotech/liqo#3049",
 			},
@@ -29,15 +29,15 @@ func keyChecks() []steps.Check {
 		},
 		{
 			Name: "keys-differ", Title: "each side has a key pair of its own", On: steps.Remote, Needs: []string{"keys", "peer/keys"},
-			Why: "the same pair on both sides, copied with the rest of the YAML, is no peer to itself: no handshake ever comes about",
-			See: []string{page},
-			Run: keysDiffer,
+			Why:        "the same pair on both sides, copied with the rest of the YAML, is no peer to itself: no handshake ever comes about",
+			References: []string{page},
+			Run:        keysDiffer,
 		},
 		{
-			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both, Needs: []string{"keys", "peer/keys"}, Mend: "${side}-public-key",
-			Why: "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no handshake with another cluster's key.",
-			See: []string{"liqotech/liqo: pkg/gateway/tunnel/wireguard/publickeys_controller.go", page},
-			Run: peerKey,
+			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both, Needs: []string{"keys", "peer/keys"}, FixedBy: "${side}-public-key",
+			Why:        "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no handshake with another cluster's key.",
+			References: []string{"liqotech/liqo: pkg/gateway/tunnel/wireguard/publickeys_controller.go", page},
+			Run:        peerKey,
 		},
 	}
 }
@@ -52,17 +52,17 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone(fmt.Sprintf("there is no Secret %s/%s", ns, name))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := "Secret " + s.Namespace + "/" + s.Name
 	if fault := pairFault(s); fault != "" {
 		return steps.Failed(
 			name+": "+fault,
-			inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAnew(e),
+			inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAgain(e),
 		)
 	}
 	switch {
@@ -106,7 +106,7 @@ func keyFault(err error) string { return strings.TrimPrefix(err.Error(), probe.E
 func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result {
 	all, err := keySecrets(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var others []string
 	for _, o := range all {
@@ -132,17 +132,17 @@ func shellWords(words []string) string {
 func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 	own, err := e.Own.Text("public-key")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	peer, err := e.Peer.Text("public-key")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if own == peer {
 		name, _ := e.Own.Text("gateway-keys")
 		return steps.Failed(
 			"both sides have the key pair of "+own,
-			inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAnew(e),
+			inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAgain(e),
 		)
 	}
 	return steps.Passed("%s here, %s there", own, peer)
@@ -150,7 +150,7 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 
 // gatewaysAnew has the gateways of a tenant start again: they read their key at that
 // moment alone (liqotech/liqo: pkg/gateway/tunnel/wireguard).
-func gatewaysAnew(e steps.Env) string {
+func gatewaysAgain(e steps.Env) string {
 	return inTenant(e) + "rollout restart deployment    # all of this namespace are gateways, and one that runs keeps its old key"
 }
 

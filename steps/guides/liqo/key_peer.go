@@ -18,11 +18,11 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := living(ctx, e, publicKeys, ns, "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch ours, rest := labelledAs(id, all); {
 	case len(all) == 0:
@@ -40,7 +40,7 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 	peer, err := e.Peer.Text("public-key")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	keep := found[0].GetName()
 	for _, o := range found {
@@ -62,11 +62,11 @@ func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 func rightKey(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	own, err := e.Own.Text("public-key")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	peer, err := e.Peer.Text("public-key")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name, key := "PublicKey "+placeOf(o), text(o, "spec", "publicKey")
 	raw, err := base64.StdEncoding.DecodeString(key)

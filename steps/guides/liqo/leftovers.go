@@ -25,7 +25,7 @@ type leftover struct{ words, fix string }
 func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var spaces []*corev1.Namespace
 	var foreign []*unstructured.Unstructured
@@ -44,7 +44,7 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 		},
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found := slices.Concat(lostSpaces(e, spaces, id), lostForeign(e, foreign, spaces, id))
 	if len(found) == 0 {

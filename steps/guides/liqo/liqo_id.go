@@ -24,7 +24,7 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("no ConfigMap has the label "+idMapLabel+", which Liqo's cluster id stands in", another)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	where, id := "ConfigMap "+m.GetNamespace()+"/"+m.GetName(), text(m, "data", "CLUSTER_ID")
 	if id == "" {
@@ -43,7 +43,7 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 	case steps.IsAbsent(err):
 		return steps.Passed("it is %s; the %s's is not known yet", id, e.PeerName())
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case peer == id:
 		return steps.Failed(fmt.Sprintf("both clusters have the id %s", id),
 			"install Liqo on one of the two anew, with a --cluster-id that no other cluster has (peerings of that one end first): "+liqoInstallPage)

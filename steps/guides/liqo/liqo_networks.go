@@ -21,7 +21,7 @@ import (
 func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	ns, err := liqoSpace(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it gives the ranges; and " + e.Kubectl() + " -n " + ns + " get networks.ipam.liqo.io"
 	var known []string
@@ -29,7 +29,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	for _, kind := range []string{"pod-cidr", "external-cidr"} {
 		found, err := ownNetworks(ctx, e, kind)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if len(found) == 0 {
 			return steps.Failed(fmt.Sprintf("no Network in %s has the label %s=%s", ns, networkTypeLabel, kind),
@@ -177,7 +177,7 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { here, err = tunnelFree(ctx, e); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	words, reached := overlapping(theirs, own)
 	if len(seen) > 0 {

@@ -34,7 +34,7 @@ var kernelNumber = regexp.MustCompile(`^\d+\.\d+`)
 func kernels(ctx context.Context, e steps.Env) steps.Result {
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var old, untold, seen []string
 	for _, n := range nodes {
@@ -67,7 +67,7 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 func platform(ctx context.Context, e steps.Env) steps.Result {
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, n := range nodes {
 		if _, openshift := n.Labels["node.openshift.io/os_id"]; openshift {
@@ -80,7 +80,7 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 	case apierrors.IsNotFound(err):
 		return steps.Passed("%s, not of OpenShift; no Cilium", counted(len(nodes), "node"))
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if mode := cilium.Data["kube-proxy-replacement"]; mode == "true" || mode == "strict" {
 		return steps.Warned(fmt.Sprintf("Cilium does the work of kube-proxy here (kube-proxy-replacement: %s): pods that run on the other side can't be reached by a NodePort or a LoadBalancer of this one", mode),

@@ -211,7 +211,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+liqoInstallPage)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	show := e.Kubectl() + " -n " + in.namespace
 	if lacking := in.lacking(joins(e)); len(lacking) > 0 {

@@ -26,7 +26,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(err.Error()+": its release can't be told", e.Kubectl()+" get deployments -A -o wide | grep liqo")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	own, err := version.ParseSemantic(tag)
 	if err != nil {
@@ -37,7 +37,7 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	}
 	other, err := e.Peer.Text("liqo-version")
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	peer, parsed := version.ParseSemantic(other)
 	switch {
@@ -112,7 +112,7 @@ func modulesOn(ctx context.Context, e steps.Env) steps.Result {
 	for _, name := range need {
 		on, err := module(ctx, e, name)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if !on {
 			off = append(off, name)

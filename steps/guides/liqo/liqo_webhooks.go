@@ -64,14 +64,14 @@ func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err
 func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	w, fault, err := liqoWebhook(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if fault != "" {
 		return steps.Failed(fault, w.renew)
 	}
 	ready, err := check.ReadyAddresses(ctx, e.Cluster, w.namespace, w.name)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if ready == 0 {
 		return steps.Failed(fmt.Sprintf("Service %s/%s has no pod behind it that is ready: every write of a Tenant or a ResourceSlice is refused", w.namespace, w.name),
@@ -113,7 +113,7 @@ func renewsWebhooks(e steps.Env) bool {
 func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 	w, fault, err := liqoWebhook(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if fault != "" {
 		return steps.Skipped("%s", fault)
@@ -122,7 +122,7 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 	for _, gvr := range []schema.GroupVersionResource{check.ValidatingWebhooks, check.MutatingWebhooks} {
 		found, err := living(ctx, e, gvr, "", "")
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		for _, o := range found {
 			hooks = append(hooks, hooksAt(o, w.namespace, w.name)...)

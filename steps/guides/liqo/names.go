@@ -76,7 +76,7 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 }
 
 // asItStands is a default: what stands there, else a value and why it is that.
-func asItStands(fact, key string, value any, from string) func(steps.Env) (any, string) {
+func asItExists(fact, key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := e.Own.Field(fact, key); v != nil && v != "" && v != 0 {
 			return v, "as it stands"

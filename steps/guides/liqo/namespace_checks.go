@@ -21,28 +21,28 @@ const spaceSource = "liqotech/liqo: pkg/tenantNamespace/namespaceManager.go"
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both, Mend: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
-			Why: "Liqo finds the namespace of a peering by its labels, and stops with an error where it finds two",
-			See: []string{page, spaceSource, "liqotech/liqo#3268"},
-			Run: tenantNamespaceSound,
+			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both, FixedBy: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
+			Why:        "Liqo finds the namespace of a peering by its labels, and stops with an error where it finds two",
+			References: []string{page, spaceSource, "liqotech/liqo#3268"},
+			Run:        tenantNamespaceSound,
 		},
 		{
 			Name: "tenant-pair", Title: "each side's tenant namespace carries the other's id, not its own", On: steps.Remote, Needs: []string{"cluster-id", "peer/cluster-id"},
-			Why: "two ids that were swapped look right on either side alone",
-			See: []string{page},
-			Run: tenantPair,
+			Why:        "two ids that were swapped look right on either side alone",
+			References: []string{page},
+			Run:        tenantPair,
 		},
 		{
-			Name: "pod-security", Title: "the tenant namespace lets gateway pods run", On: steps.Both, When: joins, Mend: "${side}-namespace", Needs: []string{"tenant-namespace"},
-			Why: "gateway pods are privileged: under the levels baseline and restricted none is made, and only the ReplicaSet says why. The published guide sets no level",
-			See: []string{"liqotech/liqo#2135"},
-			Run: gatewaysMayRun,
+			Name: "pod-security", Title: "the tenant namespace lets gateway pods run", On: steps.Both, When: joins, FixedBy: "${side}-namespace", Needs: []string{"tenant-namespace"},
+			Why:        "gateway pods are privileged: under the levels baseline and restricted none is made, and only the ReplicaSet says why. The published guide sets no level",
+			References: []string{"liqotech/liqo#2135"},
+			Run:        gatewaysMayRun,
 		},
 		{
 			Name: "leftovers", Title: "nothing of an older peering is left", On: steps.Both, Needs: []string{"signed-in"},
-			Why: "what a peering left behind with a cluster that is gone, or that has another id now, keeps its ports and address ranges, and shows as a peering that fails",
-			See: []string{"liqotech/liqo#3051", "liqotech/liqo#3122"},
-			Run: leftovers,
+			Why:        "what a peering left behind with a cluster that is gone, or that has another id now, keeps its ports and address ranges, and shows as a peering that fails",
+			References: []string{"liqotech/liqo#3051", "liqotech/liqo#3122"},
+			Run:        leftovers,
 		},
 	}
 }
@@ -70,12 +70,12 @@ func forOffloading(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpac
 func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	label := remoteIDLabel + "=" + id
 	found, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: label})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found = slices.DeleteFunc(found, forOffloading)
 	name := tenantNamespace(e)
@@ -108,7 +108,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
 	}
 	if claimed, err := unproved(ctx, e); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	} else if claimed != nil {
 		return steps.Failed(claimed.found(e), claimed.fix(e))
 	}
@@ -122,7 +122,7 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 		return steps.Undone("no namespace carries the " + e.PeerName() + "'s id " + id).Or(e.ApplyStep("tenant-namespaces"))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	relabel := e.Kubectl() + " label --overwrite namespace " + name + " " + remoteIDLabel + "=" + id
 	has := clean.Text(ns.Labels[remoteIDLabel])
@@ -159,10 +159,10 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	}{{"cluster-id", ids}, {labelFact, labels}} {
 		var err error
 		if look.into[here], err = e.Own.Text(look.fact); err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if look.into[there], err = e.Peer.Text(look.fact); err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 	}
 	swapped := fmt.Sprintf("%s label --overwrite namespace %s %s=%s; %s label --overwrite namespace %s %s=%s",

@@ -18,18 +18,18 @@ import (
 func networkChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "configuration", Title: "a Configuration holds the peer's networks", On: steps.Both, Needs: []string{"tenant-namespace"}, Mend: "${side}-configuration",
+			Name: "configuration", Title: "a Configuration holds the peer's networks", On: steps.Both, Needs: []string{"tenant-namespace"}, FixedBy: "${side}-configuration",
 			Why: "nothing refuses a Configuration with the wrong ranges, or two of them: the tunnel then comes up and routes nothing. The published guide shows no YAML of it, and only the external CIDR; both lists must be filled",
-			See: []string{
+			References: []string{
 				"liqotech/liqo: docs/advanced/peering/inter-cluster-network.md", "liqotech/liqo: pkg/utils/getters/k8sGetters.go (multiple Configurations found)",
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/configuration/label.go",
 			},
 			Run: configurationHolds,
 		},
 		{
-			Name: "configuration-ready", Title: "Liqo has found ranges for the peer's networks", On: steps.Both, Needs: []string{"configuration"}, Within: time.Minute,
+			Name: "configuration-ready", Title: "Liqo has found ranges for the peer's networks", On: steps.Both, Needs: []string{"configuration"}, Timeout: time.Minute,
 			Why: "where the peer's ranges overlap with those of this cluster, Liqo sees them under others, each side for itself; no gateway is set up before that is settled",
-			See: []string{
+			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/utils/configuration.go",
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/configuration/configuration_controller.go",
 			},
@@ -72,7 +72,7 @@ func peerConfigurations(ctx context.Context, e steps.Env) ([]*unstructured.Unstr
 func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
 	found, err := peerConfigurations(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ns := tenantNamespace(e)
 	if len(found) == 0 {
@@ -109,11 +109,11 @@ func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	found, err := living(ctx, e, configurations, ns, "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(found) == 0 {
 		return steps.Undone(fmt.Sprintf("namespace %s has no Configuration: Liqo knows nothing of the networks of %s", ns, id))
@@ -159,11 +159,11 @@ func plainRanges(cidrs []string) []string {
 func rangesAgree(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	peer, err := rangesOf(e.Peer)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	own, err := rangesOf(e.Own)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	says := ranges{stringsAt(o, "spec", "remote", "cidr", "pod"), stringsAt(o, "spec", "remote", "cidr", "external")}
 	name := "Configuration " + placeOf(o)

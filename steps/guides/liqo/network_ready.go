@@ -18,7 +18,7 @@ import (
 func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	found, err := peerConfigurations(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(found) != 1 {
 		return steps.Skipped("there is not one Configuration for the peer (%s)", placesOf(found))
@@ -81,7 +81,7 @@ func seenAs(kind, real, as string) string {
 func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured, found string) steps.Result {
 	made, err := rangelessNetworks(ctx, e, o)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(made) > 0 {
 		found += "; without a range: Network " + check.OrNone(made) + ", so no block of that size is free, or liqo-ipam does not answer"

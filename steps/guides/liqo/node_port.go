@@ -41,7 +41,7 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 		all, err = check.List[corev1.Service](ctx, e.Cluster, check.Services, tenantNamespace(e), cluster.Selector{})
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, s := range all {
 		if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.NodePort) == port }) {
@@ -63,7 +63,7 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	of, known, err := nodePorts(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if port >= of.first && port <= of.last {
 		return steps.Passed("%d is in %s", port, of)
@@ -108,7 +108,7 @@ func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Re
 	case apierrors.IsForbidden(err) && seen:
 		return steps.Passed("no Service has %d; a dry run was not allowed", port)
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case taken != "":
 		return steps.Failed(fmt.Sprintf("the API server would not give %d: %s", port, taken), "answer network.node-port with another one, or with nothing: the cluster then chooses")
 	}

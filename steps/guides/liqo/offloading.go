@@ -57,7 +57,7 @@ func offloadingQuestions() []steps.Question {
 				{Value: "Local", Title: "on the consumer alone: only its services are extended"},
 			},
 			Help:    "Where it is made stricter later, pods that run already stay where they are.",
-			Default: asItStands("offloading", "pods", "LocalAndRemote", "the published guide"),
+			Default: asItExists("offloading", "pods", "LocalAndRemote", "the published guide"),
 		},
 		{
 			Key: "offloading.mapping", Title: "How the namespace is called on the provider", Kind: steps.Pick,
@@ -67,13 +67,13 @@ func offloadingQuestions() []steps.Question {
 				{Value: "SelectedName", Title: "a name of your choice"},
 			},
 			Help:    "It can't be changed later other than by undoing this step.",
-			Default: asItStands("offloading", "mapping", "DefaultName", "the published guide"),
+			Default: asItExists("offloading", "mapping", "DefaultName", "the published guide"),
 		},
 		{
 			Key: "offloading.remote-name", Title: "Name on the provider", Kind: steps.Namespace,
 			Help:    "Must not be taken there.",
 			When:    func(e steps.Env) bool { return e.Answers.Text("offloading.mapping") == "SelectedName" },
-			Default: asItStands("offloading", "remote-name", nil, ""),
+			Default: asItExists("offloading", "remote-name", nil, ""),
 		},
 		{
 			Key: "offloading.clusters", Title: "Labels of the providers to extend it to", Kind: steps.Label, Many: true, Opt: true,

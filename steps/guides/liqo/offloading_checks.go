@@ -17,27 +17,27 @@ func offloadingChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "offloading-namespace", Title: "the namespace is one that can be extended", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "namespaces of the cluster's and of Liqo's own must stay; and what it is called on the provider can't be changed once it is extended",
-			See: []string{page, "liqotech/liqo: pkg/webhooks/namespaceoffloading, pkg/webhooks/pod"},
-			Run: canExtend,
+			Why:        "namespaces of the cluster's and of Liqo's own must stay; and what it is called on the provider can't be changed once it is extended",
+			References: []string{page, "liqotech/liqo: pkg/webhooks/namespaceoffloading, pkg/webhooks/pod"},
+			Run:        canExtend,
 		},
 		{
 			Name: "remote-namespace", Title: "its name on the provider is free, or taken by this peering", On: steps.Remote, Needs: []string{"tenant-namespace"},
-			Why: "Liqo never takes over a namespace that somebody else made: it tries again for ever",
-			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller/enforcement.go"},
-			Run: remoteNamespaceFree,
+			Why:        "Liqo never takes over a namespace that somebody else made: it tries again for ever",
+			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller/enforcement.go"},
+			Run:        remoteNamespaceFree,
 		},
 		{
-			Name: "offloading-ready", Title: "the namespace is extended to the provider", On: steps.Local, Mend: "offloading", Needs: []string{"offloading-namespace", "virtual-node"}, Within: 60 * time.Second,
-			Why: "until then pods stay where they are, and Liqo's webhook gives none of them the virtual node's toleration",
-			See: []string{page, offloadingSource},
-			Run: offloadingReady,
+			Name: "offloading-ready", Title: "the namespace is extended to the provider", On: steps.Local, FixedBy: "offloading", Needs: []string{"offloading-namespace", "virtual-node"}, Timeout: 60 * time.Second,
+			Why:        "until then pods stay where they are, and Liqo's webhook gives none of them the virtual node's toleration",
+			References: []string{page, offloadingSource},
+			Run:        offloadingReady,
 		},
 		{
 			Name: "older-pods", Title: "no pod waits that was made before its namespace was extended", On: steps.Local, Needs: []string{"offloading-ready"},
-			Why: "pods get the toleration for virtual nodes only when they are made: those that were there before stay Pending for ever",
-			See: []string{page, "https://github.com/liqotech/liqo/issues/924"},
-			Run: olderPods,
+			Why:        "pods get the toleration for virtual nodes only when they are made: those that were there before stay Pending for ever",
+			References: []string{page, "https://github.com/liqotech/liqo/issues/924"},
+			Run:        olderPods,
 		},
 	}
 }
@@ -52,7 +52,7 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	remote := remoteSpaceName(e, name, id)
 	if len(remote) > longestNamespace {
@@ -64,7 +64,7 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { o, err = present(ctx, e, namespaceOffloadings, name, offloadingName); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case ns == nil:
@@ -125,12 +125,12 @@ func remoteSpaceName(e steps.Env, name, consumerID string) string {
 func remoteNamespaceFree(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := remoteSpaceName(e, e.Answers.Text("offloading.namespace"), id)
 	ns, err := present(ctx, e, check.Namespaces, "", name)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if ns == nil {
 		return steps.Passed("no namespace is called %s", name)

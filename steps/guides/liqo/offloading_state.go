@@ -20,7 +20,7 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("offloading.namespace")
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var ns, o *unstructured.Unstructured
 	err = check.Together(
@@ -28,7 +28,7 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { o, err = present(ctx, e, namespaceOffloadings, name, offloadingName); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if o == nil {
 		return steps.Undone("namespace " + name + " is not extended: it has no NamespaceOffloading")
@@ -77,7 +77,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("offloading.namespace")
 	o, err := present(ctx, e, namespaceOffloadings, name, offloadingName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if o == nil {
 		return steps.Skipped("namespace %s is not extended", name)
@@ -87,7 +87,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, name, cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var owned, bare []string
 	for _, p := range pods {

@@ -22,11 +22,11 @@ const running = "status.phase!=Succeeded,status.phase!=Failed"
 func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 	asked, err := askedOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	consumerID, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var nodes []*corev1.Node
 	var pods []*corev1.Pod
@@ -41,7 +41,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 		},
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	count, have, taken := room(nodes, pods, consumerID)
 	var lacks, fits []string

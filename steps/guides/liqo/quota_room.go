@@ -29,7 +29,7 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { slice, err = present(ctx, e, resourceSlices, ns, name); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if slice == nil || conditionOf(conditions(slice, "status", "conditions"), "Resources").status != accepted {
 		return steps.Skipped("the provider has granted no resources yet: there is no quota for them")
@@ -41,7 +41,7 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 	for _, q := range found {
 		said, fix, err := judgeQuota(e, q, pods)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if fix != "" {
 			return steps.Warned(said, fix)

@@ -20,7 +20,7 @@ import (
 
 func resources() steps.Step {
 	sliced := func(name, value string) func(steps.Env) (any, string) {
-		return asItStands("slice", name, value, "Liqo's own default")
+		return asItExists("slice", name, value, "Liqo's own default")
 	}
 	return steps.Step{
 		Name: "resources", Title: "Resources", When: servesConsumer,
@@ -29,7 +29,7 @@ func resources() steps.Step {
 			{Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity, Help: "The provider's default class grants whatever is asked for; carrick compares it with what is free there.", Default: sliced("cpu", "4")},
 			{Key: "resources.memory", Title: "Memory to ask for", Kind: steps.Quantity, Help: "Such as 8Gi.", Default: sliced("memory", "8Gi")},
 			{Key: "resources.pods", Title: "Pods to ask for", Kind: steps.Quantity, Opt: true, Help: "Empty: the provider's default, 110.", Default: sliced("pods", "")},
-			{Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true, Help: "Such as nvidia.com/gpu=1.", Default: moreAsItStands},
+			{Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true, Help: "Such as nvidia.com/gpu=1.", Default: moreAsItExists},
 			{Key: "resources.class", Title: "Class of the request", Kind: steps.Name, Help: "default is granted by Liqo itself; another one by a controller of the provider's admin.", Default: sliced("class", "default")},
 		},
 		Facts: []steps.Fact{
@@ -172,7 +172,7 @@ func quantities(o *unstructured.Unstructured, fields ...string) map[string]strin
 }
 
 // moreAsItStands keeps what a slice that stands asks for beside CPU and memory.
-func moreAsItStands(e steps.Env) (any, string) {
+func moreAsItExists(e steps.Env) (any, string) {
 	if more := e.Own.Field("slice", "more"); more != nil {
 		return more, "as it stands"
 	}

@@ -157,7 +157,7 @@ func TestVerifyRotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		right := permission.Right{Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan"}
+		right := permission.Rule{Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan"}
 		d, err := as.Can(t.Context(), right)
 		if err != nil || d[0].Allowed != c.may {
 			t.Errorf("the %s one: allowed %v, %v", name, d, err)
@@ -178,7 +178,7 @@ func TestVerifyUndoWithoutAProvider(t *testing.T) {
 	box.Stop(t, clustertest.Remote)
 	alone := engine.NewSession(engine.SessionOptions{
 		Guide: liqo.Guide(), Link: linkfile.New("liqo", "gone"), Assets: assets,
-		Ends: map[steps.Side]engine.End{
+		Endpoints: map[steps.Side]engine.Endpoint{
 			steps.Local:  {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
 			steps.Remote: {Absent: "the link names no context for the provider"},
 		},

@@ -17,11 +17,11 @@ import (
 
 func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	if _, err := e.Peer.Value("slice"); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	consumerID, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := e.Peer.FieldText("slice", "name")
 	made, _ := time.Parse(time.RFC3339, fmt.Sprint(e.Peer.Field("slice", "made")))
@@ -32,7 +32,7 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(made, "ResourceSlice %s of the consumer is not in %s yet", name, ns).Or(again)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if labels := got.GetLabels(); labels[replicatedLabel] != "true" || labels[originLabel] != consumerID {
 		return steps.Failed(fmt.Sprintf("ResourceSlice %s/%s is no copy of the consumer's: its labels don't say %s: \"true\" and %s: %s. It was made here, in the copy's place", ns, name, replicatedLabel, originLabel, consumerID),
@@ -85,7 +85,7 @@ const accepted = "Accepted"
 func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	s, err := ownSlice(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if s == nil {
 		return steps.Undone("the consumer asks for no resources yet")

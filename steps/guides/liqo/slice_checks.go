@@ -24,46 +24,46 @@ const (
 func resourceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, Mend: "resource-slice", Needs: []string{"control-plane"},
-			Why: "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a log. The published page has two of them",
-			See: []string{silentIssue, replicatorSource, page},
-			Run: sliceSound,
+			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, FixedBy: "resource-slice", Needs: []string{"control-plane"},
+			Why:        "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a log. The published page has two of them",
+			References: []string{silentIssue, replicatorSource, page},
+			Run:        sliceSound,
 		},
 		{
-			Name: "slice-copied", Title: "the request has reached the provider", On: steps.Remote, Needs: []string{"tenant-namespace", "peer/slice"}, Within: 30 * time.Second,
-			Why: "the consumer's Liqo copies it with the kubeconfig that it was given; where that is refused, only its log says so",
-			See: []string{replicatorSource},
-			Run: sliceCopied,
+			Name: "slice-copied", Title: "the request has reached the provider", On: steps.Remote, Needs: []string{"tenant-namespace", "peer/slice"}, Timeout: 30 * time.Second,
+			Why:        "the consumer's Liqo copies it with the kubeconfig that it was given; where that is refused, only its log says so",
+			References: []string{replicatorSource},
+			Run:        sliceCopied,
 		},
 		{
-			Name: "slice-accepted", Title: "the provider has accepted the request", On: steps.Local, Mend: "resource-slice", Needs: []string{"slice"}, Within: 60 * time.Second,
-			Why: "it accepts who asks and what is asked for apart from each other; a virtual node needs both",
-			See: []string{sliceSource},
-			Run: sliceAccepted,
+			Name: "slice-accepted", Title: "the provider has accepted the request", On: steps.Local, FixedBy: "resource-slice", Needs: []string{"slice"}, Timeout: 60 * time.Second,
+			Why:        "it accepts who asks and what is asked for apart from each other; a virtual node needs both",
+			References: []string{sliceSource},
+			Run:        sliceAccepted,
 		},
 		{
 			Name: "provider-room", Title: "what is asked for is free on the provider", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Liqo's default class grants whatever is asked for, and looks at no node: pods that find no room stay Pending on the provider",
-			See: []string{sliceSource},
-			Run: providerRoom,
+			Why:        "Liqo's default class grants whatever is asked for, and looks at no node: pods that find no room stay Pending on the provider",
+			References: []string{sliceSource},
+			Run:        providerRoom,
 		},
 		{
-			Name: "virtual-node", Title: "the virtual node is ready", On: steps.Local, Mend: "resource-slice", Needs: []string{"slice-accepted"}, Within: 2 * time.Minute,
-			Why: "it is where pods go that run on the provider. Liqo says Running as soon as the Deployment behind it is made, so the node itself is looked at, too",
-			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider"},
-			Run: virtualNodeReady,
+			Name: "virtual-node", Title: "the virtual node is ready", On: steps.Local, FixedBy: "resource-slice", Needs: []string{"slice-accepted"}, Timeout: 2 * time.Minute,
+			Why:        "it is where pods go that run on the provider. Liqo says Running as soon as the Deployment behind it is made, so the node itself is looked at, too",
+			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider"},
+			Run:        virtualNodeReady,
 		},
 		{
 			Name: "quota-room", Title: "the consumer's quota on the provider has room", On: steps.Remote, Needs: []string{"slice-copied"},
-			Why: "the provider refuses a pod that its quota has no room for; pods that have ended count until they are deleted",
-			See: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},
-			Run: quotaRoom,
+			Why:        "the provider refuses a pod that its quota has no room for; pods that have ended count until they are deleted",
+			References: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},
+			Run:        quotaRoom,
 		},
 		{
-			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both, Needs: []string{"tenant-namespace"}, Within: balancerWithin,
-			Why: "its ForeignCluster sums up what each of its modules thinks of the peering; it is what liqoctl info shows",
-			See: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
-			Run: foreignClusterHealthy,
+			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both, Needs: []string{"tenant-namespace"}, Timeout: balancerWithin,
+			Why:        "its ForeignCluster sums up what each of its modules thinks of the peering; it is what liqoctl info shows",
+			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
+			Run:        foreignClusterHealthy,
 		},
 	}
 }
@@ -71,7 +71,7 @@ func resourceChecks() []steps.Check {
 func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var all, nodes []*unstructured.Unstructured
 	err = check.Together(
@@ -79,7 +79,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { nodes, err = e.Cluster.List(ctx, check.Nodes, "", cluster.Selector{}); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ours := slicesFor(all, tenantNamespace(e), id)
 	if len(ours) == 0 {

@@ -238,7 +238,7 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 			Verb: steps.Update, What: "ForeignCluster " + fc.GetName(), Hash: "lost:" + string(fc.GetUID()),
 			Note: "the link names no provider: it is declared unreachable for good, so that Liqo waits for it no more",
 		})
-		c.Rights = append(c.Rights, permission.Right{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+		c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
 	}
 	return err
 }

@@ -15,17 +15,17 @@ import (
 // guideTenant is the name that the published guide gives.
 const guideTenant = "my-tenant"
 
-func tenantStands(ctx context.Context, e steps.Env) steps.Result {
+func tenantExists(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := living(ctx, e, tenants, "", "")
 	if apierrors.IsForbidden(err) {
 		all, err = living(ctx, e, tenants, tenantNamespace(e), "")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var here []*unstructured.Unstructured
 	for _, t := range all {
@@ -114,11 +114,11 @@ func liqoLog(e steps.Env, ending string) string {
 func tenantNamed(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(found) == 0 {
 		return steps.Skipped("there is no Tenant in %s", tenantNamespace(e))

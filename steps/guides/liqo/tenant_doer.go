@@ -63,7 +63,7 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return steps.Change{}, fmt.Errorf("%s can't be renamed to %s while ResourceSlice %s of the consumer is at the provider: it would go, too. Undo the steps offloading and resources first, or answer tenant.name with %s",
 			item.What, name, check.OrNone(names(copies)), other.GetName())
 	}
-	return steps.Change{Items: []steps.Item{item}, Rights: []permission.Right{
+	return steps.Change{Items: []steps.Item{item}, Permissions: []permission.Rule{
 		{Verb: "delete", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns, Name: other.GetName()},
 		{Verb: "create", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns},
 		{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns, Name: name},
@@ -130,7 +130,7 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	if err != nil || !deletes(c) {
 		return c, err
 	}
-	c.Rights = append(c.Rights, permission.Right{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
 			c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here that stand for offloaded ones, volumes and all"
@@ -143,9 +143,9 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 			Note: "Liqo keeps a certificate of this peering in it, and would deny a later peering with other keys",
 		})
 		c.Along[e.Side] = append(c.Along[e.Side], s.String())
-		c.Rights = append(
-			c.Rights,
-			permission.Right{Verb: "delete", Resource: check.Secrets.Resource, Namespace: s.namespace, Name: s.name},
+		c.Permissions = append(
+			c.Permissions,
+			permission.Rule{Verb: "delete", Resource: check.Secrets.Resource, Namespace: s.namespace, Name: s.name},
 		)
 	}
 	return c, err

@@ -77,7 +77,7 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 			Verb: steps.Delete, What: "ForeignCluster " + fc.GetName(), Hash: string(fc.GetUID()), Note: "Liqo leaves it behind",
 		})
 		for _, verb := range []string{"patch", "delete"} {
-			c.Rights = append(c.Rights, permission.Right{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+			c.Permissions = append(c.Permissions, permission.Rule{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
 		}
 	}
 	return c, nil
@@ -122,7 +122,7 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 // markLeft puts this action's mark on what it will have to find once the
 // namespace is gone.
 func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructured) error {
-	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
+	key, value, _ := strings.Cut(e.OwnedBy(e.Action).Labels, "=")
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unst
 	if err != nil {
 		return nil, err
 	}
-	key, value, _ := strings.Cut(e.Marked(e.Action).Labels, "=")
+	key, value, _ := strings.Cut(e.OwnedBy(e.Action).Labels, "=")
 	var out []*unstructured.Unstructured
 	for _, fc := range all {
 		of := func(labels map[string]string) bool {

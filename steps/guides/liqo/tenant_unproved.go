@@ -24,7 +24,7 @@ type unprovedSpace struct {
 // unproved is the tenant namespace of the env's side where it is not proved; nil: it is, or does not exist. Where the
 // admin has both clusters the peer's own cluster says its id.
 func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
-	if !e.PeerHanded() {
+	if !e.PeerFromFile() {
 		return nil, nil
 	}
 	id, err := peerID(e)
@@ -42,7 +42,7 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 		return nil, err
 	}
 	// An entry of what existed before may be of a run that was to take it over, and stopped: then it lacks the mark.
-	key, value, _ := strings.Cut(e.Marked(action).Labels, "=")
+	key, value, _ := strings.Cut(e.OwnedBy(action).Labels, "=")
 	if slices.ContainsFunc(entered, func(m inventory.Made) bool {
 		return m.UID == ns.GetUID() && (m.Created || m.Labels[key] == value)
 	}) {
@@ -89,7 +89,7 @@ func proved(ctx context.Context, e steps.Env) error {
 // oneOfPeer refuses to give the id that a file claims to a second namespace: Liqo stops where it finds two, and the first
 // one may be another peer's.
 func oneOfPeer(ctx context.Context, e steps.Env) error {
-	if !e.PeerHanded() {
+	if !e.PeerFromFile() {
 		return nil
 	}
 	spaces, err := tenantSpaces(ctx, e)

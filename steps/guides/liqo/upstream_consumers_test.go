@@ -26,7 +26,7 @@ func TestUpstreamConsumers(t *testing.T) {
 	open := func(t *testing.T, name string, consumer *clustertest.Sandbox) *engine.Session {
 		t.Helper()
 		answers := map[string]any{"network.join": false}
-		return stepstest.OpenWith(t, liqo.Guide(), assets, name, answers, map[steps.Side]engine.End{
+		return stepstest.OpenWith(t, liqo.Guide(), assets, name, answers, map[steps.Side]engine.Endpoint{
 			steps.Local:  {Cluster: consumer.Open(t, clustertest.Local, cluster.Options{}), Name: "consumer-of-" + name},
 			steps.Remote: {Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Name: box.Contexts[clustertest.Remote]},
 		})

@@ -131,7 +131,7 @@ func TestUpstreamPeering(t *testing.T) {
 			p.End()
 		}
 		provider.cut()
-		s := stepstest.OpenWith(t, liqo.Guide(), assets, "upstream", without(answers), map[steps.Side]engine.End{
+		s := stepstest.OpenWith(t, liqo.Guide(), assets, "upstream", without(answers), map[steps.Side]engine.Endpoint{
 			steps.Local: {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
 		})
 		stepstest.Undo(t, s)

@@ -24,7 +24,7 @@ const networkDown = "LiqoNetworkingDown"
 func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 	s, err := ownSlice(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if s == nil {
 		return steps.Undone("the consumer asks for no resources yet: there is no virtual node")
@@ -35,7 +35,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { n, err = present(ctx, e, check.Nodes, "", s.GetName()); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if r, ok := judgeVirtual(e, s, v); !ok {
 		return r
@@ -45,7 +45,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	node, err := check.As[corev1.Node](n)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return judgeNode(e, s, node)
 }

@@ -36,7 +36,7 @@ func bench() stepstest.Bench {
 			{"auth", "can-i", "create", "pods", "-n", "user-alice"},
 		},
 		Breaks: "role-of-initializer", Break: rules(""),
-		Mend: rules(`,{"apiGroups":[""],"resources":["services","pods"],"verbs":["get"]},{"apiGroups":[""],"resources":["configmaps"],"verbs":["update","get","patch"]}`),
+		FixedBy: rules(`,{"apiGroups":[""],"resources":["services","pods"],"verbs":["get"]},{"apiGroups":[""],"resources":["configmaps"],"verbs":["update","get","patch"]}`),
 	}
 }
 

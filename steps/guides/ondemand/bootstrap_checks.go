@@ -15,15 +15,15 @@ import (
 func bootstrapChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "namespace", Title: "the namespace ondemand is there", On: steps.Remote, Mend: "namespace", Needs: []string{"signed-in"},
-			Why: "the hooks' ServiceAccount and its tokens live in it",
-			See: []string{rolesSource},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return check.NamespaceActive(ctx, e, namespace) },
+			Name: "namespace", Title: "the namespace ondemand is there", On: steps.Remote, FixedBy: "namespace", Needs: []string{"signed-in"},
+			Why:        "the hooks' ServiceAccount and its tokens live in it",
+			References: []string{rolesSource},
+			Run:        func(ctx context.Context, e steps.Env) steps.Result { return check.NamespaceActive(ctx, e, namespace) },
 		},
 		{
-			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, Mend: "service-account", Needs: []string{"namespace"},
-			Why: "it is who root on the web node is on this cluster",
-			See: []string{rolesSource},
+			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, FixedBy: "service-account", Needs: []string{"namespace"},
+			Why:        "it is who root on the web node is on this cluster",
+			References: []string{rolesSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				name := namespace + "/" + account
 				return check.Exists(ctx, e.Cluster, check.ServiceAccounts, namespace, account, "ServiceAccount "+name, "")
@@ -36,22 +36,22 @@ func bootstrapChecks() []steps.Check {
 		roleCheck("role-of-users", "the ClusterRole ood-user grants what users do", userRole,
 			"apps are submitted, shown and ended with it"),
 		{
-			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-of-hooks"},
-			Why: "the hook makes namespaces, which takes a ClusterRoleBinding; metadata.namespace in upstream's file does not narrow it",
-			See: []string{rolesSource},
-			Run: hookRoleBound,
+			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote, FixedBy: "cluster-roles", Needs: []string{"role-of-hooks"},
+			Why:        "the hook makes namespaces, which takes a ClusterRoleBinding; metadata.namespace in upstream's file does not narrow it",
+			References: []string{rolesSource},
+			Run:        hookRoleBound,
 		},
 		{
-			Name: "may-grant", Title: "the ServiceAccount holds all that it grants to users", On: steps.Remote, Mend: "cluster-roles", Needs: []string{"role-bound"},
-			Why: "Kubernetes lets nobody grant what they do not hold: who adds a verb to ood-user has to add it to ondemand, too, else every login fails from then on",
-			See: []string{rolesSource, "https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping"},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, userRole, initializer) },
+			Name: "may-grant", Title: "the ServiceAccount holds all that it grants to users", On: steps.Remote, FixedBy: "cluster-roles", Needs: []string{"role-bound"},
+			Why:        "Kubernetes lets nobody grant what they do not hold: who adds a verb to ood-user has to add it to ondemand, too, else every login fails from then on",
+			References: []string{rolesSource, "https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping"},
+			Run:        func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, userRole, initializer) },
 		},
 		{
 			Name: "account-powers", Title: "the ServiceAccount may do no more than upstream gives it", On: steps.Remote, Needs: []string{"role-bound"},
-			Why: "its token lies on a machine that users log in to by a browser. Upstream's rules already hold every Secret of the cluster; cluster-admin, which some sites bind because the renewal was forbidden, is all the rest",
-			See: []string{rolesSource},
-			Run: accountPowers,
+			Why:        "its token lies on a machine that users log in to by a browser. Upstream's rules already hold every Secret of the cluster; cluster-admin, which some sites bind because the renewal was forbidden, is all the rest",
+			References: []string{rolesSource},
+			Run:        accountPowers,
 		},
 	}
 }
@@ -59,16 +59,16 @@ func bootstrapChecks() []steps.Check {
 // roleCheck compares one ClusterRole with the asset's, rule by rule.
 func roleCheck(name, title, role, why string) steps.Check {
 	return steps.Check{
-		Name: name, Title: title, On: steps.Remote, Mend: "cluster-roles", Needs: []string{"signed-in"},
-		Why: why, See: []string{rolesSource},
-		Run: func(ctx context.Context, e steps.Env) steps.Result { return roleStands(ctx, e, role) },
+		Name: name, Title: title, On: steps.Remote, FixedBy: "cluster-roles", Needs: []string{"signed-in"},
+		Why: why, References: []string{rolesSource},
+		Run: func(ctx context.Context, e steps.Env) steps.Result { return roleExists(ctx, e, role) },
 	}
 }
 
-func roleStands(ctx context.Context, e steps.Env, role string) steps.Result {
+func roleExists(ctx context.Context, e steps.Env, role string) steps.Result {
 	want, err := meant(e, rolesFile, role)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	have, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", role)
 	if err != nil {
@@ -90,11 +90,11 @@ func roleStands(ctx context.Context, e steps.Env, role string) steps.Result {
 func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	want, err := meant(e, rolesFile, account)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var names, gone []string
 	for _, g := range all {
@@ -117,7 +117,7 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	held := check.RulesIn(all)
 	for _, role := range roles {
@@ -159,19 +159,19 @@ func narrowFix(e steps.Env, role string) string {
 func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 	want, err := meant(e, rolesFile, account)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	renew, err := meant(e, renewFile, renewRole)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	everywhere, err := granted(ctx, e, "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	inside, err := granted(ctx, e, namespace)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var words []string
 	add := func(grants []check.Binding, allowed []rbacv1.PolicyRule) {

@@ -75,7 +75,7 @@ func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name st
 	for k, v := range answers {
 		all[k] = v
 	}
-	s := stepstest.OpenWith(t, g, assets, name, all, map[steps.Side]engine.End{
+	s := stepstest.OpenWith(t, g, assets, name, all, map[steps.Side]engine.Endpoint{
 		steps.Local:  {Host: host, Name: "web"},
 		steps.Remote: {Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Name: box.Contexts[clustertest.Remote]},
 	})
@@ -153,7 +153,7 @@ subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]
 // nothing else.
 func withFirstToken(t *testing.T, s *engine.Session) *cluster.Cluster {
 	t.Helper()
-	c := s.End(steps.Remote).Cluster
+	c := s.Endpoint(steps.Remote).Cluster
 	secret, err := c.Secret(t.Context(), "ondemand", "ondemand-first-token", "token")
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 			t.Errorf("undo leaves %q; before apply there was %q", after, before)
 		}
 	}()
-	c := s.End(steps.Remote).Cluster
+	c := s.Endpoint(steps.Remote).Cluster
 	try := func(change func(map[string]any)) error {
 		_, err := c.Preview(t.Context(), pod(t, change), cluster.PreviewOptions{})
 		return err

@@ -13,14 +13,14 @@ import (
 func clusterFileChecks() []steps.Check {
 	local := func(name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string) steps.Check {
 		return steps.Check{
-			Name: name, Title: title, On: steps.Local, Mend: "cluster-file", Why: why, See: []string{see, page}, Needs: needs,
+			Name: name, Title: title, On: steps.Local, FixedBy: "cluster-file", Why: why, References: []string{see, page}, Needs: needs,
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				d, err := openClusterFile(ctx, e)
 				if err != nil {
 					if name == "cluster-file" && steps.IsAbsent(err) {
 						return steps.Undone(err.Error())
 					}
-					return steps.Unseen(err)
+					return steps.Errored(err)
 				}
 				return run(ctx, e, d)
 			},
@@ -33,7 +33,7 @@ func clusterFileChecks() []steps.Check {
 		local("cluster-file-values", "its values are of the right form, mounts too", "to Ruby a text is true whatever it says; a mount of another type gives a pod that the API server refuses", inPod, clusterFileValues, file),
 		local("adapter", "its adapter is kubernetes", "the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs, file),
 		local("auth-type", "its auth type is one that upstream knows", "of an unknown one the adapter does nothing at all: no context is made, and kubectl uses whatever the user's kubeconfig has at that moment. The published page says odic in one place", inBatch, authType, file),
-		local("kubectl-bin", "its bin is a kubectl that users may run", "upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binStands, file),
+		local("kubectl-bin", "its bin is a kubectl that users may run", "upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binExists, file),
 		local("config-file", "it names no kubeconfig under ~", "the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it runs in. The published page has it so", inBatch, clusterConfigFile, file),
 		local("endpoint", "its endpoint is the API server's", "the dashboard writes it into each user's kubeconfig at each start, with auth type managed, too. Without one it writes https://localhost:8080", inK8sInit, endpointIs, file),
 		local("endpoint-tls", "users' kubectl trusts the endpoint's certificate", "kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint"),
@@ -44,13 +44,13 @@ func clusterFileChecks() []steps.Check {
 	managed := local("managed-context", "it names a context that users have", "with auth type managed the dashboard makes no context: without the key kubectl uses whatever is current", inBatch, managedContext, file)
 	managed.When = func(e steps.Env) bool { return auth(e) == "managed" }
 	gke := local("gke-account", "it names Google's service account file", "the dashboard calls gcloud with it at each start, as the user; without the key it ends there. Whether Google lets that account in is not looked at: that takes its key", inBatch, gkeAccount, file)
-	gke.When, gke.Mend = func(e steps.Env) bool { return auth(e) == "gke" }, ""
+	gke.When, gke.FixedBy = func(e steps.Env) bool { return auth(e) == "gke" }, ""
 	for i := range out {
 		switch out[i].Name {
 		case "endpoint-tls":
-			out[i].From, out[i].Mend = "this machine", ""
+			out[i].From, out[i].FixedBy = "this machine", ""
 		case "cluster-name-free", "kubectl-bin", "prefixes-agree":
-			out[i].Mend = ""
+			out[i].FixedBy = ""
 		}
 	}
 	return append(out, managed, gke)
@@ -79,7 +79,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	other := strings.TrimSuffix(d.path, ".yml") + ".yaml"
 	there, err := fileExists(ctx, e, other)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if there {
 		return steps.Failed("there are two of that name, "+d.path+" and "+other+": which of them counts is luck", onWebNode("mv "+steps.Quoted(other)+" "+steps.Quoted(other+".old")))
@@ -87,7 +87,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	info, err := e.Host.Stat(ctx, d.path)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case info.Mode.Perm()&0o004 == 0:
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()), permissionFix(e, d.path, "chmod 0644 %s"))
 	}
@@ -101,7 +101,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 func clustersListed(ctx context.Context, e steps.Env) steps.Result {
 	folder, err := e.Host.Stat(ctx, clustersFolder)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if folder.Mode.Perm()&0o005 != 0o005 {
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and cannot list it",
@@ -110,7 +110,7 @@ func clustersListed(ctx context.Context, e steps.Env) steps.Result {
 	problem, open, err := access(ctx, e, clustersFolder)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case open != "":
 		return steps.Failed(problem, onWebNode(open)).WithoutAction()
 	}
@@ -171,7 +171,7 @@ func likelyAuth(v string) string {
 	return ": it is managed, oidc or gke"
 }
 
-func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
+func binExists(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	at, from := d.text("job.bin"), d.place("job.bin")
 	if at == "" {
 		at, from = keyAt("job.bin").empty, d.path+" names no job.bin, and upstream takes"
@@ -183,7 +183,7 @@ func binStands(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	want := e.Answers.Text("kubectl.path")
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case why != "" && at != want:
 		return steps.Failed(from+" "+shownWord(at)+": "+why+". kubectl stands at "+want, e.ApplyStep("clusterfile"))
 	case why != "":

@@ -67,7 +67,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	answered := strings.TrimSuffix(e.Answers.Text("cluster.server"), "/")
 	found, order, shut, err := homes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var taken []string
 	for _, p := range order {
@@ -79,7 +79,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	}
 	others, err := otherClusterFiles(ctx, e, d)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, other := range others {
 		server := strings.TrimSuffix(other.text("job.server.endpoint"), "/")
@@ -108,7 +108,7 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 	}
 	found, order, shut, err := homes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var lack []string
 	users := 0

@@ -36,11 +36,11 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	u, err := url.Parse(d.text("job.server.endpoint"))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	roots, err := trusted(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at, by := d.text("job.server.cert_authority_file"), "the system's CAs, since there is no cert_authority_file"
 	if at != "" {
@@ -49,11 +49,11 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 			if errors.Is(err, fs.ErrNotExist) {
 				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+shownWord(at)+", which is not there", e.ApplyStep("kubectl")).Symptom()
 			}
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		info, err := e.Host.Stat(ctx, at)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if info.Mode.Perm()&0o004 == 0 {
 			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
@@ -70,7 +70,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	judged, err := seen.Judge(u.Hostname(), roots)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !judged.Trusted:
 		return steps.Failed("by "+by+": "+judged.Problem, "put the CA of the API server into "+cmp.Or(at, clusterCA)+", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "))
 	}

@@ -31,32 +31,32 @@ var onPortal = map[string]struct {
 	says    []stepstest.Finding
 }{
 	"by-hand":               {true, nil},
-	"admin-kubeconfig":      {true, []stepstest.Finding{{Check: "root-identity", Found: "acts as sandbox-remote-admin of system:masters", Fix: "--step kubectl", Mended: true}}},
-	"auth-typo":             {true, []stepstest.Finding{{Check: "auth-type", Found: "job.auth.type is odic, as the published page has it", Fix: "--step clusterfile", Mended: true}}},
-	"ca-missing":            {true, []stepstest.Finding{{Check: "ca-file", Found: "there is no /etc/ood/hooks/cluster-ca.crt", Fix: "--step kubectl", Mended: true}}},
-	"hook-env-crlf":         {true, []stepstest.Finding{{Check: "hook-env-lines", Found: "ends as on Windows (CR LF)", Fix: hookEnvPath, Mended: true}}},
-	"hook-env-readable":     {true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Mended: true}}},
-	"hook-not-executable":   {true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it can't be run", Fix: "chmod 0700", Mended: true}}},
-	"hooks-env":             {true, []stepstest.Finding{{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Mended: true}}},
-	"network-shut":          {true, []stepstest.Finding{{Check: "allow-cidr", Found: "NETWORK_POLICY_ALLOW_CIDR is 127.0.0.1/32", Fix: "--step hooks", Mended: true}}},
-	"no-endpoint":           {true, []stepstest.Finding{{Check: "endpoint", Found: "has no job.server", Fix: "--step clusterfile", Mended: true}}},
-	"no-pre-hook":           {true, []stepstest.Finding{{Check: "pre-hook-set", Found: "pun_pre_hook_root_cmd is not set", Fix: "--step hooks", Mended: true}}},
-	"pod-security-policies": {true, []stepstest.Finding{{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Mended: true}}},
+	"admin-kubeconfig":      {true, []stepstest.Finding{{Check: "root-identity", Found: "acts as sandbox-remote-admin of system:masters", Fix: "--step kubectl", Fixed: true}}},
+	"auth-typo":             {true, []stepstest.Finding{{Check: "auth-type", Found: "job.auth.type is odic, as the published page has it", Fix: "--step clusterfile", Fixed: true}}},
+	"ca-missing":            {true, []stepstest.Finding{{Check: "ca-file", Found: "there is no /etc/ood/hooks/cluster-ca.crt", Fix: "--step kubectl", Fixed: true}}},
+	"hook-env-crlf":         {true, []stepstest.Finding{{Check: "hook-env-lines", Found: "ends as on Windows (CR LF)", Fix: hookEnvPath, Fixed: true}}},
+	"hook-env-readable":     {true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true}}},
+	"hook-not-executable":   {true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it can't be run", Fix: "chmod 0700", Fixed: true}}},
+	"hooks-env":             {true, []stepstest.Finding{{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true}}},
+	"network-shut":          {true, []stepstest.Finding{{Check: "allow-cidr", Found: "NETWORK_POLICY_ALLOW_CIDR is 127.0.0.1/32", Fix: "--step hooks", Fixed: true}}},
+	"no-endpoint":           {true, []stepstest.Finding{{Check: "endpoint", Found: "has no job.server", Fix: "--step clusterfile", Fixed: true}}},
+	"no-pre-hook":           {true, []stepstest.Finding{{Check: "pre-hook-set", Found: "pun_pre_hook_root_cmd is not set", Fix: "--step hooks", Fixed: true}}},
+	"pod-security-policies": {true, []stepstest.Finding{{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Fixed: true}}},
 	"prefix-differs":        {true, []stepstest.Finding{{Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`, Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`}}},
-	"renewal-forbidden":     {true, []stepstest.Finding{{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Mended: true}, {Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Mended: true}}},
-	"role-narrowed":         {true, []stepstest.Finding{{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Mended: true}, {Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Mended: true}}},
-	"tilde":                 {true, []stepstest.Finding{{Check: "config-file", Found: `job.config_file is "~/.kube/config"`, Fix: "--step clusterfile", Mended: true}}},
-	"token-endpoint":        {true, []stepstest.Finding{{Check: "hook-env-oidc", Found: "a token endpoint: the issuer is", Fix: "--step hooks", Mended: true}}},
-	"token-expired":         {true, []stepstest.Finding{{Check: "root-token-lasts", Found: "it can't renew itself", Fix: "--step token", Mended: true}}},
+	"renewal-forbidden":     {true, []stepstest.Finding{{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true}, {Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true}}},
+	"role-narrowed":         {true, []stepstest.Finding{{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Fixed: true}, {Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Fixed: true}}},
+	"tilde":                 {true, []stepstest.Finding{{Check: "config-file", Found: `job.config_file is "~/.kube/config"`, Fix: "--step clusterfile", Fixed: true}}},
+	"token-endpoint":        {true, []stepstest.Finding{{Check: "hook-env-oidc", Found: "a token endpoint: the issuer is", Fix: "--step hooks", Fixed: true}}},
+	"token-expired":         {true, []stepstest.Finding{{Check: "root-token-lasts", Found: "it can't renew itself", Fix: "--step token", Fixed: true}}},
 	"page": {true, []stepstest.Finding{
-		{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Mended: true},
-		{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Mended: true},
-		{Check: "auth-type", Found: "odic, as the published page has it", Fix: "--step clusterfile", Mended: true},
-		{Check: "config-file", Found: `"~/.kube/config", which kubectl takes for a folder`, Fix: "--step clusterfile", Mended: true},
-		{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Mended: true},
-		{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Mended: true},
-		{Check: "renewal-there", Found: "renews as the published page has it", Fix: "--step token", Mended: true},
-		{Check: "root-kubeconfig-static", Found: "holds the token itself", Fix: "--step kubectl", Mended: true},
+		{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true},
+		{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true},
+		{Check: "auth-type", Found: "odic, as the published page has it", Fix: "--step clusterfile", Fixed: true},
+		{Check: "config-file", Found: `"~/.kube/config", which kubectl takes for a folder`, Fix: "--step clusterfile", Fixed: true},
+		{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true},
+		{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true},
+		{Check: "renewal-there", Found: "renews as the published page has it", Fix: "--step token", Fixed: true},
+		{Check: "root-kubeconfig-static", Found: "holds the token itself", Fix: "--step kubectl", Fixed: true},
 		{Check: "renewal-published", Found: "/etc/cron.d/renew-ondemand-token", Fix: "config unset users.ondemand@kubernetes.token"},
 		{Check: "reaper-values", Found: "where the chart ignores them", Fix: "--set config.reapNamespaces=false"},
 		{Check: "reaper-narrow", Found: "in every namespace", Fix: "--set config.reapNamespaces=false"},
@@ -79,14 +79,14 @@ var withAnswers = map[string]struct {
 // liveFaults are those that make test tries on real control planes: RBAC, a token and a file.
 var liveFaults = []string{"hook-env-readable", "renewal-forbidden", "token-expired"}
 
-func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndMends) }
+func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
 
 func TestVerifyLiveFaults(t *testing.T) {
-	stepstest.Live(t, "live", stepstest.Except(onPortal, liveFaults), findsAndMends)
+	stepstest.Live(t, "live", stepstest.Except(onPortal, liveFaults), findsAndFixes)
 }
 
 // findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
-func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := onPortal[name]
 	x := portal(t, box, name, f.adopted)
 	if name == "by-hand" {

@@ -17,53 +17,53 @@ const hookEnvSource = "OSC/ondemand: hooks/hook.env.example, packaging/rpm/ondem
 func hookEnvChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "hook-env", Title: "hook.env is there and edited", On: steps.Local, Mend: "hook-env",
-			Why: "the published page calls it hooks.env in three places: nothing reads a file of that name",
-			See: []string{hookEnvSource}, Run: hookEnvStands,
+			Name: "hook-env", Title: "hook.env is there and edited", On: steps.Local, FixedBy: "hook-env",
+			Why:        "the published page calls it hooks.env in three places: nothing reads a file of that name",
+			References: []string{hookEnvSource}, Run: hookEnvExists,
 		},
 		{
-			Name: "hook-env-private", Title: "only root can read hook.env", On: steps.Local, Mend: "hook-env",
-			Why: "the package installs it with mode 0644, and it holds the secret of the OIDC client",
-			See: []string{hookEnvSource}, Run: hookEnvPrivate,
+			Name: "hook-env-private", Title: "only root can read hook.env", On: steps.Local, FixedBy: "hook-env",
+			Why:        "the package installs it with mode 0644, and it holds the secret of the OIDC client",
+			References: []string{hookEnvSource}, Run: hookEnvPrivate,
 		},
 		{
-			Name: "hook-env-lines", Title: "both of hook.env's readers take each line for what it is", On: steps.Local, Mend: "hook-env",
-			Why: "upstream's hook has bash source the file, and then exports what stands before the first = of each line that does not begin with #. An indented comment ends it; with CR LF, true is not true. Nobody sees that: the hook's output goes nowhere",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: hookEnvLines,
+			Name: "hook-env-lines", Title: "both of hook.env's readers take each line for what it is", On: steps.Local, FixedBy: "hook-env",
+			Why:        "upstream's hook has bash source the file, and then exports what stands before the first = of each line that does not begin with #. An indented comment ends it; with CR LF, true is not true. Nobody sees that: the hook's output goes nowhere",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: hookEnvLines,
 		},
 		{
-			Name: "hook-env-oidc", Title: "hook.env holds the OIDC client that is answered", On: steps.Local, Mend: "hook-env", Needs: []string{"hook-env"}, When: withOIDC,
-			Why: "they go into each user's kubeconfig at login; kubectl renews its tokens with them. The example's issuer is the address of the token endpoint, which is no issuer",
-			See: []string{hookEnvSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: hookEnvOIDC,
+			Name: "hook-env-oidc", Title: "hook.env holds the OIDC client that is answered", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"}, When: withOIDC,
+			Why:        "they go into each user's kubeconfig at login; kubectl renews its tokens with them. The example's issuer is the address of the token endpoint, which is no issuer",
+			References: []string{hookEnvSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: hookEnvOIDC,
 		},
 		{
-			Name: "allow-cidr", Title: "the web node and the nodes may reach users' pods", On: steps.Local, Mend: "hook-env", Needs: []string{"hook-env"},
-			Why: "the network policy of each user's namespace lets in only this CIDR and the namespace itself. As shipped it is 127.0.0.1/32: no app of any user can be opened. What comes by a NodePort carries the address of a node",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/network-policy.yaml"}, Run: allowedCIDR,
+			Name: "allow-cidr", Title: "the web node and the nodes may reach users' pods", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"},
+			Why:        "the network policy of each user's namespace lets in only this CIDR and the namespace itself. As shipped it is 127.0.0.1/32: no app of any user can be opened. What comes by a NodePort carries the address of a node",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/network-policy.yaml"}, Run: allowedCIDR,
 		},
 		{
-			Name: "no-psp", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, Mend: "hook-env", Needs: []string{"hook-env"},
-			Why: "upstream's hook then sets UID, which bash does not let anybody set, and ends before it has made anything, whatever the cluster's version. Clusters since 1.25 have no such policies",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: noPSP,
+			Name: "no-psp", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"},
+			Why:        "upstream's hook then sets UID, which bash does not let anybody set, and ends before it has made anything, whatever the cluster's version. Clusters since 1.25 have no such policies",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: noPSP,
 		},
 		{
-			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER is true where the reaper is used, and only there", On: steps.Local, Mend: "hook-env", Needs: []string{"hook-env"},
-			Why: "only the word true makes the reaper's RoleBinding at login; without the reaper's ClusterRole that binding is refused, and with it the user's namespace",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml"}, Run: reaperFlag,
+			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER is true where the reaper is used, and only there", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"},
+			Why:        "only the word true makes the reaper's RoleBinding at login; without the reaper's ClusterRole that binding is refused, and with it the user's namespace",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml"}, Run: reaperFlag,
 		},
 	}
 }
 
-func hookEnvStands(ctx context.Context, e steps.Env) steps.Result {
+func hookEnvExists(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	there := err == nil
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	wrong, err := fileExists(ctx, e, wrongHookEnv)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case wrong && (!there || f.unedited()):
 		return steps.Failed(wrongHookEnv+" was edited, and nothing reads it: the file is called hook.env", onWebNode("install -m 0600 -o root -g root "+wrongHookEnv+" "+hookEnv+" && rm "+wrongHookEnv))
 	case !there:
@@ -85,7 +85,7 @@ func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Skipped("there is no %s", hookEnv)
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case why != "":
 		return steps.Failed(why, makePrivate(e, hookEnv))
 	}
@@ -95,7 +95,7 @@ func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	faults := f.lint()
 	pathed, is := f.pathFault(kubectlPath(e))
@@ -142,13 +142,13 @@ func faultWords(faults []fileFault) string {
 func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	issuer, err1 := f.get("IDP_ISSUER_URL")
 	id, err2 := f.get("CLIENT_ID")
 	_, err3 := f.get("CLIENT_SECRET")
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var wrong []string
 	switch want := e.Answers.Text("oidc.issuer"); {
@@ -193,11 +193,11 @@ func needsClient(portal map[string]any) bool {
 func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	text, err := f.get("NETWORK_POLICY_ALLOW_CIDR")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if text == "" {
 		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is not set: the network policy can't be made, and the hook ends", "")
@@ -226,7 +226,7 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case nodeErr != nil:
-		return steps.Unseen(nodeErr)
+		return steps.Errored(nodeErr)
 	case webErr != nil:
 		return steps.Skipped("%s holds the nodes (%d addresses); whether it holds the web node's can't be told here; look there: ip route get %s", text, len(nodes), apiHost(e))
 	}
@@ -243,12 +243,12 @@ func allLoopback(addresses []string) bool {
 func noPSP(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	v, err := f.get("USE_POD_SECURITY_POLICY")
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case v == "true":
 		return steps.Failed("it is true: the hook ends before it has made anything", "")
 	case v != "" && v != "false":
@@ -260,13 +260,13 @@ func noPSP(ctx context.Context, e steps.Env) steps.Result {
 func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	v, err := f.get("USE_JOB_POD_REAPER")
 	used := e.Answers.Bool("walltime.use")
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case used && v != "true":
 		return steps.Failed("it is "+shownWord(v)+", and only the word true counts: the reaper gets no right to any pod", "")
 	case !used && v == "true":

@@ -24,44 +24,44 @@ const (
 func hookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
-			Why: "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is ever made, and nothing says so",
-			See: []string{portalSource}, Run: preHookSet,
+			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, FixedBy: "portal", Needs: []string{"portal-file"},
+			Why:        "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is ever made, and nothing says so",
+			References: []string{portalSource}, Run: preHookSet,
 		},
 		{
-			Name: "pre-hook-safe", Title: "root alone can change that hook, and run it", On: steps.Local, Mend: "pre-hook", Needs: []string{"pre-hook-set"},
-			Why: "it runs as root at each login: who may write it is root. One that can't be run is passed over without a word",
-			See: []string{stageSource}, Run: preHookSafe,
+			Name: "pre-hook-safe", Title: "root alone can change that hook, and run it", On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
+			Why:        "it runs as root at each login: who may write it is root. One that can't be run is passed over without a word",
+			References: []string{stageSource}, Run: preHookSafe,
 		},
 		{
-			Name: "pre-hook-does", Title: "that hook runs upstream's hooks, with hook.env and root's kubeconfig", On: steps.Local, Mend: "pre-hook", Needs: []string{"pre-hook-set"},
-			Why: "what is left out there is missing for each user: the namespace, its level of pod security, or the tokens",
-			See: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
+			Name: "pre-hook-does", Title: "that hook runs upstream's hooks, with hook.env and root's kubeconfig", On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
+			Why:        "what is left out there is missing for each user: the namespace, its level of pod security, or the tokens",
+			References: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
 		},
 		{
-			Name: "portal-tokens", Title: "the portal hands the tokens of a login to the hook", On: steps.Local, Mend: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
-			Why: "set-k8s-creds.sh puts OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into the user's kubeconfig; what it is not given, it writes there empty. mod_auth_openidc passes the refresh token only where OIDCPassRefreshToken is on",
-			See: []string{portalSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: portalTokens,
+			Name: "portal-tokens", Title: "the portal hands the tokens of a login to the hook", On: steps.Local, FixedBy: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
+			Why:        "set-k8s-creds.sh puts OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into the user's kubeconfig; what it is not given, it writes there empty. mod_auth_openidc passes the refresh token only where OIDCPassRefreshToken is on",
+			References: []string{portalSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: portalTokens,
 		},
 		{
-			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"}, Mend: "portal-update",
-			Why: "ood_portal.yml is read by update_ood_portal alone; Apache knows of it after that, and after a restart",
-			See: []string{portalSource}, Run: portalApplied,
+			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"}, FixedBy: "portal-update",
+			Why:        "ood_portal.yml is read by update_ood_portal alone; Apache knows of it after that, and after a restart",
+			References: []string{portalSource}, Run: portalApplied,
 		},
 		{
 			Name: "portal-runs", Title: "Apache was started after that", On: steps.Local, Needs: []string{"portal-applied"},
-			Why: "it reads its configuration when it starts",
-			See: []string{portalSource}, Run: portalRuns,
+			Why:        "it reads its configuration when it starts",
+			References: []string{portalSource}, Run: portalRuns,
 		},
 		{
-			Name: "selinux", Title: "SELinux lets Open OnDemand use Kubernetes", On: steps.Local, Mend: "selinux-boolean",
-			Why: "the boolean ondemand_use_kubernetes is off as shipped; where SELinux enforces, kubectl is then refused in ways that look like a network fault",
-			See: []string{"OSC/ondemand: packaging/rpm/ondemand-selinux.te"}, Run: selinuxAllows,
+			Name: "selinux", Title: "SELinux lets Open OnDemand use Kubernetes", On: steps.Local, FixedBy: "selinux-boolean",
+			Why:        "the boolean ondemand_use_kubernetes is off as shipped; where SELinux enforces, kubectl is then refused in ways that look like a network fault",
+			References: []string{"OSC/ondemand: packaging/rpm/ondemand-selinux.te"}, Run: selinuxAllows,
 		},
 		{
 			Name: "hook-log", Title: "no hook failed since it was last changed", On: steps.Local, Needs: []string{"pre-hook-set"},
-			Why: "a hook's output and exit status are swallowed: the login goes on. Only syslog has a line, under the tag ood_nginx_stage",
-			See: []string{stageSource}, Run: hookLog,
+			Why:        "a hook's output and exit status are swallowed: the login goes on. Only syslog has a line, under the tag ood_nginx_stage",
+			References: []string{stageSource}, Run: hookLog,
 		},
 	}
 }
@@ -69,7 +69,7 @@ func hookChecks() []steps.Check {
 func preHookSet(ctx context.Context, e steps.Env) steps.Result {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	v, _ := values["pun_pre_hook_root_cmd"].(string)
 	switch {
@@ -84,7 +84,7 @@ func preHookSet(ctx context.Context, e steps.Env) steps.Result {
 func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 	at, err := hookInUse(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	info, err := e.Host.Stat(ctx, at)
 	fix := permissionFix(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
@@ -92,7 +92,7 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Failed("there is no "+shownWord(at)+", which the portal runs", "")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !info.Mode.IsRegular():
 		return steps.Failed(shownWord(at)+" is not a file", "")
 	case info.Mode.Perm()&0o100 == 0:
@@ -100,13 +100,13 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch problem, err := rootsProgram(ctx, e, at); {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case problem != "":
 		return steps.Failed(problem, fix)
 	}
 	switch problem, fix, err := upstreamUnsafe(ctx, e, at); {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case problem != "":
 		return steps.Failed(problem, fix).WithoutAction()
 	}
@@ -116,21 +116,21 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	at, err := hookInUse(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	b, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return steps.Skipped("there is no %s", shownWord(at))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	does, err := readHook(string(b))
 	switch {
 	case errors.Is(err, errNoShell):
 		return steps.Skipped("%s: %s", shownWord(at), err)
 	case err != nil:
-		return steps.Unseen(fmt.Errorf("%s: %w", at, err))
+		return steps.Errored(fmt.Errorf("%s: %w", at, err))
 	}
 	var lacks []string
 	ask := func(part, why string) {
@@ -173,7 +173,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var lacks []string
 	have := exported(values)
@@ -220,7 +220,7 @@ func scopeFix(ctx context.Context, e steps.Env, scope string) string {
 func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 	unit, file, err := apache(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	run := updatePortal + " && systemctl restart " + unit
 	if file == "" {
@@ -231,15 +231,15 @@ func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 	}
 	b, err := e.Host.Read(ctx, file)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at, err := hookInUse(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, want := range []string{at, strings.Join(exported(values), ",")} {
 		if !strings.Contains(string(b), want) {
@@ -259,7 +259,7 @@ func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	mode, err := e.Own.Text("selinux")
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case mode == noLinux:
 		return steps.Passed("there is no SELinux on the web node")
 	case mode == permits:
@@ -270,7 +270,7 @@ func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil && errors.As(err, new(*exec.ExitError)):
 		return steps.Failed("SELinux enforces, and knows no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed", onWebNode("dnf install ondemand-selinux && setsebool -P "+selinuxBoolean+" on"))
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case strings.HasSuffix(strings.TrimSpace(out), "on"):
 		return steps.Passed("SELinux enforces, and %s is on", selinuxBoolean)
 	}

@@ -83,7 +83,7 @@ func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	unit, file, err := apache(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	restart := onWebNode("systemctl restart " + unit)
 	if file == "" {
@@ -91,7 +91,7 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	info, err := e.Host.Stat(ctx, file)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	since, err := check.ActiveSince(ctx, e.Host, unit)
 	if errors.Is(err, host.ErrFolder) {
@@ -100,7 +100,7 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case since.IsZero():
 		return steps.Failed(unit+" does not run", onWebNode("systemctl status "+unit))
 	case since.Before(info.ModTime.Truncate(time.Second)):

@@ -37,14 +37,14 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text, from, err := stageLog(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if from == "" {
 		return steps.Skipped("neither a journal nor %s can be read; look on the web node: %s", strings.Join(logFiles, " nor "), look)
 	}
 	at, err := hookInUse(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	since := changedLast(ctx, e)
 	var bad []string
@@ -72,7 +72,7 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch hides, err := hidesFailures(ctx, e, at); {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case hides:
 		return steps.Skipped("%s has no failure since %s, but %s continues after %s has failed: "+
 			"Open OnDemand logs its exit status alone", from, when, shownWord(at), bootstrapName)

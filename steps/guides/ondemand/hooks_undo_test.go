@@ -24,7 +24,7 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	}
 	s := stepstest.StandWith(t, ondemand.Guide(), assets, "testdata", "healthy", record("portal", portal, "what carrick wrote", 0o600)+
 		record("pre-hook", hook, content(t, healthy, hook), 0o700))
-	root := s.End(steps.Local).Host.Root
+	root := s.Endpoint(steps.Local).Host.Root
 	undo := func() *engine.Plan {
 		t.Helper()
 		p, err := s.PlanUndo(t.Context(), engine.Scope{Side: steps.Local, Steps: []string{"hooks"}})

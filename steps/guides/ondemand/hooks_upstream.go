@@ -110,7 +110,7 @@ func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Res
 	if e.Host.IsFolder() {
 		there, err := fileExists(ctx, e, path.Dir(hooksFolder))
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if !there { // nothing else of Open OnDemand's package has to be copied there
 			return steps.Skipped("%s is not in the folder that stands for the web node; put it there: scp -rp WEBNODE:%[1]s %s",
@@ -119,7 +119,7 @@ func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Res
 	}
 	problem, at, err := upstreamBroken(ctx, e, does)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if problem == "" {
 		return steps.Passed("")
@@ -127,7 +127,7 @@ func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Res
 	fix, err := reinstall(ctx, e, at)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case fix == "":
 		return steps.Failed(problem, "")
 	}

@@ -93,7 +93,7 @@ func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, e
 	}
 	_, ns, inside, err := prometheusService(ctx, e, e.Answers.Text("idle.prometheus"))
 	if inside && err == nil {
-		c.Rights = append(c.Rights, permission.Right{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns})
+		c.Permissions = append(c.Permissions, permission.Rule{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns})
 	}
 	return c, nil
 }

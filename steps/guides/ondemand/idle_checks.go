@@ -23,35 +23,35 @@ func idleChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "prometheus-knows-pods", Title: "Prometheus knows when pods ran", On: steps.Remote, From: "the API server's proxy, or this machine", When: usesIdle, Needs: []string{"signed-in"},
-			Why: "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
-			See: []string{idleSource},
-			Run: prometheusKnows,
+			Why:        "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any namespace, and it deletes them all once reapAfter is over",
+			References: []string{idleSource},
+			Run:        prometheusKnows,
 		},
 		{
 			Name: "idle-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Helm takes values at the top, and options such as --prometheus-address, without a word or not at all; the chart reads config: alone",
-			See: []string{idleSource},
+			Why:        "Helm takes values at the top, and options such as --prometheus-address, without a word or not at all; the chart reads config: alone",
+			References: []string{idleSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return valuesNested(ctx, e, idleName, idleName, idleConfig(e))
 			},
 		},
 		{
 			Name: "idle-regexp", Title: "it deletes users' namespaces alone", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "user-.+ is looked for anywhere in a name by the reaper, and for the whole name by Prometheus: a namespace such as old-user-data is found by the one and never seen in use by the other",
-			See: []string{idleSource},
-			Run: idleExpression,
+			Why:        "user-.+ is looked for anywhere in a name by the reaper, and for the whole name by Prometheus: a namespace such as old-user-data is found by the one and never seen in use by the other",
+			References: []string{idleSource},
+			Run:        idleExpression,
 		},
 		{
 			Name: "idle-volumes", Title: "no user's namespace holds a volume", On: steps.Remote, When: usesIdle, Needs: []string{"signed-in"},
-			Why: "a namespace goes with its volume claims, and with most storage classes the data goes with them",
-			See: []string{idleSource},
-			Run: idleVolumes,
+			Why:        "a namespace goes with its volume claims, and with most storage classes the data goes with them",
+			References: []string{idleSource},
+			Run:        idleVolumes,
 		},
 		{
-			Name: "idle-runs", Title: "k8-namespace-reaper runs", On: steps.Remote, When: usesIdle, Mend: "idle-reaper", Needs: []string{"signed-in"},
-			Why: "namespaces pile up otherwise",
-			See: []string{idleSource},
-			Run: idleRuns,
+			Name: "idle-runs", Title: "k8-namespace-reaper runs", On: steps.Remote, When: usesIdle, FixedBy: "idle-reaper", Needs: []string{"signed-in"},
+			Why:        "namespaces pile up otherwise",
+			References: []string{idleSource},
+			Run:        idleRuns,
 		},
 	}
 }
@@ -69,7 +69,7 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	case apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err):
 		return steps.Failed("nothing answers behind "+via+": "+failure.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case got.Status != "success":
 		return steps.Failed("Prometheus ("+via+") refuses the query: "+clean.Text(got.Error), "")
 	}
@@ -80,7 +80,7 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	}
 	there, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	known, n := map[string]bool{}, 0.0
 	for _, r := range got.Data.Result {
@@ -105,7 +105,7 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, idleName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Skipped("%s does not run on this cluster", idleName)
@@ -128,7 +128,7 @@ func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 		case text != "" && (!strings.HasPrefix(text, "^") || !strings.HasSuffix(text, "$")):
 			others, err := alsoMatched(ctx, e, text)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			found := fmt.Sprintf("%s has --namespace-regexp=%s, which is looked for anywhere in a name", at, text)
 			if len(others) > 0 {
@@ -172,7 +172,7 @@ func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 			return err
 		},
 	); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var with []string
 	for _, c := range claims {
@@ -191,7 +191,7 @@ func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, idleName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Undone("there is no Deployment of " + idleName)

@@ -22,21 +22,21 @@ func kubectlChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "kubectl-there", Title: "users may run kubectl, and root alone may change it", On: steps.Local,
-			Why: "the dashboard runs it as the user. The published page puts it into /usr/local/bin, while Open OnDemand looks into /usr/bin where the cluster file names none",
-			See: []string{page, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb (bin)"},
-			Run: kubectlThere,
+			Why:        "the dashboard runs it as the user. The published page puts it into /usr/local/bin, while Open OnDemand looks into /usr/bin where the cluster file names none",
+			References: []string{page, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb (bin)"},
+			Run:        kubectlThere,
 		},
 		{
 			Name: "kubectl-version", Title: "kubectl is at most one minor version away from the cluster", On: steps.Local, Needs: []string{"kubectl-there"},
-			Why: "Kubernetes supports no wider skew. The published page takes kubectl from a bucket that has had no release since 1.30: what is saved from there may be an error page",
-			See: []string{"https://kubernetes.io/releases/version-skew-policy/#kubectl", "kubernetes/kubernetes: issue 127796"},
-			Run: kubectlVersion,
+			Why:        "Kubernetes supports no wider skew. The published page takes kubectl from a bucket that has had no release since 1.30: what is saved from there may be an error page",
+			References: []string{"https://kubernetes.io/releases/version-skew-policy/#kubectl", "kubernetes/kubernetes: issue 127796"},
+			Run:        kubectlVersion,
 		},
 		{
 			Name: "kubectl-sudo", Title: "sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-there"},
-			Why: "at login the hook writes the user's credentials with sudo -u USER kubectl, without a path. Where sudo's secure_path lacks its folder nothing is written, and the hook's error is seen nowhere",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"},
-			Run: kubectlForSudo,
+			Why:        "at login the hook writes the user's credentials with sudo -u USER kubectl, without a path. Where sudo's secure_path lacks its folder nothing is written, and the hook's error is seen nowhere",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"},
+			Run:        kubectlForSudo,
 		},
 	}
 }
@@ -58,7 +58,7 @@ func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
 	at := kubectlPath(e)
 	problem, err := executable(ctx, e, at)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if problem == "" {
 		return steps.Passed("%s, which users may run", at)
@@ -75,12 +75,12 @@ func kubectlFix(ctx context.Context, e steps.Env) string {
 			return onWebNode(open)
 		}
 	}
-	return kubectlAnew(ctx, e)
+	return kubectlAgain(ctx, e)
 }
 
 // kubectlAnew is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a new
 // file, because a chown would make root's what another user wrote. Where users can replace it, it goes elsewhere.
-func kubectlAnew(ctx context.Context, e steps.Env) string {
+func kubectlAgain(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)
 	for _, other := range []string{at, "/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
 		problem, err := passable(ctx, e, other)
@@ -99,11 +99,11 @@ func kubectlAnew(ctx context.Context, e steps.Env) string {
 func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	server, err := e.Peer.Text("server-version")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	theirs, err := version.ParseGeneric(server)
 	if err != nil {
-		return steps.Unseen(fmt.Errorf("the cluster's version %q can't be read: %w", server, err))
+		return steps.Errored(fmt.Errorf("the cluster's version %q can't be read: %w", server, err))
 	}
 	at := kubectlPath(e)
 	problem, err := executable(ctx, e, at)
@@ -111,7 +111,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		err = fmt.Errorf("%s, so carrick does not run it", problem)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	out, err := versionOf(ctx, e, at)
 	if r, is := inFolder(err, at+" version --client"); is {
@@ -121,7 +121,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(at+" does not run: "+failure.Explain(err), fittingDownload(e, at))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var said struct {
 		Client struct {

@@ -28,7 +28,7 @@ func TestOnlyRootsProgramsAreRun(t *testing.T) {
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			stand := stepstest.Stand(t, ondemand.Guide(), assets, "testdata", "healthy")
-			root := stand.End(steps.Local).Host.Root
+			root := stand.Endpoint(steps.Local).Host.Root
 			marker := filepath.Join(t.TempDir(), "marker")
 			script := []byte("#!/bin/sh\necho ran >>" + marker + "\n")
 			if err := os.WriteFile(filepath.Join(root, kubectl), script, 0o755); err != nil {
@@ -52,7 +52,7 @@ func TestOnlyRootsProgramsAreRun(t *testing.T) {
 			t.Cleanup(host.Close)
 			s := engine.NewSession(engine.SessionOptions{
 				Guide: ondemand.Guide(), Link: stand.Link(), Assets: assets,
-				Ends: map[steps.Side]engine.End{steps.Local: {Host: host}, steps.Remote: stand.End(steps.Remote)},
+				Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: host}, steps.Remote: stand.Endpoint(steps.Remote)},
 			})
 			for _, c := range ondemand.Guide().Cells() {
 				_, err := os.Stat(marker)

@@ -77,7 +77,7 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("only root may read /etc/sudoers: run carrick as root, or on the web node: sudo -u USER kubectl version --client")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if from == "" {
 		return ranBySudo(ctx, e, "/etc/sudoers names no secure_path")
@@ -87,12 +87,12 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	first, err := firstIn(ctx, e, secure, "kubectl")
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case first == "":
 		return steps.Failed(fmt.Sprintf("no folder of sudo's secure_path holds kubectl (%s in %s)", secure, from), fix)
 	}
 	if problem, err := executable(ctx, e, first); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	} else if problem != "" {
 		return steps.Failed("sudo finds "+first+" first, but "+problem,
 			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)+
@@ -100,7 +100,7 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	}
 	same, err := sameFile(ctx, e, first, at)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !same {
 		return steps.Warned(fmt.Sprintf("sudo finds %s, which is not %s: two versions of kubectl are used at a login", first, at),
@@ -134,7 +134,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	case errors.As(err, &exit):
 		return steps.Failed(fmt.Sprintf("sudo -u %s kubectl does not run: %s", user, failure.Explain(err)), onWebNode("sudo -u "+steps.Quoted(user)+" kubectl version --client"))
 	}
-	return steps.Unseen(err)
+	return steps.Errored(err)
 }
 
 // sudoPath is sudo's secure_path and the file that sets it; "" and "": none does.

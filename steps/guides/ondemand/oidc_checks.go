@@ -29,28 +29,28 @@ func oidcChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "issuer", Title: "the issuer says that it is one", On: steps.Local, From: "this machine", When: withOIDC,
-			Why: "kubectl and the API server ask it at ISSUER" + discovery + ", and the API server refuses tokens of an issuer that calls itself otherwise, to the last slash. Upstream's example has the token endpoint there",
-			See: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
+			Why:        "kubectl and the API server ask it at ISSUER" + discovery + ", and the API server refuses tokens of an issuer that calls itself otherwise, to the last slash. Upstream's example has the token endpoint there",
+			References: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
 		},
 		{
 			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC, Needs: []string{"portal-file"},
-			Why: "the token of the login to the portal is what the API server is shown",
-			See: []string{page}, Run: oneIssuer,
+			Why:        "the token of the login to the portal is what the API server is shown",
+			References: []string{page}, Run: oneIssuer,
 		},
 		{
 			Name: "token-audience", Title: "a user's token names the API server's client", On: steps.Local, When: withOIDC,
-			Why: "the API server takes a token only where its client id is among the token's audience (aud). The portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one client for both",
-			See: []string{page, apiServerSource, clientGoSource}, Run: tokenAudience,
+			Why:        "the API server takes a token only where its client id is among the token's audience (aud). The portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one client for both",
+			References: []string{page, apiServerSource, clientGoSource}, Run: tokenAudience,
 		},
 		{
 			Name: "server-issuer", Title: "the API server takes tokens of that issuer", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
-			Why: "it is told of one issuer and one client id, as flags or in a file of its own; never both",
-			See: []string{apiServerSource}, Run: serverIssuer,
+			Why:        "it is told of one issuer and one client id, as flags or in a file of its own; never both",
+			References: []string{apiServerSource}, Run: serverIssuer,
 		},
 		{
 			Name: "server-username", Title: "the API server makes plain login names of tokens", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
-			Why: "the hook binds roles to the user's login name and nothing before it. Without --oidc-username-prefix=- the API server puts the issuer before each name that is no mail address",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource}, Run: serverUsername,
+			Why:        "the hook binds roles to the user's login name and nothing before it. Without --oidc-username-prefix=- the API server puts the issuer before each name that is no mail address",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource}, Run: serverUsername,
 		},
 	}
 }
@@ -113,7 +113,7 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return steps.Failed("the web node does not trust the certificate that it shows: no CA among the system's has signed it, or it is not good for that name now", onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: /usr/local/share/ca-certificates, update-ca-certificates)"))
 	case err != nil:
-		return steps.Unseen(err).Or(look)
+		return steps.Errored(err).Or(look)
 	case said.status == http.StatusOK && said.issuer == issuer:
 		return steps.Passed("%s", issuer)
 	case said.status == http.StatusOK:
@@ -130,7 +130,7 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 func oneIssuer(_ context.Context, e steps.Env) steps.Result {
 	have, err := e.Own.Text("portal-issuer")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if want := e.Answers.Text("oidc.issuer"); strings.TrimSuffix(have, "/") != strings.TrimSuffix(want, "/") {
 		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s",

@@ -113,7 +113,7 @@ func apiFlagsFor(e steps.Env, issuer string) string {
 func serverIssuer(_ context.Context, e steps.Env) steps.Result {
 	s, err := serverOIDC(e.Own)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if why, ok := s.configured(); !ok {
 		if why.Fix != "" {
@@ -138,7 +138,7 @@ func serverIssuer(_ context.Context, e steps.Env) steps.Result {
 func serverUsername(_ context.Context, e steps.Env) steps.Result {
 	s, err := serverOIDC(e.Own)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if why, ok := s.configured(); !ok {
 		if why.Status == steps.Fail {

@@ -22,45 +22,45 @@ func policyChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "no-pod-security-policies", Title: "no PodSecurityPolicy stands in users' way", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "they are gone since Kubernetes 1.25. Where they are in force no pod starts without a right to use one, and the hook's own way to give it (USE_POD_SECURITY_POLICY) ends the hook on every cluster: it assigns UID, which bash does not let it",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", "https://kubernetes.io/docs/concepts/security/pod-security-policy/"},
-			Run: podSecurityPolicies,
+			Why:        "they are gone since Kubernetes 1.25. Where they are in force no pod starts without a right to use one, and the hook's own way to give it (USE_POD_SECURITY_POLICY) ends the hook on every cluster: it assigns UID, which bash does not let it",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", "https://kubernetes.io/docs/concepts/security/pod-security-policy/"},
+			Run:        podSecurityPolicies,
 		},
 		{
 			Name: "level-fits-mounts", Title: "users' namespaces have the pod security level that their mounts take", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "host paths take privileged, NFS takes baseline, else restricted does. A narrower level has every app refused; a wider one lets users do more to the nodes than they need",
-			See: []string{levelPage, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
-			Run: levelFits,
+			Why:        "host paths take privileged, NFS takes baseline, else restricted does. A narrower level has every app refused; a wider one lets users do more to the nodes than they need",
+			References: []string{levelPage, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
+			Run:        levelFits,
 		},
 		{
 			Name: "adapter-pod", Title: "the API server would take a pod of the portal", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "levels, policies, quotas and webhooks come together here: the API server is asked to judge such a pod without keeping it",
-			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
-			Run: adapterPodTaken,
+			Why:        "levels, policies, quotas and webhooks come together here: the API server is asked to judge such a pod without keeping it",
+			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
+			Run:        adapterPodTaken,
 		},
 		{
 			Name: "level-breaks-nothing", Title: "no pod that runs violates the level", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "a level refuses no pod that runs already; the same app does not start again after it",
-			See: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
-			Run: levelBreaks,
+			Why:        "a level refuses no pod that runs already; the same app does not start again after it",
+			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
+			Run:        levelBreaks,
 		},
 		{
 			Name: "network-policies-enforced", Title: "the cluster's network enforces NetworkPolicies", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "the hook fences each user's pods in with a NetworkPolicy. Where the network has no controller for it, it is stored and does nothing",
-			See: []string{"https://kubernetes.io/docs/concepts/services-networking/network-policies/#prerequisites"},
-			Run: networkEnforced,
+			Why:        "the hook fences each user's pods in with a NetworkPolicy. Where the network has no controller for it, it is stored and does nothing",
+			References: []string{"https://kubernetes.io/docs/concepts/services-networking/network-policies/#prerequisites"},
+			Run:        networkEnforced,
 		},
 		{
 			Name: "id-maps", Title: "uid and gid of every user are known to the cluster", On: steps.Remote, When: pinsIDs, Needs: []string{"signed-in"},
-			Why: "the policy looks users up by their namespace in the maps of k8-ldap-configmap; who is in none is refused every pod",
-			See: []string{"OSC/k8-ldap-configmap: charts/k8-ldap-configmap/values.yaml (userPrefix)", policySource},
-			Run: mapsKnow,
+			Why:        "the policy looks users up by their namespace in the maps of k8-ldap-configmap; who is in none is refused every pod",
+			References: []string{"OSC/k8-ldap-configmap: charts/k8-ldap-configmap/values.yaml (userPrefix)", policySource},
+			Run:        mapsKnow,
 		},
 		{
-			Name: "ids-pinned", Title: "users can't run as somebody else where files of the site are mounted", On: steps.Remote, Mend: "id-policies", Needs: []string{"signed-in"},
-			Why: "the portal runs each pod as its user, and nothing keeps users with kubectl to that: pod security knows no uid. Groups of an image's /etc/group come on top unless supplementalGroupsPolicy is Strict. With Kyverno it is a ClusterPolicy: " + kyvernoExample,
-			See: []string{policySource, "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"},
-			Run: idsPinned,
+			Name: "ids-pinned", Title: "users can't run as somebody else where files of the site are mounted", On: steps.Remote, FixedBy: "id-policies", Needs: []string{"signed-in"},
+			Why:        "the portal runs each pod as its user, and nothing keeps users with kubectl to that: pod security knows no uid. Groups of an image's /etc/group come on top unless supplementalGroupsPolicy is Strict. With Kyverno it is a ClusterPolicy: " + kyvernoExample,
+			References: []string{policySource, "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"},
+			Run:        idsPinned,
 		},
 	}
 }
@@ -75,14 +75,14 @@ const kyvernoExample = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadat
 func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 	served, err := check.Serves(ctx, e.Cluster, schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !served {
 		return steps.Passed("the API server has no such kind: levels and policies are what there is")
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range pods {
 		if by := p.Annotations["kubernetes.io/psp"]; by != "" {
@@ -101,7 +101,7 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	}
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var narrow, wide, none []string
 	for _, ns := range all {
@@ -161,7 +161,7 @@ func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
 func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 	ns, err := podSpace(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if ns == "" {
 		return steps.Skipped("no namespace has the label %s=%s yet: there is none to try it in", userLabel, userValue)
@@ -172,7 +172,7 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pod, err := adapterPod(ctx, e, ns, types)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	with := "without mounts"
 	if len(types) > 0 {
@@ -196,7 +196,7 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said), fix)
 	}
-	return steps.Unseen(err)
+	return steps.Errored(err)
 }
 
 // namespaceTaken asserts that the API server would take a new user's namespace as upstream's hook creates it
@@ -233,14 +233,14 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	level := e.Answers.Text("policies.level")
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Skipped("no namespace has the label %s=%s yet: no pod of a user runs", userLabel, userValue)
 	}
 	words, err := check.Violators(ctx, e.Cluster, all, level)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	more := ""
 	if len(all) > check.MostTried {
@@ -262,7 +262,7 @@ var (
 func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	sets, err := check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var without []string
 	for _, d := range sets {
@@ -275,7 +275,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(nodes) > 0 && strings.Contains(nodes[0].Status.NodeInfo.KubeletVersion, "+k3s") {
 		return steps.Passed("by k3s itself, unless it was started with --disable-network-policy")

@@ -46,11 +46,11 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 			" --set ldapUrl=LDAP-URL --set ldapUserBaseDN=DN --set ldapGroupBaseDN=DN    # or make the two ConfigMaps by hand: data: {NAMESPACE: \"UID\"}")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	spaces, err := userNamespaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	maps := []string{uidMap, gidMap}
 	if allGroups(e) {
@@ -70,7 +70,7 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 				"    # then answer policies.maps-namespace with the namespace of k8-ldap-configmap")
 		}
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		var unknown, odd []string
 		for _, ns := range spaces {
@@ -102,7 +102,7 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 	}
 	by, err := otherPolicies(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(by) > 0 {
 		return steps.Passed("%s look at runAsUser; what they ask for is not looked at", strings.Join(by, ", "))

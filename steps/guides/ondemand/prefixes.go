@@ -65,14 +65,14 @@ func undisputed(ctx context.Context, e steps.Env) error {
 func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	f, err := openHookEnv(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var off, fixes []string
 	for _, p := range prefixes {
 		inEnv, inFile, same, err := p.both(f, d)
 		switch {
 		case err != nil:
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		case same:
 			continue
 		case p.disputed(e, f, d):

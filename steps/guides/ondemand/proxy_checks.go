@@ -27,20 +27,20 @@ const proxySource = "OSC/ondemand: ood-portal-generator/share/ood_portal_example
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, Mend: "portal", Needs: []string{"portal-file"},
-			Why: "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the portal knows no such addresses",
-			See: []string{proxySource}, Run: nodeURIs,
+			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, FixedBy: "portal", Needs: []string{"portal-file"},
+			Why:        "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the portal knows no such addresses",
+			References: []string{proxySource}, Run: nodeURIs,
 		},
 		{
 			Name: "host-regex", Title: "host_regex takes the cluster's nodes", On: steps.Local, Needs: []string{"portal-file"},
-			Why: "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of its address does, or by the address",
-			See: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
+			Why:        "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of its address does, or by the address",
+			References: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
 		},
 		{
 			Name: "node-port", Title: "the web node reaches a user's app on a node", On: steps.Local, From: "this machine",
-			Why: "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the nodes' ports 30000-32767 ends in an app that starts and never opens",
-			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
-			Run: proxyNodePort,
+			Why:        "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the nodes' ports 30000-32767 ends in an app that starts and never opens",
+			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
+			Run:        proxyNodePort,
 		},
 	}
 }
@@ -48,7 +48,7 @@ func proxyChecks() []steps.Check {
 func nodeURIs(ctx context.Context, e steps.Env) steps.Result {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var lacks []string
 	for _, key := range []string{"node_uri", "rnode_uri"} {
@@ -65,7 +65,7 @@ func nodeURIs(ctx context.Context, e steps.Env) steps.Result {
 func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	text := "[^/]+"
 	if v, ok := values["host_regex"].(string); ok && v != "" {
@@ -73,11 +73,11 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	names, err := e.Peer.List("node-names")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	addresses, err := e.Peer.List("node-addresses")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	rx, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
@@ -148,7 +148,7 @@ func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 func proxyNodePort(ctx context.Context, e steps.Env) steps.Result {
 	ports, err := e.Peer.List("user-node-ports")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if e.Host.IsFolder() {
 		r, _ := inFolder(host.ErrFolder, "timeout 5 bash -c '</dev/tcp/"+strings.Replace(ports[0], ":", "/", 1)+"' && echo open")

@@ -21,28 +21,28 @@ import (
 func registryChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "registry-file", Title: "the registry's login can be read as the kubelet does", On: steps.Local, When: usesRegistry, Mend: "registry-file",
-			Why: "the hook puts the file into users' namespaces as it stands. The published page's base64 breaks a long login into lines, which is no JSON any more, and pods fail to pull without a word of why",
-			See: []string{page},
-			Run: registryReadable,
+			Name: "registry-file", Title: "the registry's login can be read as the kubelet does", On: steps.Local, When: usesRegistry, FixedBy: "registry-file",
+			Why:        "the hook puts the file into users' namespaces as it stands. The published page's base64 breaks a long login into lines, which is no JSON any more, and pods fail to pull without a word of why",
+			References: []string{page},
+			Run:        registryReadable,
 		},
 		{
-			Name: "registry-private", Title: "nobody but root may read the registry's file", On: steps.Local, When: usesRegistry, Mend: "registry-file", Needs: []string{"registry-file"},
-			Why: "it holds a password. Users read it in their namespace all the same: who may log in to the web node alone should not",
-			See: []string{page},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return onlyRoots(ctx, e, registryAt(ctx, e)) },
+			Name: "registry-private", Title: "nobody but root may read the registry's file", On: steps.Local, When: usesRegistry, FixedBy: "registry-file", Needs: []string{"registry-file"},
+			Why:        "it holds a password. Users read it in their namespace all the same: who may log in to the web node alone should not",
+			References: []string{page},
+			Run:        func(ctx context.Context, e steps.Env) steps.Result { return onlyRoots(ctx, e, registryAt(ctx, e)) },
 		},
 		{
 			Name: "registry-login", Title: "the registry takes that login", On: steps.Local, From: "this machine", When: usesRegistry, Needs: []string{"registry-file"},
-			Why: "a robot account that has ended, or a password with a letter too many, is seen only as ImagePullBackOff in a user's namespace. Every user can read this login: it should be one that may only pull",
-			See: []string{"distribution/distribution: docs/content/spec/auth/token.md", page},
-			Run: registryTakes,
+			Why:        "a robot account that has ended, or a password with a letter too many, is seen only as ImagePullBackOff in a user's namespace. Every user can read this login: it should be one that may only pull",
+			References: []string{"distribution/distribution: docs/content/spec/auth/token.md", page},
+			Run:        registryTakes,
 		},
 		{
 			Name: "registry-hook", Title: "hook.env names the pull Secret and the registry's file, or neither", On: steps.Local,
-			Why: "with a name alone the hook ends at a file that is not there, at the login of a user; with a file alone it makes no Secret, and says nothing",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", page},
-			Run: registryInHook,
+			Why:        "with a name alone the hook ends at a file that is not there, at the login of a user; with a file alone it makes no Secret, and says nothing",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", page},
+			Run:        registryInHook,
 		},
 	}
 }
@@ -86,7 +86,7 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, &broken):
 		return steps.Failed(at+": "+err.Error(), "")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	l, ok := loginFor(e, all)
 	var hosts []string
@@ -107,7 +107,7 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	all, at, err := registryLogins(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	l, ok := loginFor(e, all)
 	if !ok {
@@ -117,7 +117,7 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	try := probe.RegistryLogin{Registry: host, User: l.User, Password: l.Password.Reveal()}
 	if ca := e.Answers.Text("registry.ca"); ca != "" {
 		if try.Roots, err = e.Host.Read(ctx, ca); err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 	}
 	key := "registry/" + host + "/" + l.User + "/" + l.Password.Hash() + "/" + masked.New(string(try.Roots)).Hash()
@@ -134,7 +134,7 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, &untrusted):
 		return steps.Failed(report.URL+" shows a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()), "answer registry.ca with its CA; the nodes of the cluster must trust it, too")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case report.Open:
 		return steps.Warned(report.URL+" answers without a login: whether it takes this one can't be told", hand)
 	}
@@ -147,7 +147,7 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no %s yet", hookEnv)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := e.ApplyStep("hooks")
 	switch {
@@ -163,7 +163,7 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	there, err := fileExists(ctx, e, in.file)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !there:
 		return steps.Failed(hookEnv+" names "+clean.Text(in.file)+", which is not there", fix)
 	}

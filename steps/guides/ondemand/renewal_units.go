@@ -18,7 +18,7 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 		unit := path.Base(at)
 		used, masked, err := check.UnitFile(ctx, e.Host, unit)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if masked {
 			return steps.Failed(
@@ -32,12 +32,12 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 		}
 		files, err := check.DropIns(ctx, e.Host, unit)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		for _, dropIn := range files {
 			text, err := e.Host.Read(ctx, dropIn)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			if keys := changedKeys(string(text), dropIn, unit); len(keys) > 0 {
 				return steps.Warned(fmt.Sprintf("%s changes %s of %s", dropIn, shownWord(shortList(keys, ", ")), unit),

@@ -174,7 +174,7 @@ func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 	problem, err := private(ctx, e, path)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case problem != "":
 		return steps.Failed(problem, makePrivate(e, path))
 	}

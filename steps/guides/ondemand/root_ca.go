@@ -19,14 +19,14 @@ import (
 func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	want, err := e.Peer.Text("cluster-ca")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	at, have, err := rootsCA(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return steps.Undone("there is no " + at)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ours, err := probe.ParseCerts(have)
 	if err != nil {
@@ -34,7 +34,7 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	theirs, err := probe.ParseCerts([]byte(want))
 	if err != nil {
-		return steps.Unseen(fmt.Errorf("the cluster's CA: %w", err))
+		return steps.Errored(fmt.Errorf("the cluster's CA: %w", err))
 	}
 	for _, c := range theirs {
 		if !slices.ContainsFunc(ours, c.Equal) {
@@ -92,7 +92,7 @@ func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error
 func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if info.Mode.Perm()&0o004 == 0 {
 		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
@@ -105,7 +105,7 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	problem, open, err := access(ctx, e, at)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case problem != "":
 		return steps.Failed(problem, onWebNode(open)).WithoutAction()
 	}

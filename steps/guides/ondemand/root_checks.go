@@ -26,46 +26,46 @@ const bootstrapSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 func rootChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "ca-file", Title: "the CA file on the web node is the cluster's", On: steps.Local, Mend: "ca-file",
-			Why: "root's kubectl and, by the cluster file, every user's trust that file alone. It is public, and users must be able to read it",
-			See: []string{page},
-			Run: caFileReadable,
+			Name: "ca-file", Title: "the CA file on the web node is the cluster's", On: steps.Local, FixedBy: "ca-file",
+			Why:        "root's kubectl and, by the cluster file, every user's trust that file alone. It is public, and users must be able to read it",
+			References: []string{page},
+			Run:        caFileReadable,
 		},
 		{
-			Name: "root-kubeconfig", Title: "root has a kubeconfig", On: steps.Local, Mend: "root-kubeconfig",
-			Why: "the hook runs kubectl as root, with what that says",
-			See: []string{page},
-			Run: rootKubeconfigThere,
+			Name: "root-kubeconfig", Title: "root has a kubeconfig", On: steps.Local, FixedBy: "root-kubeconfig",
+			Why:        "the hook runs kubectl as root, with what that says",
+			References: []string{page},
+			Run:        rootKubeconfigThere,
 		},
 		{
-			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig", On: steps.Local, Mend: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "what it holds or leads to lets whoever reads it make namespaces and roles on the cluster",
-			See: []string{page},
-			Run: rootKubeconfigPrivate,
+			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig", On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Why:        "what it holds or leads to lets whoever reads it make namespaces and roles on the cluster",
+			References: []string{page},
+			Run:        rootKubeconfigPrivate,
 		},
 		{
-			Name: "root-kubeconfig-static", Title: "root's kubeconfig needs nobody's login, and no renewal writes it", On: steps.Local, Mend: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "the hook runs unattended: a login plugin has nobody to ask. A token that stands in the kubeconfig itself has to be written over by each renewal; the published page does that with kubectl config set-credentials, which also shows the token in the list of processes",
-			See: []string{page},
-			Run: rootKubeconfigStatic,
+			Name: "root-kubeconfig-static", Title: "root's kubeconfig needs nobody's login, and no renewal writes it", On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Why:        "the hook runs unattended: a login plugin has nobody to ask. A token that stands in the kubeconfig itself has to be written over by each renewal; the published page does that with kubectl config set-credentials, which also shows the token in the list of processes",
+			References: []string{page},
+			Run:        rootKubeconfigStatic,
 		},
 		{
-			Name: "root-identity", Title: "root acts as the ServiceAccount, not as an admin", On: steps.Local, From: withRoots, Mend: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "the hook runs at each login with what the portal hands it: with an admin's kubeconfig a fault in it is a fault in the whole cluster",
-			See: []string{bootstrapSource},
-			Run: rootIdentity,
+			Name: "root-identity", Title: "root acts as the ServiceAccount, not as an admin", On: steps.Local, From: withRoots, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Why:        "the hook runs at each login with what the portal hands it: with an admin's kubeconfig a fault in it is a fault in the whole cluster",
+			References: []string{bootstrapSource},
+			Run:        rootIdentity,
 		},
 		{
 			Name: "root-rights", Title: "root may do all that the hooks do", On: steps.Local, From: withRoots, Needs: []string{"root-identity"},
-			Why: "what is missing ends the hook half way, at the login of a user, and its error is seen nowhere. Rights that are only handed on to users must be there, too: Kubernetes lets nobody grant what they lack",
-			See: []string{bootstrapSource, "OSC/ondemand: hooks/k8s-bootstrap/yaml"},
-			Run: rootRights,
+			Why:        "what is missing ends the hook half way, at the login of a user, and its error is seen nowhere. Rights that are only handed on to users must be there, too: Kubernetes lets nobody grant what they lack",
+			References: []string{bootstrapSource, "OSC/ondemand: hooks/k8s-bootstrap/yaml"},
+			Run:        rootPermissions,
 		},
 		{
 			Name: "root-renews", Title: "root may renew its own token", On: steps.Local, From: withRoots, Needs: []string{"root-identity"}, When: rotating,
-			Why: "upstream's ClusterRole does not grant it, so the published page's renewal is refused from the first run on, and logins fail once the first token has ended",
-			See: []string{page, bootstrapSource, "OSC/ondemand: .github/workflows/tests.yml (makes the token as cluster-admin)"},
-			Run: rootRenews,
+			Why:        "upstream's ClusterRole does not grant it, so the published page's renewal is refused from the first run on, and logins fail once the first token has ended",
+			References: []string{page, bootstrapSource, "OSC/ondemand: .github/workflows/tests.yml (makes the token as cluster-admin)"},
+			Run:        rootRenews,
 		},
 	}
 }
@@ -74,17 +74,17 @@ func rootChecks() []steps.Check {
 // have proved. It belongs to the step that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
-		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local, Mend: "pre-hook", Needs: []string{"root-kubeconfig"},
-		Why: "kubectl takes /root/.kube/config where nothing else is said: on many web nodes that is an admin's",
-		See: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
+		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local, FixedBy: "pre-hook", Needs: []string{"root-kubeconfig"},
+		Why:        "kubectl takes /root/.kube/config where nothing else is said: on many web nodes that is an admin's",
+		References: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			used, err := hooksKubeconfig(ctx, e)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			proved, err := rootsKubeconfig(ctx, e)
 			if err != nil {
-				return steps.Unseen(err)
+				return steps.Errored(err)
 			}
 			if used.Path != proved.Path {
 				if f, err := openHookEnv(ctx, e); err == nil {
@@ -143,7 +143,7 @@ func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, &broken):
 		return steps.Failed(broken.Error(), "")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("%s (%s)", used.Path, used.Why)
 }
@@ -151,7 +151,7 @@ func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
 func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
 	used, err := rootsKubeconfig(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return onlyRoots(ctx, e, used.Path)
 }
@@ -160,7 +160,7 @@ func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
 	in, used, err := rootsWayIn(ctx, e)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case in.Plugin != "":
 		return steps.Failed(fmt.Sprintf("%s logs in by %s: that is somebody's own login", used.Path, clean.Text(in.Plugin)), "")
 	case in.As != "":
@@ -202,7 +202,7 @@ func somebodys(in wayIn) string {
 func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	in, used, err := rootsWayIn(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if who := somebodys(in); who != "" {
 		return tooPowerful(used, who)
@@ -220,7 +220,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s goes through a proxy, which carrick does not follow; on the web node: KUBECONFIG=%s kubectl auth whoami", used.Path, steps.Quoted(used.Path))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	refused := steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, "+
 		"or is another cluster's, or the ServiceAccount was made anew",

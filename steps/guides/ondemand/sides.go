@@ -37,7 +37,7 @@ func clusterQuestions() []steps.Question {
 			NotFromPeer: true, Proposes: check.ServerFact, Adopt: adoptClusterKey("job.server.endpoint"),
 			Help: "It goes into root's kubeconfig and into every user's.",
 			Default: func(e steps.Env) (any, string) {
-				if e.PeerHanded() { // the tokens of root and of users go there
+				if e.PeerFromFile() { // the tokens of root and of users go there
 					return nil, ""
 				}
 				if server, err := e.Peer.Text(check.ServerFact); err == nil {

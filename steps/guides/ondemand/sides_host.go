@@ -37,26 +37,26 @@ func webNodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "ondemand-version", Title: "Open OnDemand is 4.0 or newer", On: steps.Local,
-			Why: "since 4.0 the dashboard makes dashes of the dots and at signs in a user's name for the namespace; before, it looked in a namespace that can't exist",
-			See: []string{"OSC/ood_core: CHANGELOG.md (0.27.0)", "OSC/ondemand: packaging/rpm/ondemand.spec"},
-			Run: ondemandVersion,
+			Why:        "since 4.0 the dashboard makes dashes of the dots and at signs in a user's name for the namespace; before, it looked in a namespace that can't exist",
+			References: []string{"OSC/ood_core: CHANGELOG.md (0.27.0)", "OSC/ondemand: packaging/rpm/ondemand.spec"},
+			Run:        ondemandVersion,
 		},
 		{
 			Name: "as-root", Title: "carrick runs as root on the web node", On: steps.Local,
-			Why: "what it writes there belongs to root, and only root may read hook.env and root's kubeconfig",
-			See: []string{page},
-			Run: asRoot,
+			Why:        "what it writes there belongs to root, and only root may read hook.env and root's kubeconfig",
+			References: []string{page},
+			Run:        asRoot,
 		},
 		{
 			Name: "portal-file", Title: "the portal's settings can be read", On: steps.Local,
-			Why: "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old configuration stays",
-			See: []string{portalSource}, Run: portalFileReads,
+			Why:        "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old configuration stays",
+			References: []string{portalSource}, Run: portalFileReads,
 		},
 		{
 			Name: "user-names", Title: "the names of users make namespaces", On: steps.Local,
-			Why: "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on without one",
-			See: []string{"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
-			Run: userNames,
+			Why:        "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on without one",
+			References: []string{"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
+			Run:        userNames,
 		},
 	}
 }
@@ -71,13 +71,13 @@ func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(said, "run carrick on the web node, or install Open OnDemand there: https://osc.github.io/ood-documentation/latest/installation.html")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	said := strings.TrimSpace(string(text))
 	have, err := version.ParseGeneric(strings.TrimPrefix(said, "v"))
 	switch {
 	case err != nil:
-		return steps.Unseen(fmt.Errorf("%s says %s, which is no version", versionFile, shownWord(said)))
+		return steps.Errored(fmt.Errorf("%s says %s, which is no version", versionFile, shownWord(said)))
 	case have.LessThan(oldest):
 		return steps.Failed("it is "+have.String(), onWebNode("upgrade Open OnDemand to 4.0 or newer: https://osc.github.io/ood-documentation/latest/release-notes.html"))
 	}
@@ -206,7 +206,7 @@ func portalFileReads(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("there is no %s: upstream's defaults hold", portalFile)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	values, err := portalValues(string(text))
 	if err != nil {

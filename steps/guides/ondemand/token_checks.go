@@ -19,28 +19,28 @@ import (
 func tokenChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "renew-role", Title: "the ServiceAccount may renew its own token", On: steps.Remote, When: rotating, Mend: "token-renew", Needs: []string{"service-account"},
-			Why: "upstream's role has no serviceaccounts/token: the published guide's crontab entry is forbidden as this ServiceAccount, and the first token ends without another",
-			See: []string{rolesSource, page},
-			Run: renewAllowed,
+			Name: "renew-role", Title: "the ServiceAccount may renew its own token", On: steps.Remote, When: rotating, FixedBy: "token-renew", Needs: []string{"service-account"},
+			Why:        "upstream's role has no serviceaccounts/token: the published guide's crontab entry is forbidden as this ServiceAccount, and the first token ends without another",
+			References: []string{rolesSource, page},
+			Run:        renewAllowed,
 		},
 		{
-			Name: "token-made", Title: "a token stands ready for the web node", On: steps.Remote, Needs: []string{"service-account"}, Within: 30 * time.Second,
-			Why: "root's kubeconfig holds it and nothing else",
-			See: []string{page},
-			Run: tokenMade,
+			Name: "token-made", Title: "a token stands ready for the web node", On: steps.Remote, Needs: []string{"service-account"}, Timeout: 30 * time.Second,
+			Why:        "root's kubeconfig holds it and nothing else",
+			References: []string{page},
+			Run:        tokenMade,
 		},
 		{
 			Name: "token-granted", Title: "the API server grants tokens for as long as is asked", On: steps.Remote, When: rotating, Needs: []string{"token-made"},
-			Why: "the server shortens what is longer than its --service-account-max-token-expiration, with no more than a warning: a renewal that comes less often than that is too late",
-			See: []string{"kubernetes/kubernetes pull request 107880"},
-			Run: tokenGranted,
+			Why:        "the server shortens what is longer than its --service-account-max-token-expiration, with no more than a warning: a renewal that comes less often than that is too late",
+			References: []string{"kubernetes/kubernetes pull request 107880"},
+			Run:        tokenGranted,
 		},
 		{
 			Name: "token-accepted", Title: "the API server takes the token", On: steps.Remote, Needs: []string{"token-made"},
-			Why: "a token is bound to the ServiceAccount as it was: one that was deleted and made anew has other tokens",
-			See: []string{page},
-			Run: tokenAccepted,
+			Why:        "a token is bound to the ServiceAccount as it was: one that was deleted and made anew has other tokens",
+			References: []string{page},
+			Run:        tokenAccepted,
 		},
 	}
 }
@@ -48,15 +48,15 @@ func tokenChecks() []steps.Check {
 func renewAllowed(ctx context.Context, e steps.Env) steps.Result {
 	want, err := meant(e, renewFile, renewRole)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	inside, err := granted(ctx, e, namespace)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	everywhere, err := granted(ctx, e, "")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, g := range append(inside, everywhere...) {
 		if ok, _ := validation.Covers(g.Rules, want); ok {
@@ -111,11 +111,11 @@ func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no first token; root's own is looked at on the %s", e.PeerName())
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	t, err := bearer.Parse(m)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
 		return steps.Skipped("the token does not say for how long it was granted")
@@ -144,12 +144,12 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("the first token is spent; root's own is looked at on the %s", e.PeerName())
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	k := kubeconfig.Config{Name: e.Link, Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	const remade = "the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?"
 	refused := func() steps.Result {

@@ -17,45 +17,45 @@ import (
 func tokenFileChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "root-token", Title: "root has a token of the ServiceAccount", On: steps.Local, Mend: "token-file",
-			Why: "it is all that root's kubeconfig holds; the token of another account has other rights",
-			See: []string{page},
-			Run: rootTokenThere,
+			Name: "root-token", Title: "root has a token of the ServiceAccount", On: steps.Local, FixedBy: "token-file",
+			Why:        "it is all that root's kubeconfig holds; the token of another account has other rights",
+			References: []string{page},
+			Run:        rootTokenThere,
 		},
 		{
-			Name: "root-token-private", Title: "nobody but root may read root's token", On: steps.Local, Mend: "token-file", Needs: []string{"root-token"},
-			Why: "whoever reads it may make namespaces and roles on the cluster until it ends",
-			See: []string{page},
-			Run: rootTokenPrivate,
+			Name: "root-token-private", Title: "nobody but root may read root's token", On: steps.Local, FixedBy: "token-file", Needs: []string{"root-token"},
+			Why:        "whoever reads it may make namespaces and roles on the cluster until it ends",
+			References: []string{page},
+			Run:        rootTokenPrivate,
 		},
 		{
-			Name: "root-token-lasts", Title: "root's token has life left", On: steps.Local, Mend: "token-file", Needs: []string{"root-token"},
-			Why: "it renews itself, so once it has ended it can't any more: from then on no namespace is made at a login, and nobody is told",
-			See: []string{page},
-			Run: rootTokenLasts,
+			Name: "root-token-lasts", Title: "root's token has life left", On: steps.Local, FixedBy: "token-file", Needs: []string{"root-token"},
+			Why:        "it renews itself, so once it has ended it can't any more: from then on no namespace is made at a login, and nobody is told",
+			References: []string{page},
+			Run:        rootTokenLasts,
 		},
 		{
 			Name: "root-token-granted", Title: "root's token was granted for as long as it is asked for", On: steps.Local, Needs: []string{"root-token"}, When: rotating,
-			Why: "the API server shortens what is longer than its --service-account-max-token-expiration with no more than a warning: how long an outage may last depends on what it gave, not on what was asked for",
-			See: []string{"kubernetes/kubernetes: pull request 107880"},
-			Run: rootTokenGranted,
+			Why:        "the API server shortens what is longer than its --service-account-max-token-expiration with no more than a warning: how long an outage may last depends on what it gave, not on what was asked for",
+			References: []string{"kubernetes/kubernetes: pull request 107880"},
+			Run:        rootTokenGranted,
 		},
 		{
-			Name: "renewal-there", Title: "something renews root's token", On: steps.Local, When: rotating, Mend: "renew-script",
-			Why: "a token that rotates ends by itself",
-			See: []string{page},
-			Run: renewalThere,
+			Name: "renewal-there", Title: "something renews root's token", On: steps.Local, When: rotating, FixedBy: "renew-script",
+			Why:        "a token that rotates ends by itself",
+			References: []string{page},
+			Run:        renewalThere,
 		},
 		{
-			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, Mend: "enable-timer", Needs: []string{"renewal-there"},
+			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, FixedBy: "enable-timer", Needs: []string{"renewal-there"},
 			Why: "a timer that is only written runs never",
 			Run: renewalOn,
 		},
 		{
 			Name: "renewal-published", Title: "no renewal as published is left beside it", On: steps.Local,
-			Why: "its kubectl config set-credentials shows the token in the list of processes and writes it into /root/.kube/config. As upstream's roles stand it is refused every time (see whether the ServiceAccount may renew its own token); what it wrote last stays there",
-			See: []string{page},
-			Run: publishedRenewal,
+			Why:        "its kubectl config set-credentials shows the token in the list of processes and writes it into /root/.kube/config. As upstream's roles stand it is refused every time (see whether the ServiceAccount may renew its own token); what it wrote last stays there",
+			References: []string{page},
+			Run:        publishedRenewal,
 		},
 	}
 }
@@ -69,7 +69,7 @@ func rootTokenThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(broken.Error(), "")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	t, err := bearer.Parse(token)
 	if err != nil {
@@ -84,7 +84,7 @@ func rootTokenThere(ctx context.Context, e steps.Env) steps.Result {
 func rootTokenPrivate(ctx context.Context, e steps.Env) steps.Result {
 	_, at, err := rootsToken(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return onlyRoots(ctx, e, at)
 }
@@ -102,7 +102,7 @@ func rootsClaims(ctx context.Context, e steps.Env) (t bearer.Token, at string, e
 func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 	t, at, err := rootsClaims(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return lasts(t, at, renewalOf(e).every(), rotating(e), time.Now(), newTokenFix(e))
 }
@@ -134,7 +134,7 @@ func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now tim
 func rootTokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	t, at, err := rootsClaims(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
 		return steps.Skipped("the token in %s does not say for how long it was made", at)
@@ -186,12 +186,12 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		case errors.Is(err, fs.ErrNotExist):
 			return steps.Undone("there is no " + at).Or(e.ApplyStep("token"))
 		case err != nil:
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		case string(have) != want[at]:
 			return steps.Warned(at+" is not as carrick writes it", e.ApplyStep("token"))
 		}
 		if problem, err := rootsProgram(ctx, e, at); err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		} else if problem != "" {
 			return steps.Failed(problem, permissionFix(e, at, "chown root:root %s && chmod go-w %s"))
 		}
@@ -229,7 +229,7 @@ func renewalOn(ctx context.Context, e steps.Env) steps.Result {
 		}
 		word := strings.TrimSpace(out)
 		if err != nil && (word == "" || isNoProgram(err)) {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if err != nil {
 			r := steps.Failed(fmt.Sprintf("systemctl %s %s: %s", ask, unit, word), "")

@@ -108,7 +108,7 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s: run carrick as root", failure.Explain(err))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, r := range others {
 		if r.published {
@@ -127,7 +127,7 @@ func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no %s, and for another renewal: %s: run carrick as root", renewScript, failure.Explain(err))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, r := range others {
 		if !r.published {

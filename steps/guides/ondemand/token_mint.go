@@ -26,7 +26,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	if err != nil {
 		return c, err
 	}
-	c.Rights = append(c.Rights, permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account})
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account})
 	old, err := spent(ctx, e)
 	if err != nil || !old {
 		return c, err
@@ -37,7 +37,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		}
 		c.Items[i].Note, c.Items[i].Hash = "the token in it has ended, or does so within minutes: a new one is made", "anew:"+c.Items[i].Hash
 	}
-	c.Rights = append(c.Rights, permission.Right{Verb: "patch", Resource: "secrets", Namespace: namespace, Name: firstToken})
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: namespace, Name: firstToken})
 	return c, nil
 }
 

@@ -22,34 +22,34 @@ import (
 func trialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote, When: hasTrialUser, Mend: "trial-namespace", Needs: []string{"signed-in"},
-			Why: "reapers and policies know users' namespaces by its label; the adapter looks for it by its name",
-			See: []string{hookSource + "/namespace.yaml"},
-			Run: userSpace,
+			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote, When: hasTrialUser, FixedBy: "trial-namespace", Needs: []string{"signed-in"},
+			Why:        "reapers and policies know users' namespaces by its label; the adapter looks for it by its name",
+			References: []string{hookSource + "/namespace.yaml"},
+			Run:        userSpace,
 		},
 		{
-			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: hasTrialUser, Mend: "trial-network-policy", Needs: []string{"user-namespace"},
-			Why: "other users' pods must not reach them, and the web node must: it is where the portal's proxy comes from",
-			See: []string{hookSource + "/network-policy.yaml"},
-			Run: userFence,
+			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: hasTrialUser, FixedBy: "trial-network-policy", Needs: []string{"user-namespace"},
+			Why:        "other users' pods must not reach them, and the web node must: it is where the portal's proxy comes from",
+			References: []string{hookSource + "/network-policy.yaml"},
+			Run:        userFence,
 		},
 		{
-			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote, When: hasTrialUser, Mend: "trial-role-bindings", Needs: []string{"user-namespace"},
-			Why: "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, this binding does not have it",
-			See: []string{hookSource + "/rolebinding.yaml"},
-			Run: userBindings,
+			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote, When: hasTrialUser, FixedBy: "trial-role-bindings", Needs: []string{"user-namespace"},
+			Why:        "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, this binding does not have it",
+			References: []string{hookSource + "/rolebinding.yaml"},
+			Run:        userBindings,
 		},
 		{
-			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote, When: hasTrialUser, Needs: []string{"user-namespace"}, Within: 30 * time.Second,
-			Why: "pods of apps run as it, and it is what the pull Secret is put into",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
-			Run: userAccount,
+			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote, When: hasTrialUser, Needs: []string{"user-namespace"}, Timeout: 30 * time.Second,
+			Why:        "pods of apps run as it, and it is what the pull Secret is put into",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
+			Run:        userAccount,
 		},
 		{
 			Name: "cidr-covers-nodes", Title: "the fence lets the nodes in", On: steps.Remote, When: hasCIDR, Needs: []string{"signed-in"},
-			Why: "the portal reaches an app by a node port, and nodes put their own address on what they forward: a policy that names the web node alone lets nothing through",
-			See: []string{hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/"},
-			Run: cidrCovers,
+			Why:        "the portal reaches an app by a node port, and nodes put their own address on what they forward: a policy that names the web node alone lets nothing through",
+			References: []string{hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/"},
+			Run:        cidrCovers,
 		},
 	}
 }
@@ -85,7 +85,7 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone("there is no namespace " + name).Or(madeBy(e, user))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	seen, err := strconv.ParseInt(ns.Annotations[seenNote], 10, 64)
 	switch {
@@ -139,7 +139,7 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	app := map[string]string{managedLabel: userValue}
 	opened, err := check.OpenedBy(ctx, e.Cluster, ns, app, fencePolicy)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(opened) > 0 {
 		return steps.Failed(fmt.Sprintf("NetworkPolicy %s in namespace %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), ns, fencePolicy),
@@ -207,7 +207,7 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(space.CreationTimestamp.Time, "%s has no ServiceAccount default yet", ns).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pull := e.Answers.Text("registry.secret")
 	if !e.Answers.Bool("registry.use") || pull == "" || makesTrial(e) {
@@ -223,11 +223,11 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 	text := e.Answers.Text("hooks.allow-cidr")
 	allowed, err := netip.ParsePrefix(text)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	nodes, err := e.Own.List("node-addresses")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	out := outside(allowed, nodes)
 	if len(out) > 0 {

@@ -21,27 +21,27 @@ func isolationChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote, From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
-			Why: "all of the adapter's calls are made with the user's own credential",
-			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
-			Run: userMay,
+			Why:        "all of the adapter's calls are made with the user's own credential",
+			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
+			Run:        userMay,
 		},
 		{
 			Name: "user-may-not", Title: "the trial user may do nothing in another's namespace", On: steps.Remote, From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
-			Why: "Secrets there hold the passwords of other users' running apps",
-			See: []string{rolesSource},
-			Run: userMayNot,
+			Why:        "Secrets there hold the passwords of other users' running apps",
+			References: []string{rolesSource},
+			Run:        userMayNot,
 		},
 		{
 			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote, From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
-			Why: "a ClusterRoleBinding of ood-user, where a RoleBinding is meant, gives each user everybody's Secrets",
-			See: []string{rolesSource},
-			Run: userSeesNoOther,
+			Why:        "a ClusterRoleBinding of ood-user, where a RoleBinding is meant, gives each user everybody's Secrets",
+			References: []string{rolesSource},
+			Run:        userSeesNoOther,
 		},
 		{
 			Name: "user-name-plain", Title: "the API server calls a user by the bare login name", On: steps.Remote, From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
-			Why: "without --oidc-username-prefix=- it puts the issuer's URL before every name that is no e-mail address, and the hook's RoleBindings name somebody else",
-			See: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server", hookSource + "/rolebinding.yaml"},
-			Run: userNamePlain,
+			Why:        "without --oidc-username-prefix=- it puts the issuer's URL before every name that is no e-mail address, and the hook's RoleBindings name somebody else",
+			References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server", hookSource + "/rolebinding.yaml"},
+			Run:        userNamePlain,
 		},
 	}
 }
@@ -57,25 +57,25 @@ func asUser(e steps.Env) cluster.User {
 }
 
 // forApps is what the adapter does in a user's namespace.
-func forApps(ns string) []permission.Right {
+func forApps(ns string) []permission.Rule {
 	return slices.Concat(
 		check.Verbs("", "pods", ns, "create", "get", "list", "watch", "delete"),
 		check.Verbs("", "services", ns, "create", "get", "delete"),
 		check.Verbs("", "configmaps", ns, "create", "get", "delete"),
 		check.Verbs("", "secrets", ns, "create", "get", "delete"),
-		[]permission.Right{{Verb: "get", Resource: "pods", Subresource: "log", Namespace: ns}},
+		[]permission.Rule{{Verb: "get", Resource: "pods", Subresource: "log", Namespace: ns}},
 	)
 }
 
 // seesAll: users are meant to see pods of all namespaces.
 func seesAll(e steps.Env) bool { return e.Answers.Bool("clusterfile.all-namespaces") }
 
-func readsPods(r permission.Right) bool {
+func readsPods(r permission.Rule) bool {
 	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
 // decided sorts what the API server says of a user's rights, which it is hoped to allow, or not.
-func decided(ctx context.Context, e steps.Env, hoped bool, rights []permission.Right) (may, mayNot []string, err error) {
+func decided(ctx context.Context, e steps.Env, hoped bool, rights []permission.Rule) (may, mayNot []string, err error) {
 	all, err := e.Cluster.CanAs(ctx, asUser(e), hoped, rights...)
 	if err != nil {
 		return nil, nil, err
@@ -85,9 +85,9 @@ func decided(ctx context.Context, e steps.Env, hoped bool, rights []permission.R
 		case d.Err != nil:
 			return nil, nil, d.Err
 		case d.Allowed:
-			may = append(may, d.Right.String())
+			may = append(may, d.Rule.String())
 		default:
-			mayNot = append(mayNot, d.Right.String())
+			mayNot = append(mayNot, d.Rule.String())
 		}
 	}
 	return may, mayNot, nil
@@ -97,7 +97,7 @@ func userMay(ctx context.Context, e steps.Env) steps.Result {
 	user, ns := trialUser(e)
 	may, mayNot, err := decided(ctx, e, true, forApps(ns))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(mayNot) > 0 {
 		return steps.Failed(fmt.Sprintf("%s may not %s", user, few(mayNot)), e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+madeBy(e, user))
@@ -112,11 +112,11 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 	}
 	rights := forApps(other)
 	if seesAll(e) {
-		rights = slices.DeleteFunc(rights, func(r permission.Right) bool { return readsPods(r) })
+		rights = slices.DeleteFunc(rights, func(r permission.Rule) bool { return readsPods(r) })
 	}
 	may, mayNot, err := decided(ctx, e, false, rights)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(may) > 0 {
 		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep -e "+steps.Quoted(user)+" -e system:authenticated    # delete the binding that is not meant")
@@ -130,7 +130,7 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 		check.Verbs("rbac.authorization.k8s.io", "rolebindings", hookNamespace(e, user), "create"), check.Verbs("", "namespaces", "", "create", "delete", "patch"))
 	may, _, err := decided(ctx, e, false, grave)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := e.Kubectl() + " get clusterrolebindings -o wide | grep -e " + userRole + " -e " + steps.Quoted(user) + " -e system:authenticated    # delete the binding that is not meant"
 	if len(may) > 0 {
@@ -138,7 +138,7 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	}
 	seen, _, err := decided(ctx, e, seesAll(e), check.Verbs("", "pods", "", "list"))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(seen) > 0 && !seesAll(e) {
 		return steps.Warned(user+" may list pods of all namespaces, and all_namespaces in the cluster file is false", fix+"; or answer clusterfile.all-namespaces with true")
@@ -163,14 +163,14 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	k := kubeconfig.Config{Name: "user", Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
 		return steps.Failed("the API server refuses the token of oidc.user-token: it has another issuer, another client id (aud), or no OIDC at all", "compare --oidc-issuer-url and --oidc-client-id of the API server with the token's iss and aud; see the step oidc")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	user := e.Answers.Text("trial.user")
 	issuer, name, prefixed := strings.Cut(who.Name, "#")

@@ -68,7 +68,7 @@ const mostNamed = 8
 func userNames(_ context.Context, e steps.Env) steps.Result {
 	names, err := e.Own.List("login-names")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(names) == 0 {
 		return steps.Skipped("the web node lists no users: they are in a directory (LDAP) that lists nobody. Names need lower-case letters, digits and -, and %d characters at most", validation.DNS1123LabelMaxLength-len(namespacePrefix(e)))

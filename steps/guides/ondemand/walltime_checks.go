@@ -26,40 +26,40 @@ import (
 func walltimeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "reaper-there", Title: "job-pod-reaper runs where the hook expects it", On: steps.Remote, When: usesWalltime, Mend: "reaper", Needs: []string{"signed-in"},
-			Why: "the hook binds ClusterRole job-pod-reaper to ServiceAccount job-pod-reaper in namespace job-pod-reaper, whatever the release is called. Where that ClusterRole is missing the binding is refused, and with it the login's hook ends",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
-			Run: reaperThere,
+			Name: "reaper-there", Title: "job-pod-reaper runs where the hook expects it", On: steps.Remote, When: usesWalltime, FixedBy: "reaper", Needs: []string{"signed-in"},
+			Why:        "the hook binds ClusterRole job-pod-reaper to ServiceAccount job-pod-reaper in namespace job-pod-reaper, whatever the release is called. Where that ClusterRole is missing the binding is refused, and with it the login's hook ends",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
+			Run:        reaperThere,
 		},
 		{
 			Name: "reaper-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Helm takes values at the top without a word, and the chart does not read them: its defaults hold, which reap every namespace. The published page has them at the top",
-			See: []string{page, reaperSource},
-			Run: reaperValues,
+			Why:        "Helm takes values at the top without a word, and the chart does not read them: its defaults hold, which reap every namespace. The published page has them at the top",
+			References: []string{page, reaperSource},
+			Run:        reaperValues,
 		},
 		{
 			Name: "reaper-narrow", Title: "it deletes in users' namespaces alone", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "by default it reaps all namespaces, and deletes Services, ConfigMaps and Secrets with a label job whose pod is gone: other people's, too",
-			See: []string{reaperSource},
-			Run: reaperNarrow,
+			Why:        "by default it reaps all namespaces, and deletes Services, ConfigMaps and Secrets with a label job whose pod is gone: other people's, too",
+			References: []string{reaperSource},
+			Run:        reaperNarrow,
 		},
 		{
 			Name: "may-grant-reaper", Title: "the ServiceAccount holds what it grants to job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there", "role-bound"},
-			Why: "the hook binds that ClusterRole too, and Kubernetes lets nobody grant what they do not hold",
-			See: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
-			Run: func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, reaperName) },
+			Why:        "the hook binds that ClusterRole too, and Kubernetes lets nobody grant what they do not hold",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
+			Run:        func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, reaperName) },
 		},
 		{
 			Name: "reaper-counts-no-errors", Title: "its last run met no error", On: steps.Remote, From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-there"},
-			Why: "an error in one namespace ends a run: its own metric is the only place that says so",
-			See: []string{reaperSource},
-			Run: reaperErrors,
+			Why:        "an error in one namespace ends a run: its own metric is the only place that says so",
+			References: []string{reaperSource},
+			Run:        reaperErrors,
 		},
 		{
 			Name: "apps-set-walltime", Title: "apps set a walltime", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
-			Why: "without wall_time in an app's submit.yml.erb its pods have no annotation, and the reaper leaves them for ever",
-			See: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
-			Run: appsSetWalltime,
+			Why:        "without wall_time in an app's submit.yml.erb its pods have no annotation, and the reaper leaves them for ever",
+			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
+			Run:        appsSetWalltime,
 		},
 	}
 }
@@ -68,9 +68,9 @@ func walltimeChecks() []steps.Check {
 func reaperBoundCheck() steps.Check {
 	return steps.Check{
 		Name: "reaper-bound", Title: "every user's namespace lets it delete", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there"},
-		Why: "one namespace with the label and without the binding makes it give up on all of them: nothing is reaped anywhere",
-		See: []string{reaperSource},
-		Run: reaperBound,
+		Why:        "one namespace with the label and without the binding makes it give up on all of them: nothing is reaped anywhere",
+		References: []string{reaperSource},
+		Run:        reaperBound,
 	}
 }
 
@@ -105,7 +105,7 @@ func reaperAt(ctx context.Context, e steps.Env, name string) ([]*appsv1.Deployme
 func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, reaperName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var elsewhere []string
 	for _, d := range all {
@@ -132,7 +132,7 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 		return steps.Skipped("Helm keeps no release %s in namespace %s", name, in)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var top []string
 	for _, k := range slices.Sorted(maps.Keys(config)) {
@@ -192,7 +192,7 @@ func argOf(d *appsv1.Deployment, flag string) (value string, ok bool) {
 func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, reaperName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Skipped("%s does not run on this cluster", reaperName)
@@ -220,7 +220,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		wrong = append(wrong, "ClusterRoleBinding "+reaperName+" lets it delete pods, Services, ConfigMaps and Secrets in every namespace")
 	case !apierrors.IsNotFound(err):
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(wrong) > 0 {
 		fix := e.ApplyStep("walltime") + "    # with walltime.use: true"
@@ -250,11 +250,11 @@ func userNamespaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, erro
 func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := userNamespaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	bound := map[string]bool{}
 	for _, b := range all {
@@ -289,11 +289,11 @@ var reaperMetric = regexp.MustCompile(`(?m)^job_pod_reaper_error(?:\{[^}]*\})?\s
 func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, reaperName)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, reaperName, cluster.Selector{Labels: "app.kubernetes.io/name=" + reaperName})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	port := "8080"
 	for _, d := range all {
@@ -325,11 +325,11 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := userNamespaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: managedLabel + "=" + userValue})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	users := map[string]bool{}
 	for _, ns := range spaces {

@@ -18,7 +18,7 @@ import (
 func stood(t *testing.T, state string) (*engine.Session, string) {
 	t.Helper()
 	s := stepstest.Stand(t, ondemand.Guide(), assets, "testdata", state)
-	return s, s.End(steps.Local).Host.Root
+	return s, s.Endpoint(steps.Local).Host.Root
 }
 
 // do plans an action on the web node, does it, and gives what the plan showed.
@@ -69,8 +69,8 @@ func TestTheHealthyWebNodeIsWhatCarrickWrites(t *testing.T) {
 		if it := do(t, fresh, action); it.Verb != steps.Create {
 			t.Errorf("%s where nothing stands: %s %s", action, it.Verb, it.Note)
 		}
-		server := fresh.End(steps.Remote).Cluster.Server()
-		got := strings.NewReplacer(server, s.End(steps.Remote).Cluster.Server(), webOf(content(t, bare, files["portal"])), webOf(content(t, root, files["portal"]))).Replace(content(t, bare, path))
+		server := fresh.Endpoint(steps.Remote).Cluster.Server()
+		got := strings.NewReplacer(server, s.Endpoint(steps.Remote).Cluster.Server(), webOf(content(t, bare, files["portal"])), webOf(content(t, root, files["portal"]))).Replace(content(t, bare, path))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s (-healthy +written):\n%s", path, d)
 		}

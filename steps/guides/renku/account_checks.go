@@ -30,10 +30,10 @@ func accountChecks() []steps.Check {
 		{
 			Name: "token-secrets-denied", Title: "the new kubeconfig can't create tokens of other accounts",
 			On: steps.Remote, From: withItself,
-			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
 			Why: "whoever has it could create a Secret of type kubernetes.io/service-account-token " +
 				"for any account of the namespace, and act as that",
-			See: []string{risks},
+			References: []string{risks},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return limited(ctx, e, tokenTrial(e), "a token Secret of any ServiceAccount", "no token Secrets")
 			},
@@ -41,9 +41,9 @@ func accountChecks() []steps.Check {
 		{
 			Name: "session-account-fixed", Title: "the new kubeconfig can't run sessions as other accounts",
 			On: steps.Remote, From: withItself,
-			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
 			Why: "a session's pod holds the token of its ServiceAccount: run as the operator's, it acts as that",
-			See: []string{
+			References: []string{
 				"SwissDataScienceCenter/amalthea: config/crd/bases/amalthea.dev_amaltheasessions.yaml (spec.serviceAccountName)", risks,
 			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
@@ -55,10 +55,10 @@ func accountChecks() []steps.Check {
 			Name: "data-connectors-denied", Title: "the new kubeconfig can't run sessions with data connectors",
 			On: steps.Remote, From: withItself,
 			When:  func(e steps.Env) bool { return !mountsConnectors(e) },
-			Needs: []string{"credential-accepted"}, Mend: "account-policies",
+			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
 			Why: "csi-rclone runs privileged, and the kubeconfig can write its configuration: " +
 				"a session could mount the volumes of other pods",
-			See: []string{
+			References: []string{
 				"SwissDataScienceCenter/csi-rclone: pkg/rclone/nodeserver.go (extractConfigData)",
 				"SwissDataScienceCenter/amalthea: api/v1alpha1/amaltheasession_types.go (DataSource)",
 			},
@@ -70,7 +70,7 @@ func accountChecks() []steps.Check {
 			Name: "accounts-within", Title: "no account that it can act as has other permissions",
 			On: steps.Remote, Needs: []string{"credential-accepted"},
 			Why: "what an account that it can act as is allowed to do, it is allowed to do. Sessions act as theirs in any case",
-			See: []string{
+			References: []string{
 				risks, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)",
 			},
 			Run: accountsWithin,
@@ -94,7 +94,7 @@ func (e *inTheWay) Error() string {
 // denialTrial is a pair of objects that differ in what must be denied, and the right to create such.
 type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
-	create            permission.Right
+	create            permission.Rule
 }
 
 func tokenTrial(e steps.Env) denialTrial {
@@ -106,7 +106,7 @@ func tokenTrial(e steps.Env) denialTrial {
 	}
 	return denialTrial{
 		secret("Opaque"), secret("kubernetes.io/service-account-token"),
-		permission.Right{Verb: "create", Resource: "secrets", Namespace: sessionsNamespace(e)},
+		permission.Rule{Verb: "create", Resource: "secrets", Namespace: sessionsNamespace(e)},
 	}
 }
 
@@ -136,7 +136,7 @@ func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	harm(spec)
 	return denialTrial{
 		harmless, harmful,
-		permission.Right{
+		permission.Rule{
 			Verb: "create", Group: sessionsKind.Group, Resource: sessionsKind.Resource, Namespace: sessionsNamespace(e),
 		},
 	}
@@ -212,7 +212,7 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 	case errors.Is(err, failure.ErrNotServed):
 		return steps.Skipped("the cluster does not serve %s yet", strings.ToLower(t.harmful.GetKind())+"s")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !is && inForceSoon(ctx, e):
 		return steps.Waits(time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
 			all).Or(policiesFix(ctx, e))
@@ -263,7 +263,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 		case errors.As(err, &way):
 			continue
 		case err != nil:
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		every = every || !is
 	}
@@ -279,7 +279,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 			return err
 		},
 	); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	others := 0
 	grants = slices.DeleteFunc(grants, func(g check.Grant) bool {

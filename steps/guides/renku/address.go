@@ -18,9 +18,9 @@ func addressChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "session-host-name", Title: "the sessions' host is a name of their own that an Ingress takes", On: steps.Remote,
-			Why: "Renku's API takes host:443 and names with _, an Ingress takes neither; under Renku's own domain sessions could read its cookies",
-			See: []string{addressSource},
-			Run: sessionHostName,
+			Why:        "Renku's API takes host:443 and names with _, an Ingress takes neither; under Renku's own domain sessions could read its cookies",
+			References: []string{addressSource},
+			Run:        sessionHostName,
 		},
 		{
 			Name: "session-host-resolves", Title: "the sessions' host resolves", On: steps.Remote, From: "this machine", Needs: []string{"session-host-name"},
@@ -34,20 +34,20 @@ func addressChecks() []steps.Check {
 		},
 		{
 			Name: "session-tls", Title: "browsers trust the certificate of the sessions' host", On: steps.Remote, From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
-			Why: "without a TLS Secret each session shows the ingress controller's default certificate, the one looked at here. Nobody trusts the one that ingress-nginx makes up",
-			See: []string{page, "SwissDataScienceCenter/amalthea issue 1058"},
-			Run: sessionTLS,
+			Why:        "without a TLS Secret each session shows the ingress controller's default certificate, the one looked at here. Nobody trusts the one that ingress-nginx makes up",
+			References: []string{page, "SwissDataScienceCenter/amalthea issue 1058"},
+			Run:        sessionTLS,
 		},
 		{
 			Name: "session-path", Title: "the sessions' path is empty or /like/this", On: steps.Remote,
-			Why: "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks the address. The published guide does not say so",
-			See: []string{addressSource},
-			Run: sessionPath,
+			Why:        "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks the address. The published guide does not say so",
+			References: []string{addressSource},
+			Run:        sessionPath,
 		},
 		{
 			Name: "session-protocol", Title: "sessions are served by https", On: steps.Remote,
-			Why: "many identity providers refuse a login that returns to http, and browsers show no http page inside a portal on https",
-			See: []string{addressSource},
+			Why:        "many identity providers refuse a login that returns to http, and browsers show no http page inside a portal on https",
+			References: []string{addressSource},
 			Run: func(_ context.Context, e steps.Env) steps.Result {
 				if e.Answers.Text("sessions.protocol") != "https" {
 					return steps.Warned("sessions are served by http: passwords and data go in the open", "answer sessions.protocol with https")
@@ -57,9 +57,9 @@ func addressChecks() []steps.Check {
 		},
 		{
 			Name: "session-port", Title: "sessions use the protocol's own port", On: steps.Remote,
-			Why: "any other port stands in the address that Keycloak must let in, and firewalls open it less often",
-			See: []string{addressSource},
-			Run: sessionPortUsual,
+			Why:        "any other port stands in the address that Keycloak must let in, and firewalls open it less often",
+			References: []string{addressSource},
+			Run:        sessionPortUsual,
 		},
 	}
 }

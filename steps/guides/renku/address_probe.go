@@ -59,11 +59,11 @@ func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAd
 func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 	addrs, err := check.Resolve(ctx, sessionHost(e))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := ingressAddresses(ctx, e, int32(e.Answers.Int("sessions.port")))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Skipped("no Service of type LoadBalancer on the remote cluster serves that port: whether %v is its ingress can't be told", addrs)
@@ -75,7 +75,7 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 		if ip, err := netip.ParseAddr(at.address); err == nil {
 			of = append(of, ip)
 		} else if of, err = check.Resolve(ctx, at.address); err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		for _, a := range addrs {
 			if slices.Contains(of, a) {
@@ -96,7 +96,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ca, err := renkuTrust(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	where := fmt.Sprintf("%s:%d", sessionHost(e), e.Answers.Int("sessions.port"))
 	report, err := tracked.Look(ctx, "tls+/"+where+"/"+masked.New(ca).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
@@ -109,7 +109,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	if !report.Trusted && ca != "" { // Renku's own CA is a good one, too
 		roots, err := probe.SystemAnd([]byte(ca))
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		_, problem = probe.CertProblem(report.Chain, roots, sessionHost(e), time.Now())
 	}

@@ -23,39 +23,39 @@ func annotationChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "annotations-text", Title: "each annotation of the sessions' Ingress is text", On: steps.Local,
-			Why: "Renku's API stores any JSON, Kubernetes takes text alone: with another value no session starts (Could not start the amalthea session)",
-			See: []string{addressSource},
-			Run: annotationsText,
+			Why:        "Renku's API stores any JSON, Kubernetes takes text alone: with another value no session starts (Could not start the amalthea session)",
+			References: []string{addressSource},
+			Run:        annotationsText,
 		},
 		{
 			Name: "uploads", Title: "sessions take large uploads and long sign-ins", On: steps.Remote,
-			Why: "Renku's chart sets this for local sessions only: without it ingress-nginx answers large uploads with 413 and sign-ins with 502",
-			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)"},
-			Run: uploadsSet,
+			Why:        "Renku's chart sets this for local sessions only: without it ingress-nginx answers large uploads with 413 and sign-ins with 502",
+			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)"},
+			Run:        uploadsSet,
 		},
 		{
 			Name: "cors-headers", Title: "cors-allow-headers is a list of names", On: steps.Remote,
-			Why: "ingress-nginx refuses a variable there; the published guide writes \"$http_access_control_request_headers\"",
-			See: []string{page, nginxSource},
-			Run: corsHeadersNamed,
+			Why:        "ingress-nginx refuses a variable there; the published guide writes \"$http_access_control_request_headers\"",
+			References: []string{page, nginxSource},
+			Run:        corsHeadersNamed,
 		},
 		{
 			Name: "cors-origin", Title: "only Renku's own pages may call and frame sessions", On: steps.Remote,
-			Why: "the origin is that of the portal, on the local cluster; the published guide says once remote and once local",
-			See: []string{page},
-			Run: corsOriginIsRenku,
+			Why:        "the origin is that of the portal, on the local cluster; the published guide says once remote and once local",
+			References: []string{page},
+			Run:        corsOriginIsRenku,
 		},
 		{
 			Name: "snippets-allowed", Title: "ingress-nginx takes the snippet that sets the frame policy", On: steps.Remote,
-			Why: "its webhook refuses each session's Ingress otherwise: annotation group ConfigurationSnippet contains risky annotation. The published guide takes it for granted",
-			See: []string{nginxSource},
-			Run: snippetsAllowed,
+			Why:        "its webhook refuses each session's Ingress otherwise: annotation group ConfigurationSnippet contains risky annotation. The published guide takes it for granted",
+			References: []string{nginxSource},
+			Run:        snippetsAllowed,
 		},
 		{
 			Name: "framing-fenced", Title: "cookies for frames come with the headers that fence them in", On: steps.Remote,
-			Why: "with SameSite=None any site could act as the user in a session; CORS and a frame policy forbid it. The skip-auth-preflight of the published guide can't be set: the chart has no such value",
-			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (useNoneSameSiteSessionCookie), PR 1097"},
-			Run: framingFenced,
+			Why:        "with SameSite=None any site could act as the user in a session; CORS and a frame policy forbid it. The skip-auth-preflight of the published guide can't be set: the chart has no such value",
+			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (useNoneSameSiteSessionCookie), PR 1097"},
+			Run:        framingFenced,
 		},
 		{
 			Name: "two-sites", Title: "cookies for frames are really needed", On: steps.Remote,
@@ -70,7 +70,7 @@ func annotationChecks() []steps.Check {
 func annotationsText(_ context.Context, e steps.Env) steps.Result {
 	all, seen, _, err := inForce(e, func(map[string]any) bool { return true })
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if bad := notText(all); len(bad) > 0 {
 		return steps.Failed(
@@ -168,7 +168,7 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	state, err := nginxSnippets(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case state.allowed:
@@ -199,21 +199,21 @@ func crossSite(ctx context.Context, e steps.Env) (on, known bool, err error) {
 func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	on, known, err := crossSite(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !on && !framed(e) {
 		return steps.Skipped("%s", map[bool]string{true: "the operator gives no cookies for frames, and none are asked for", false: "no frames are asked for"}[known])
 	}
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !isNginx(controller) {
 		return steps.Warned("whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)))
 	}
 	all, seen, mend, err := inForce(e, func(all map[string]any) bool { return len(unfenced(all)) == 0 })
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	lacking := unfenced(all)
 	if len(lacking) == 0 {

@@ -28,7 +28,7 @@ func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 func onNginx(e steps.Env, right func(map[string]any) bool) (all map[string]any, as, mend string, verdict *steps.Result) {
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
-		r := steps.Unseen(err)
+		r := steps.Errored(err)
 		return nil, "", "", &r
 	}
 	if !isNginx(controller) {
@@ -37,7 +37,7 @@ func onNginx(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 	}
 	all, seen, mend, err := inForce(e, right)
 	if err != nil {
-		r := steps.Unseen(err)
+		r := steps.Errored(err)
 		return nil, "", "", &r
 	}
 	if seen == "registered" {

@@ -119,7 +119,7 @@ func commands(e steps.Env, text string) string {
 // unasked is the verdict of a look at the API that gave an error.
 func unasked(e steps.Env, err error) steps.Result {
 	if steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found, next := plainly(err)
 	return steps.Result{Status: steps.Unknown, Found: found, Fix: commands(e, next), Err: err}

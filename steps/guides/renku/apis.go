@@ -20,15 +20,15 @@ func apiChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "apis-available", Title: "every API group answers", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Renku walks the whole discovery of the cluster first: one group that answers 503 breaks its look-ups of sessions",
-			See: []string{"kr8s-org/kr8s: kr8s/_api.py"},
-			Run: apisAvailable,
+			Why:        "Renku walks the whole discovery of the cluster first: one group that answers 503 breaks its look-ups of sessions",
+			References: []string{"kr8s-org/kr8s: kr8s/_api.py"},
+			Run:        apisAvailable,
 		},
 		{
 			Name: "metrics", Title: "the metrics API answers", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "the operator reads pod metrics to see that a session is idle: without them none is ever hibernated",
-			See: []string{"SwissDataScienceCenter/amalthea: config/rbac (manager role)"},
-			Run: metricsAvailable,
+			Why:        "the operator reads pod metrics to see that a session is idle: without them none is ever hibernated",
+			References: []string{"SwissDataScienceCenter/amalthea: config/rbac (manager role)"},
+			Run:        metricsAvailable,
 		},
 	}
 }
@@ -36,10 +36,10 @@ func apiChecks() []steps.Check {
 func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
 	list, err := e.Cluster.List(ctx, check.APIServices, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(list) == 0 {
-		return steps.Unseen(errors.New("the API server lists no API service, and each has some"))
+		return steps.Errored(errors.New("the API server lists no API service, and each has some"))
 	}
 	var down []string
 	for _, a := range list {
@@ -63,7 +63,7 @@ func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("nothing serves "+metricsAPI+": idle sessions are never hibernated", fix)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if ok, why := available(a); !ok {
 		return steps.Warned(metricsAPI+" is not available: "+why,

@@ -39,7 +39,7 @@ func bench() stepstest.Bench {
 			{"get", "-n", benchSpace, "secret", "renku-bench-token"},
 			{"auth", "can-i", "list", "pods", "-n", benchSpace},
 		},
-		Breaks: "pod-security", Break: level(`"restricted"`), Mend: level(`"baseline"`),
+		Breaks: "pod-security", Break: level(`"restricted"`), FixedBy: level(`"baseline"`),
 	}
 }
 

@@ -81,7 +81,7 @@ func localNamespace() steps.Check {
 func mayOnRemote() steps.Check {
 	return steps.Check{
 		Name: "may-prepare", Title: "you may make what this guide makes", On: steps.Remote, Needs: []string{"signed-in"},
-		Why: "a right that is missing half-way leaves half a set-up", Rights: true,
+		Why: "a right that is missing half-way leaves half a set-up", Permissions: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := e.Answers.Text("sessions.namespace")
 			e.Cluster.WillRead(check.APIServices, "")
@@ -111,7 +111,7 @@ func mayOnRemote() steps.Check {
 func mayOnLocal() steps.Check {
 	return steps.Check{
 		Name: "may-hand-over", Title: "you may put a Secret beside Renku", On: steps.Local, Needs: []string{"signed-in"},
-		Why: "Renku reads the kubeconfig from a Secret in its own namespace", Rights: true,
+		Why: "Renku reads the kubeconfig from a Secret in its own namespace", Permissions: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := renkuNamespace(e)
 			rights := slices.Concat(

@@ -59,9 +59,9 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	defer box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "amaltheasession", "one")
 
 	as := withNewCredential(t, s, ns, "renku-amalthea-token")
-	var rights []permission.Right
+	var rights []permission.Rule
 	for _, verb := range []string{"create", "delete", "get", "list", "patch", "update", "watch"} {
-		rights = append(rights, permission.Right{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns})
+		rights = append(rights, permission.Rule{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns})
 	}
 	decisions, err := as.Can(t.Context(), rights...)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	}
 	for _, d := range decisions {
 		if d.Err != nil || !d.Allowed {
-			t.Errorf("%s: allowed %v, %v", d.Right, d.Allowed, d.Err)
+			t.Errorf("%s: allowed %v, %v", d.Rule, d.Allowed, d.Err)
 		}
 	}
 	list, err := as.List(t.Context(), amaltheaSessions, ns, cluster.Selector{})
@@ -85,7 +85,7 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 // had made, and nothing else.
 func withNewCredential(t *testing.T, s *engine.Session, namespace, name string) *cluster.Cluster {
 	t.Helper()
-	c := s.End(steps.Remote).Cluster
+	c := s.Endpoint(steps.Remote).Cluster
 	secret, err := c.Secret(t.Context(), namespace, name, "token", "ca.crt")
 	if err != nil {
 		t.Fatal(err)

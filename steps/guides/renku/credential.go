@@ -36,32 +36,32 @@ func credentialChecks() []steps.Check {
 			Run:   credentialAccepted,
 		},
 		{
-			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
-			Why: "this is the published guide's own test: it proves that the address, the token and the namespace fit together",
-			See: []string{page},
-			Run: listsPods,
+			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
+			Why:        "this is the published guide's own test: it proves that the address, the token and the namespace fit together",
+			References: []string{page},
+			Run:        listsPods,
 		},
 		{
-			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, Mend: "role",
+			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
 			Why: "a right that is missing comes back from Renku as HTTP 500. Each that its services use is asked for, not only those of the published guide's Role",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return rightsAllowed(ctx, e, slices.Concat(usedRights(sessionsNamespace(e)), optionalRights(e)))
+				return rightsAllowed(ctx, e, slices.Concat(usedPermissions(sessionsNamespace(e)), optionalPermissions(e)))
 			},
 		},
 		{
 			Name: "credential-priorityclasses", Title: "the new kubeconfig may look up the pools' priority classes", On: steps.Remote, From: withItself,
-			Needs: []string{"credential-accepted"}, Mend: "priorityclasses-role",
-			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
+			Needs: []string{"credential-accepted"}, FixedBy: "priorityclasses-role",
+			Why:        "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, onClasses(e, "list", "get"))
 			},
 		},
 		{
 			Name: "credential-deletes-classes", Title: "the new kubeconfig may delete the pools' priority classes", On: steps.Remote, From: withItself,
-			Needs: []string{"credential-accepted"}, Mend: "delete-class-role",
-			Why: "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)"},
+			Needs: []string{"credential-accepted"}, FixedBy: "delete-class-role",
+			Why:        "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)"},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, onClasses(e, "delete"))
 			},
@@ -74,10 +74,10 @@ func credentialChecks() []steps.Check {
 	}, accountChecks(), []steps.Check{
 		{
 			Name: "reached-from-inside", Title: "the local cluster itself reaches that server", On: steps.Local, From: "a pod of the local cluster", When: asksFromInside,
-			Mend: "reach-job", Needs: []string{"peer/server-tls"}, Within: 2 * time.Minute,
-			Why: "what this machine reaches a pod may not; an address that swallows packets can make Renku's watcher restart over and over",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
-			Run: reachedFromInside,
+			FixedBy: "reach-job", Needs: []string{"peer/server-tls"}, Timeout: 2 * time.Minute,
+			Why:        "what this machine reaches a pod may not; an address that swallows packets can make Renku's watcher restart over and over",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
+			Run:        reachedFromInside,
 		},
 	})
 }
@@ -109,22 +109,22 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(failure.Explain(err), "")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
 }
 
 // onClasses are the verbs on each pool's PriorityClass.
-func onClasses(e steps.Env, verbs ...string) (out []permission.Right) {
+func onClasses(e steps.Env, verbs ...string) (out []permission.Rule) {
 	for _, name := range e.Answers.List("pools.quotas") {
 		for _, verb := range verbs {
-			out = append(out, permission.Right{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
+			out = append(out, permission.Rule{Verb: verb, Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: name})
 		}
 	}
 	return out
 }
 
-func rightsAllowed(ctx context.Context, e steps.Env, rights []permission.Right) steps.Result {
+func rightsAllowed(ctx context.Context, e steps.Env, rights []permission.Rule) steps.Result {
 	as, err := withKubeconfig(e)
 	if err != nil {
 		return kubeconfigUnread(err)
@@ -147,7 +147,7 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	// Another link may share the account and have other pools.
 	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", renkus)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	names := e.Answers.List("pools.quotas")
 	for _, c := range classes {
@@ -179,7 +179,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: "batch.kubernetes.io/job-name=" + name})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(pods) == 0 {
 		return steps.Skipped("Job %s has ended and its pod is gone: its log can't be read", name)
@@ -187,7 +187,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	pod := pods[len(pods)-1].Name
 	log, err := tracked.Look(ctx, "log/"+ns+"/"+pod, time.Hour, func(ctx context.Context) (string, error) { return e.Cluster.Logs(ctx, ns, pod, "ask", 50) })
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var version struct {
 		GitVersion string `json:"gitVersion"`

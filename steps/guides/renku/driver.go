@@ -20,28 +20,28 @@ import (
 func driverChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, Mend: "driver",
-			Why: "Renku writes volumes for the driver that it knows; the operator's own chart would bring along version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
-			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
-			Run: driverSameVersion,
+			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver",
+			Why:        "Renku writes volumes for the driver that it knows; the operator's own chart would bring along version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
+			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
+			Run:        driverSameVersion,
 		},
 		{
-			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, Mend: "driver-namespace",
-			Why: "the driver's node plugin mounts file systems: its pods are privileged",
-			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
-			Run: podSecurityOfDriver,
+			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver-namespace",
+			Why:        "the driver's node plugin mounts file systems: its pods are privileged",
+			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
+			Run:        podSecurityOfDriver,
 		},
 		{
-			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"}, Mend: "driver",
-			Why: "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
-			See: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
-			Run: driverOnNodes,
+			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"}, FixedBy: "driver",
+			Why:        "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
+			References: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
+			Run:        driverOnNodes,
 		},
 		{
 			Name: "csi-kubelet-dir", Title: "csi-rclone uses the kubelet's directory", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"},
-			Why: "the kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket there, and volumes mounted there do not appear in pods",
-			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml"},
-			Run: driverKubeletDir,
+			Why:        "the kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket there, and volumes mounted there do not appear in pods",
+			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml"},
+			Run:        driverKubeletDir,
 		},
 	}
 }
@@ -52,10 +52,10 @@ func driverSameVersion(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone(absent.Why)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if peerErr != nil {
-		return steps.Unseen(peerErr)
+		return steps.Errored(peerErr)
 	}
 	return sameVersion(e, there, here, versionFix(e, "driver", driverChart), false)
 }
@@ -67,7 +67,7 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("there is no namespace %s yet: the driver is not installed there", space)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "privileged", "":
@@ -84,7 +84,7 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 	d, err := driver(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d == nil {
 		return steps.Skipped("csi-rclone is not installed yet; sessions run without it, data connectors don't")
@@ -104,7 +104,7 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 		},
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	with := map[string]bool{}
 	for _, n := range registered {
@@ -142,14 +142,14 @@ func driverPodsReady(e steps.Env, fit []*corev1.Node, pods []*corev1.Pod) steps.
 func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	d, err := driver(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d == nil {
 		return steps.Skipped("csi-rclone is not installed yet")
 	}
 	fit, _, err := sessionNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, n := range fit {
 		dir := kubeletDir(n)

@@ -131,14 +131,14 @@ func added(t *testing.T, before, now map[string]steps.Result, says []fault, caus
 // liveFaults are those that make test tries on real control planes: a definition, a quota and an API that is slow.
 var liveFaults = []string{"crd-drift", "quota-left-behind", "slow"}
 
-func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndMends) }
+func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
 
 func TestVerifyLiveFaults(t *testing.T) {
-	stepstest.Live(t, "live", stepstest.Except(siteFaults, liveFaults), findsAndMends)
+	stepstest.Live(t, "live", stepstest.Except(siteFaults, liveFaults), findsAndFixes)
 }
 
 // findsAndMends wants the checks to name a fault and nothing else, and its printed fix to mend it.
-func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := siteFaults[name]
 	box.Seed(t, "renku")
 	fresh := reds(t, openDemo(t, box, nil))

@@ -276,7 +276,7 @@ func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Lacking(t.Context(), p); err == nil || !strings.Contains(err.Error(), "secret.name") {
+	if _, err := s.MissingPermissions(t.Context(), p); err == nil || !strings.Contains(err.Error(), "secret.name") {
 		t.Errorf("nothing refuses it: %v", err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{Replace: true}, nil); err == nil {

@@ -15,37 +15,37 @@ import (
 func identityChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, Mend: "service-account", Needs: []string{"namespace"},
-			Why: "it is who Renku is on this cluster",
-			See: []string{page},
+			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, FixedBy: "service-account", Needs: []string{"namespace"},
+			Why:        "it is who Renku is on this cluster",
+			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				name := sessionsNamespace(e) + "/" + identityName(e)
 				return check.Exists(ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e), "ServiceAccount "+name, "")
 			},
 		},
 		{
-			Name: "role-binding", Title: "a RoleBinding gives it a role in the sessions' namespace", On: steps.Remote, Mend: "role", Needs: []string{"namespace"},
-			Why: "the published guide leaves the subject's namespace to be filled in: a binding of another namespace's account grants nothing",
-			See: []string{page},
-			Run: roleBinding,
+			Name: "role-binding", Title: "a RoleBinding gives it a role in the sessions' namespace", On: steps.Remote, FixedBy: "role", Needs: []string{"namespace"},
+			Why:        "the published guide leaves the subject's namespace to be filled in: a binding of another namespace's account grants nothing",
+			References: []string{page},
+			Run:        roleBinding,
 		},
 		{
-			Name: "role-rules", Title: "its roles grant all that Renku does", On: steps.Remote, Mend: "role", Needs: []string{"role-binding"},
-			Why: "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing. The published guide's Role is no longer what Renku's own services have, as it says it is",
-			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/data-service/rbac.yaml"},
-			Run: roleComplete,
+			Name: "role-rules", Title: "its roles grant all that Renku does", On: steps.Remote, FixedBy: "role", Needs: []string{"role-binding"},
+			Why:        "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing. The published guide's Role is no longer what Renku's own services have, as it says it is",
+			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/data-service/rbac.yaml"},
+			Run:        roleComplete,
 		},
 		{
-			Name: "priorityclasses-binding", Title: "it may list priority classes", On: steps.Remote, Mend: "priorityclasses-role", Needs: []string{"signed-in"},
-			Why: "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't grant it, and the pool ends in HTTP 500. That the class was made by hand, as the guide has it, does not help",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
-			Run: clusterBinding,
+			Name: "priorityclasses-binding", Title: "it may list priority classes", On: steps.Remote, FixedBy: "priorityclasses-role", Needs: []string{"signed-in"},
+			Why:        "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't grant it, and the pool ends in HTTP 500. That the class was made by hand, as the guide has it, does not help",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
+			Run:        clusterBinding,
 		},
 		{
-			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, Mend: "token", Needs: []string{"service-account"}, Within: 30 * time.Second,
-			Why: "Kubernetes puts the token there; the controller deletes a Secret whose ServiceAccount is not there",
-			See: []string{page},
-			Run: tokenSecretFilled,
+			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "token", Needs: []string{"service-account"}, Timeout: 30 * time.Second,
+			Why:        "Kubernetes puts the token there; the controller deletes a Secret whose ServiceAccount is not there",
+			References: []string{page},
+			Run:        tokenSecretFilled,
 		},
 	}
 }
@@ -59,7 +59,7 @@ func roleBinding(ctx context.Context, e steps.Env) steps.Result {
 	account := identityAccount(e)
 	of, err := check.Bindings(ctx, e.Cluster, account.Namespace, account.Is)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := account.Namespace + "/" + account.Name
 	if len(of) > 0 {
@@ -69,7 +69,7 @@ func roleBinding(ctx context.Context, e steps.Env) steps.Result {
 		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account.Name && s.Namespace != account.Namespace
 	})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(astray) > 0 {
 		const found = "RoleBinding %s names a ServiceAccount %s of another namespace, not %s"
@@ -81,7 +81,7 @@ func roleBinding(ctx context.Context, e steps.Env) steps.Result {
 func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 	of, err := check.Granted(ctx, e.Cluster, sessionsNamespace(e), identityAccount(e).Is)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var names []string
 	for _, b := range of {
@@ -101,7 +101,7 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 	of, err := check.Granted(ctx, e.Cluster, "", identityAccount(e).Is)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var names []string
 	for _, b := range of {

@@ -23,21 +23,21 @@ func fileChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "kubeconfig-context", Title: "the kubeconfig has a current context that is whole", On: steps.Remote, Needs: []string{"token-secret"},
-			Why: "Renku takes the current context and nothing else; without one it ignores the file with a single warning. The published guide's example has none",
-			See: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
-			Run: kubeconfigContext,
+			Why:        "Renku takes the current context and nothing else; without one it ignores the file with a single warning. The published guide's example has none",
+			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
+			Run:        kubeconfigContext,
 		},
 		{
 			Name: "kubeconfig-self-contained", Title: "the kubeconfig needs nothing but itself", On: steps.Remote, Needs: []string{"token-secret"},
-			Why: "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it does not take",
-			See: []string{kubeconfigSource},
-			Run: kubeconfigAlone,
+			Why:        "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it does not take",
+			References: []string{kubeconfigSource},
+			Run:        kubeconfigAlone,
 		},
 		{
 			Name: "token-encoding", Title: "its token is decoded, and the ServiceAccount's", On: steps.Remote, Needs: []string{"token-secret"},
-			Why: "copying the token out of the Secret without decoding it is the usual mistake",
-			See: []string{page},
-			Run: tokenEncoding,
+			Why:        "copying the token out of the Secret without decoding it is the usual mistake",
+			References: []string{page},
+			Run:        tokenEncoding,
 		},
 		{
 			Name: "token-lasts", Title: "the kubeconfig's token does not expire", On: steps.Remote, Needs: []string{"token-encoding"},
@@ -46,9 +46,9 @@ func fileChecks() []steps.Check {
 		},
 		{
 			Name: "ca-certificate", Title: "its CA is a certificate that is valid", On: steps.Remote, Needs: []string{"kubeconfig-context"},
-			Why: "Renku trusts this CA alone for the remote API server",
-			See: []string{kubeconfigSource},
-			Run: caCertificate,
+			Why:        "Renku trusts this CA alone for the remote API server",
+			References: []string{kubeconfigSource},
+			Run:        caCertificate,
 		},
 		{
 			Name: "server-address", Title: "its server is an address that Renku can use", On: steps.Remote, Needs: []string{"kubeconfig-context"},
@@ -88,7 +88,7 @@ func kubeconfigUnread(err error) steps.Result {
 	if errors.As(err, &broken) {
 		return steps.Skipped("the kubeconfig can't be read: %s", broken.Problems[0].Detail)
 	}
-	return steps.Unseen(err)
+	return steps.Errored(err)
 }
 
 func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
@@ -105,7 +105,7 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 	}
 	if perr != nil { // what else is wrong is for the checks that follow
 		if k, err = contextAlone(e); err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 	}
 	if k.Namespace == "" {
@@ -185,7 +185,7 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	end := certs[0].NotAfter
 	if time.Now().After(end) {
@@ -216,7 +216,7 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	}
 	certs, err := probe.ParseCerts(k.CA)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return check.Lasts(certs[0], check.Month, time.Now(), "renew the cluster's CA, then build the kubeconfig again")
 }

@@ -193,7 +193,7 @@ const watcherWithin = 3 * time.Minute
 func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
 	all, err := loadings(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if r, bad := failures(e, all); bad {
 		return r
@@ -238,7 +238,7 @@ func watcherSilent(e steps.Env, l loading) steps.Result {
 func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {
 	all, err := loadings(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var late []loading
 	var have, yet []string

@@ -38,16 +38,16 @@ func login() steps.Step {
 		Checks: []steps.Check{
 			{
 				Name: "redirect-uris", Title: "Renku's values let logins return to the sessions' host", On: steps.Local, Needs: []string{"renku-namespace"},
-				Why: manualLogin,
-				See: []string{realmSource},
+				Why:        manualLogin,
+				References: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
 					return knownToKeycloak(e, "redirect-uris", "extraRedirectUris", func(o string) []string { return []string{o + "/*"} })
 				},
 			},
 			{
 				Name: "web-origins", Title: "Renku's values name the sessions' host as a web origin", On: steps.Local, Needs: []string{"renku-namespace"},
-				Why: "the browser refuses Keycloak's answers to other origins. " + manualLogin,
-				See: []string{realmSource},
+				Why:        "the browser refuses Keycloak's answers to other origins. " + manualLogin,
+				References: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
 					return knownToKeycloak(e, "web-origins", "extraWebOrigins", func(o string) []string { return []string{o, o + "/*", "+"} })
 				},
@@ -56,8 +56,8 @@ func login() steps.Step {
 				Name: "issuer", Title: "Renku's login service answers", On: steps.Remote, From: "this machine",
 				Why: "each session asks it who may issue logins before it starts to serve, and crashes over and over where it can't. " +
 					"A node of the remote cluster may see less than this machine does: the test session proves that",
-				See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
-				Run: issuerAnswers,
+				References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
+				Run:        issuerAnswers,
 			},
 			imagePulls(),
 		},
@@ -88,11 +88,11 @@ func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) [
 		return r
 	}
 	if _, err := e.Own.Value("release"); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	have, err := e.Own.List(fact)
 	if absent := (*steps.AbsentError)(nil); err != nil && !errors.As(err, &absent) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	want := fits(origin)
 	for _, w := range want {
@@ -119,7 +119,7 @@ func tooOld(e steps.Env, value string) (steps.Result, bool) {
 	text := textOf(r, "version")
 	have, err := version.ParseGeneric(text)
 	if err != nil {
-		return steps.Unseen(fmt.Errorf("the chart's version %q can't be read: %w", text, err)), true
+		return steps.Errored(fmt.Errorf("the chart's version %q can't be read: %w", text, err)), true
 	}
 	if have.AtLeast(version.MustParseGeneric(urisSince)) {
 		return steps.Result{}, false
@@ -153,7 +153,7 @@ const discoveryPath = "/.well-known/openid-configuration"
 func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 	realm, err := realmAddress(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	said, err := tracked.Look(ctx, "issuer/"+realm.Base+"/"+masked.New(realm.CA).Hash(), time.Minute, func(ctx context.Context) (string, error) {
 		return askIssuer(ctx, realm)

@@ -16,30 +16,30 @@ const (
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, Mend: "namespace", Needs: []string{"signed-in"},
-			Why: "sessions, their identity and their quotas live in it",
-			See: []string{page},
+			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, FixedBy: "namespace", Needs: []string{"signed-in"},
+			Why:        "sessions, their identity and their quotas live in it",
+			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return check.NamespaceActive(ctx, e, sessionsNamespace(e))
 			},
 		},
 		{
-			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote, Needs: []string{"namespace"}, Mend: "namespace",
-			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
-			See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
-			Run: podSecurity,
+			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote, Needs: []string{"namespace"}, FixedBy: "namespace",
+			Why:        "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
+			References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
+			Run:        podSecurity,
 		},
 		{
 			Name: "other-quotas", Title: "no quota or LimitRange refuses sessions", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "one that is too small refuses the pods or volumes of sessions. They have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)"},
-			Run: otherQuotas,
+			Why:        "one that is too small refuses the pods or volumes of sessions. They have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)"},
+			Run:        otherQuotas,
 		},
 		{
 			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
-			Run: sessionServiceAccount,
+			Why:        "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
+			Run:        sessionServiceAccount,
 		},
 	}
 }
@@ -48,7 +48,7 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	name := sessionsNamespace(e)
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := e.Kubectl() + " label --overwrite namespace " + name + " " + check.EnforceLabel + "=baseline"
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {

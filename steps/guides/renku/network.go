@@ -34,10 +34,10 @@ const (
 func networkChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"namespace"},
-			Why: "a session runs other people's code, which reaches everything in the cluster where no policy stops it; without DNS a session can't start at all",
-			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
-			Run: egressPolicy,
+			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated, FixedBy: "network-policies", Needs: []string{"namespace"},
+			Why:        "a session runs other people's code, which reaches everything in the cluster where no policy stops it; without DNS a session can't start at all",
+			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
+			Run:        egressPolicy,
 		},
 		{
 			Name: "dns-pods", Title: "the DNS rule meets this cluster's DNS", On: steps.Remote, When: isolated, Needs: []string{"egress-policy"},
@@ -45,15 +45,15 @@ func networkChecks() []steps.Check {
 			Run: dnsPods,
 		},
 		{
-			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"egress-policy"},
+			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote, When: isolated, FixedBy: "network-policies", Needs: []string{"egress-policy"},
 			Why: "the metadata service hands out the node's own cloud credentials; the published guide's policy lets sessions reach it",
 			Run: metadataFenced,
 		},
 		{
-			Name: "ingress-policy", Title: "a policy keeps the cluster out of sessions", On: steps.Remote, When: isolated, Mend: "network-policies", Needs: []string{"namespace"},
-			Why: "without it every pod of the cluster reaches a session's own port, past its sign-in; the published guide leaves it out",
-			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
-			Run: ingressPolicy,
+			Name: "ingress-policy", Title: "a policy keeps the cluster out of sessions", On: steps.Remote, When: isolated, FixedBy: "network-policies", Needs: []string{"namespace"},
+			Why:        "without it every pod of the cluster reaches a session's own port, past its sign-in; the published guide leaves it out",
+			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
+			Run:        ingressPolicy,
 		},
 		{
 			Name: "renku-address", Title: "the policy lets sessions reach Renku", On: steps.Remote, From: "this machine", When: isolated,
@@ -71,7 +71,7 @@ func sessionPolicies(ctx context.Context, e steps.Env, kind networkingv1.PolicyT
 func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(policies) == 0 {
 		return steps.Undone("no egress policy selects session pods: they reach everything").Or(fenceFix(ctx, e))
@@ -99,7 +99,7 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: sel.String()})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(pods) == 0 {
 		return steps.Failed(fmt.Sprintf("no pod in %s has the label %s: sessions would have no DNS", ns, sel),
@@ -107,7 +107,7 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	closed, err := nodeLocalClosed(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if closed {
 		return steps.Failed("the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+": no egress rule lets sessions reach that",
@@ -151,7 +151,7 @@ var metadataAddresses = []string{
 func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range policies {
 		var open []string
@@ -178,7 +178,7 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeIngress)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := e.Kubectl() + " -n " + sessionsNamespace(e) + " get networkpolicies -o yaml    # policies add up: edit or delete the one that opens it"
 	if len(policies) == 0 {
@@ -209,11 +209,11 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 		return probe.Resolve(ctx, domain)
 	})
 	if err != nil {
-		return steps.Unseen(err).Or("dig +short " + domain)
+		return steps.Errored(err).Or("dig +short " + domain)
 	}
 	policies, err := sessionPolicies(ctx, e, networkingv1.PolicyTypeEgress)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	open, closed := throughPolicies(policies, addrs)
 	switch {

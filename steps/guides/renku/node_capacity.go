@@ -80,11 +80,11 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 func capacity(ctx context.Context, e steps.Env) steps.Result {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := needs(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var bad, good []string
 	for _, w := range all {

@@ -18,15 +18,15 @@ func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "nodes", Title: "a node takes sessions", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "a session without a node that is ready, of its platform, with its labels and taints, stays Pending. Renku's own notebooks.sessionAffinity and sessionTolerations hold for remote sessions, too",
-			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, notebooks.sessionTolerations)"},
-			Run: nodesFit,
+			Why:        "a session without a node that is ready, of its platform, with its labels and taints, stays Pending. Renku's own notebooks.sessionAffinity and sessionTolerations hold for remote sessions, too",
+			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, notebooks.sessionTolerations)"},
+			Run:        nodesFit,
 		},
 		{
 			Name: "node-purpose", Title: "the label that sessions ask for is on a node", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is so only where Renku's notebooks.sessionAffinity asks for it, which it does not by default",
-			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity)"},
-			Run: nodePurpose,
+			Why:        "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is so only where Renku's notebooks.sessionAffinity asks for it, which it does not by default",
+			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity)"},
+			Run:        nodePurpose,
 		},
 		{
 			Name: "capacity", Title: "the biggest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
@@ -60,7 +60,7 @@ func sessionNodes(ctx context.Context, e steps.Env) (fit []*corev1.Node, others 
 func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 	fit, others, err := sessionNodes(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(fit) == 0 {
 		found := "no node takes sessions: " + strings.Join(others, "; ")
@@ -75,7 +75,7 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), someNodes(fit))
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if shut, key := taintedNode(ctx, e, nodes); shut != "" {
 		return steps.Warned(found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
@@ -146,7 +146,7 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	affinity, err := renkuAffinity(e)
 	known := err == nil
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	want := e.Answers.List("nodes.labels")
 	if len(want) == 0 && affinity == nil {
@@ -157,7 +157,7 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if affinity != nil {
 		liked := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !(demand{affinity: affinity}).liked(n) })

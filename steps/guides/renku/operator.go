@@ -23,11 +23,11 @@ func operator() steps.Step {
 		Ask: operatorQuestions(),
 		Actions: []steps.Action{
 			{
-				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace, Reads: whatStands,
+				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace, Reads: whatExists,
 				Doer: action.Manifest{File: "driver-namespace.yaml"},
 			},
 			{
-				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver, Reads: whatStands,
+				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver, Reads: whatExists,
 				Doer: action.Chart{
 					Release: "${answers.driver.release}", Namespace: "${answers.driver.namespace}", Chart: driverChart,
 					Source:  check.ChartSource("charts.source", driverChart),
@@ -35,7 +35,7 @@ func operator() steps.Step {
 				},
 			},
 			{
-				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator, Reads: whatStands,
+				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator, Reads: whatExists,
 				Doer: action.Chart{
 					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
 					Source:  check.ChartSource("charts.source", operatorChart),
@@ -53,7 +53,7 @@ func operator() steps.Step {
 
 // whatStands is what it takes to see which operator, driver and ingress are
 // there.
-var whatStands = slices.Concat(
+var whatExists = slices.Concat(
 	check.Verbs("apps", "deployments", "", "get", "list", "watch"),
 	check.Verbs("apps", "daemonsets", "", "get", "list", "watch"),
 	check.Verbs("", "nodes", "", "get", "list", "watch"),
@@ -79,7 +79,7 @@ func operatorQuestions() []steps.Question {
 		{
 			Key: "operator.release", Title: "Helm release of the session operator", Kind: steps.Name, On: steps.Remote,
 			Help:    "In the namespace of the sessions.",
-			Default: releaseThatStands("operator-stands", operatorChart),
+			Default: releaseThatExists("operator-stands", operatorChart),
 		},
 		{
 			Key: "sessions.framed", Title: "Sessions open in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
@@ -103,7 +103,7 @@ func operatorQuestions() []steps.Question {
 		{
 			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, When: mountsConnectors, On: steps.Remote,
 			Help:    "One a cluster: the driver runs on every node.",
-			Default: releaseThatStands("driver-stands", driverChart),
+			Default: releaseThatExists("driver-stands", driverChart),
 		},
 		{
 			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, When: mountsConnectors, On: steps.Remote,
@@ -134,7 +134,7 @@ func sourceOfCharts(e steps.Env) (any, string) {
 	switch {
 	case err != nil:
 		return publicCharts, public
-	case other == publicCharts, check.OnLoopback(other) && !e.PeerHanded(): // of this machine, as charts by plain http are
+	case other == publicCharts, check.OnLoopback(other) && !e.PeerFromFile(): // of this machine, as charts by plain http are
 		return other, "Renku's own release"
 	}
 	// Whoever can write Secrets beside Renku's release, or a facts file, chooses no chart that is installed here.
@@ -157,7 +157,7 @@ func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 	}
 }
 
-func releaseThatStands(fact, otherwise string) func(steps.Env) (any, string) {
+func releaseThatExists(fact, otherwise string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if name := e.Own.FieldText(fact, "release"); name != "" {
 			return name, "it is there already"

@@ -16,50 +16,50 @@ import (
 func operatorChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-crd", Title: "the cluster knows what a session is", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "operator",
-			Why: "Renku's services remember for 6 hours which kinds a cluster serves: this one has to be there before they are restarted",
-			See: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml"},
+			Name: "session-crd", Title: "the cluster knows what a session is", On: steps.Remote, Needs: []string{"signed-in"}, FixedBy: "operator",
+			Why:        "Renku's services remember for 6 hours which kinds a cluster serves: this one has to be there before they are restarted",
+			References: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml"},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return check.Served(ctx, e.Cluster, sessionCRD, sessionVersion, "")
 			},
 		},
 		{
-			Name: "session-crd-equal", Title: "both clusters define a session alike", On: steps.Remote, Needs: []string{"session-crd"}, Mend: "operator",
-			Why: "the definition carries no version: an operator that was updated without it (deployCrd off) reads fields that are not there, and Renku writes fields that are dropped",
-			See: []string{"SwissDataScienceCenter/amalthea: pull requests 1120, 1121"},
-			Run: sameCRD,
+			Name: "session-crd-equal", Title: "both clusters define a session alike", On: steps.Remote, Needs: []string{"session-crd"}, FixedBy: "operator",
+			Why:        "the definition carries no version: an operator that was updated without it (deployCrd off) reads fields that are not there, and Renku writes fields that are dropped",
+			References: []string{"SwissDataScienceCenter/amalthea: pull requests 1120, 1121"},
+			Run:        sameCRD,
 		},
 		{
 			Name: "session-crd-owner", Title: "the definition belongs to the operator's release", On: steps.Remote, Needs: []string{"session-crd"},
-			Why: "a second release that brings it along fails with invalid ownership metadata; one that doesn't depends on the first, which takes all sessions with it when it is removed",
-			See: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (deployCrd)"},
-			Run: crdOwner,
+			Why:        "a second release that brings it along fails with invalid ownership metadata; one that doesn't depends on the first, which takes all sessions with it when it is removed",
+			References: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (deployCrd)"},
+			Run:        crdOwner,
 		},
 		{
-			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, Mend: "operator", Within: startsWithin,
-			Why: "without one, sessions are asked for and nothing happens; it watches the one namespace that its release is in, unless it was told to watch all",
-			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, CLUSTER_SCOPED)"},
-			Run: operatorReady,
+			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, FixedBy: "operator", Timeout: startsWithin,
+			Why:        "without one, sessions are asked for and nothing happens; it watches the one namespace that its release is in, unless it was told to watch all",
+			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, CLUSTER_SCOPED)"},
+			Run:        operatorReady,
 		},
 		{
-			Name: "operator-version", Title: "the operator has the version of the local cluster", On: steps.Remote, Needs: []string{"signed-in"}, Mend: "operator",
-			Why: "the published guide installs without --version, which takes the newest chart; Renku pins another. Its \"default priority class and remote service account\" are no values of the chart: the pool and the registered cluster name them",
-			See: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/requirements.yaml"},
-			Run: operatorSameVersion,
+			Name: "operator-version", Title: "the operator has the version of the local cluster", On: steps.Remote, Needs: []string{"signed-in"}, FixedBy: "operator",
+			Why:        "the published guide installs without --version, which takes the newest chart; Renku pins another. Its \"default priority class and remote service account\" are no values of the chart: the pool and the registered cluster name them",
+			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/requirements.yaml"},
+			Run:        operatorSameVersion,
 		},
 		{
-			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote, When: mountsConnectors, Needs: []string{"operator-ready"}, Mend: "driver",
-			Why: "the operator asks for volumes of that class: a session with a data connector stays Pending without it",
-			See: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
-			Run: rcloneStorageClass,
+			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote, When: mountsConnectors, Needs: []string{"operator-ready"}, FixedBy: "driver",
+			Why:        "the operator asks for volumes of that class: a session with a data connector stays Pending without it",
+			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
+			Run:        rcloneStorageClass,
 		},
 		{
-			Name: "same-site", Title: "the session cookie fits how sessions are opened", On: steps.Remote, Needs: []string{"operator-ready"}, Mend: "operator",
+			Name: "same-site", Title: "the session cookie fits how sessions are opened", On: steps.Remote, Needs: []string{"operator-ready"}, FixedBy: "operator",
 			Why: "in a frame of the portal the cookie must be SameSite=None: the chart's useNoneSameSiteSessionCookie, since 0.27.0, which the published guide does not name. " +
 				"It opens the session to other sites unless the ingress answers with CORS and CSP headers, and anonymous sessions then fail. " +
 				"The guide's --skip-auth-preflight can't be set: no chart has such a value",
-			See: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097"},
-			Run: sameSite,
+			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097"},
+			Run:        sameSite,
 		},
 	}
 }
@@ -71,10 +71,10 @@ func crdOf(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 	there, here, err, peerErr := seenOnBoth(e, "amalthea")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if peerErr != nil {
-		return steps.Unseen(peerErr)
+		return steps.Errored(peerErr)
 	}
 	switch {
 	case here.hash == "":
@@ -112,7 +112,7 @@ func versionFix(e steps.Env, what, name string) string {
 func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 	crd, err := crdOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	notes := crd.GetAnnotations()
 	owner, ns := notes["meta.helm.sh/release-name"], notes["meta.helm.sh/release-namespace"]
@@ -128,7 +128,7 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 			e.Kubectl()+" annotate --overwrite crd "+sessionCRD+" meta.helm.sh/release-name="+e.Answers.Text("operator.release")+" meta.helm.sh/release-namespace="+sessionsNamespace(e))
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Warned(fmt.Sprintf("%s belongs to release %s/%s: when that is removed, it goes with all sessions", sessionCRD, ns, owner),
 		"agree with its owner on versions; carrick installs beside it without the definition (deployCrd off)")
@@ -137,7 +137,7 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 	d, others, err := operators(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ns := sessionsNamespace(e)
 	if d == nil && len(others) > 0 {
@@ -162,19 +162,19 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	there, here, err, peerErr := seenOnBoth(e, "amalthea")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if there.version() == "" {
 		d, _, err := operators(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if d == nil {
 			return steps.Skipped("no operator runs on the %s cluster yet", e.SideName())
 		}
 	}
 	if peerErr != nil {
-		return steps.Unseen(peerErr)
+		return steps.Errored(peerErr)
 	}
 	fix, byHand := alikeFix(ctx, e, there)
 	return sameVersion(e, there, here, fix, byHand)
@@ -209,10 +209,10 @@ func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.R
 func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
 	d, _, err := operators(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d == nil {
-		return steps.Unseen(errGone)
+		return steps.Errored(errGone)
 	}
 	name := clean.Text(operatorEnv(d)["RCLONE_STORAGE_CLASS"])
 	if name == "" {
@@ -231,10 +231,10 @@ var errGone = errors.New("the operator is gone again")
 func sameSite(ctx context.Context, e steps.Env) steps.Result {
 	d, _, err := operators(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d == nil {
-		return steps.Unseen(errGone)
+		return steps.Errored(errGone)
 	}
 	framed, none := e.Answers.Bool("sessions.framed"), operatorEnv(d)["USE_NONE_SAME_SITE_SESSION_COOKIE"] == "true"
 	fix := ""

@@ -28,7 +28,7 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 		lists := check.Verbs(sessionsKind.Group, sessionsKind.Resource, "", "list")
 		lacks, err := check.Denied(ctx, e.Cluster, account.User(), true, lists...)
 		if err != nil && !apierrors.IsForbidden(err) {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if len(lacks) > 0 {
 			const found = "operator %s/%s has CLUSTER_SCOPED=true, and no ClusterRoleBinding lets its ServiceAccount list " +
@@ -39,7 +39,7 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 	}
 	by, err := egressDeniedBy(ctx, e, d)
 	if err != nil && !apierrors.IsForbidden(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if by != "" {
 		const found = "NetworkPolicy %s/%s denies operator %s egress to the API server: it reconciles no session"

@@ -27,7 +27,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	item, c := poolItem(d), steps.Change{Rights: inventory.Rights(e)}
+	item, c := poolItem(d), steps.Change{Permissions: inventory.Permissions(e)}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
 		item.Refused, item.Note = true, strings.Join(bad, "; ")
 		c.Items = []steps.Item{item}
@@ -187,7 +187,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	} else if name := poolName(ctx, e, id); name != "" {
 		item.Note = fmt.Sprintf("Renku calls it %q; ", name) + item.Note
 	}
-	c := steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}
+	c := steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
 		c.Along = map[steps.Side][]string{steps.Remote: {
 			"ResourceQuota " + sessionsNamespace(e) + "/" + d.Quota.ID, "PriorityClass " + d.Quota.ID,

@@ -19,39 +19,39 @@ func resourcePoolChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "pool-rules", Title: "the pool is such as Renku takes", On: steps.Local,
-			Why: "of a quota's id Renku checks the length alone; where Kubernetes then refuses it, the pool ends in HTTP 500 and what was made before stays",
-			See: []string{page, poolsSource},
-			Run: poolRules,
+			Why:        "of a quota's id Renku checks the length alone; where Kubernetes then refuses it, the pool ends in HTTP 500 and what was made before stays",
+			References: []string{page, poolsSource},
+			Run:        poolRules,
 		},
 		{
 			Name: "pool-sizes", Title: "each class fits into the quota with what runs beside it", On: steps.Local, Needs: []string{"pool-rules"},
-			Why: "quotas count memory in GB, classes in GiB: a class as large as the quota is taken and never starts. The published guide does not say so",
-			See: []string{poolsSource},
-			Run: poolSizes,
+			Why:        "quotas count memory in GB, classes in GiB: a class as large as the quota is taken and never starts. The published guide does not say so",
+			References: []string{poolsSource},
+			Run:        poolSizes,
 		},
 		{
 			Name: "quota-free", Title: "the pool's ResourceQuota is its own and has room", On: steps.Remote, Needs: []string{"namespace", "peer/pool-rules"},
-			Why: "one that a failed try left behind ends the next one in HTTP 500; one without room for a session lets none start",
-			See: []string{poolsSource},
-			Run: quotaFree,
+			Why:        "one that a failed try left behind ends the next one in HTTP 500; one without room for a session lets none start",
+			References: []string{poolsSource},
+			Run:        quotaFree,
 		},
 		{
-			Name: "pool-made", Title: "Renku has the pool, once and on this cluster", On: steps.Local, From: fromAPI, Mend: "pool", Needs: []string{"pool-rules", "cluster-registered"},
-			Why: "names of pools are not unique: a second try makes a second pool. A pool whose cluster is deleted goes on, on the local cluster",
-			See: []string{poolsSource},
-			Run: poolMade,
+			Name: "pool-made", Title: "Renku has the pool, once and on this cluster", On: steps.Local, From: fromAPI, FixedBy: "pool", Needs: []string{"pool-rules", "cluster-registered"},
+			Why:        "names of pools are not unique: a second try makes a second pool. A pool whose cluster is deleted goes on, on the local cluster",
+			References: []string{poolsSource},
+			Run:        poolMade,
 		},
 		{
-			Name: "pool-as-planned", Title: "Renku has stored the pool as it was given", On: steps.Local, From: fromAPI, Mend: "pool", Needs: []string{"pool-made"},
-			Why: "a pool without its quota is not bounded; cpu_limit_factor is lost when a pool is made",
-			See: []string{poolsSource},
-			Run: poolAsPlanned,
+			Name: "pool-as-planned", Title: "Renku has stored the pool as it was given", On: steps.Local, From: fromAPI, FixedBy: "pool", Needs: []string{"pool-made"},
+			Why:        "a pool without its quota is not bounded; cpu_limit_factor is lost when a pool is made",
+			References: []string{poolsSource},
+			Run:        poolAsPlanned,
 		},
 		{
-			Name: "pool-members", Title: "somebody may use the pool", On: steps.Local, From: fromAPI, Mend: "members", Needs: []string{"pool-made"},
-			Why: "a pool that is not public is for admins alone until it has members; the published guide leaves that out",
-			See: []string{poolsSource},
-			Run: poolMembers,
+			Name: "pool-members", Title: "somebody may use the pool", On: steps.Local, From: fromAPI, FixedBy: "members", Needs: []string{"pool-made"},
+			Why:        "a pool that is not public is for admins alone until it has members; the published guide leaves that out",
+			References: []string{poolsSource},
+			Run:        poolMembers,
 		},
 	}
 }
@@ -74,7 +74,7 @@ func poolProblems(e steps.Env, d described) []string {
 func poolRules(ctx context.Context, e steps.Env) steps.Result {
 	d, err := thePool(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if bad := poolProblems(e, d); len(bad) > 0 {
 		return steps.Failed(strings.Join(bad, "; "), "edit pool.spec (e), or pools.quotas")
@@ -91,7 +91,7 @@ func poolRules(ctx context.Context, e steps.Env) steps.Result {
 func poolSizes(ctx context.Context, e steps.Env) steps.Result {
 	d, err := thePool(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d.Quota == nil {
 		return steps.Passed("the pool has no quota that could be too small")
@@ -105,7 +105,7 @@ func poolSizes(ctx context.Context, e steps.Env) steps.Result {
 func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 	d, err := thePool(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if d.Quota == nil {
 		return steps.Passed("the pool has no quota: none can be in its way")
@@ -120,7 +120,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("there is no ResourceQuota %s in %s", name, ns)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	r := quotaOwner(e, ns, d)
 	if tight := tooLittle(e, d, live); r.Status != steps.Fail && len(tight) > 0 && tight[0].class == "" {
@@ -182,11 +182,11 @@ func poolOfQuota(e steps.Env, quota string) (string, error) {
 func poolMade(ctx context.Context, e steps.Env) steps.Result {
 	d, err := thePool(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	api, err := signedInAPI(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -236,7 +236,7 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	api, err := signedInAPI(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	lacking, err := lackingMembers(ctx, e, api, p.ID)
 	if err != nil {

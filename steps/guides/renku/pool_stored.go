@@ -27,7 +27,7 @@ func storedPool(ctx context.Context, e steps.Env) (pool, error) {
 func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 	d, err := thePool(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	p, err := storedPool(ctx, e)
 	if err != nil {

@@ -18,10 +18,10 @@ const classValue = 100
 
 func poolChecks() []steps.Check {
 	return []steps.Check{{
-		Name: "priority-classes", Title: "each pool has its priority class", On: steps.Remote, Mend: "priority-classes", Needs: []string{"signed-in"},
-		Why: "a session of a pool with a quota runs with the class of that name, or not at all",
-		See: []string{page, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py"},
-		Run: priorityClasses,
+		Name: "priority-classes", Title: "each pool has its priority class", On: steps.Remote, FixedBy: "priority-classes", Needs: []string{"signed-in"},
+		Why:        "a session of a pool with a quota runs with the class of that name, or not at all",
+		References: []string{page, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py"},
+		Run:        priorityClasses,
 	}}
 }
 
@@ -35,7 +35,7 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		before := len(failed) + len(warned)
 		if pc.GlobalDefault {

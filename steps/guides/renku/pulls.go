@@ -24,23 +24,23 @@ func imagePulls() steps.Check {
 		Name: "image-pulls", Title: "the remote nodes get the images that sessions need", On: steps.Remote, Needs: []string{"signed-in"},
 		Why: "sessions are made of images of docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io: behind a firewall they never start. " +
 			"That this machine reaches a registry says nothing of the nodes, so this reads what nodes have pulled and which pulls fail",
-		See: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
-		Run: imagesPulled,
+		References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
+		Run:        imagesPulled,
 	}
 }
 
 func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, sessionsNamespace(e), cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	drivers, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if bad := failedPulls(slices.Concat(pods, drivers)); len(bad) > 0 {
 		return steps.Warned(strings.Join(bad, "; "), e.Kubectl()+" -n "+sessionsNamespace(e)+" get events --field-selector type=Warning    # firewall, proxy, pull limit, pull secret?")

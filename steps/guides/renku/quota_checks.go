@@ -21,11 +21,11 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	ns := sessionsNamespace(e)
 	quotas, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ranges, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, ns, cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pool, _ := thePool(e) // sizes that are not known refuse nothing
 	var tight []bounds

@@ -96,27 +96,27 @@ func apiAccessChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "api-answers", Title: "Renku's API answers", On: steps.Local, From: fromAPI,
-			Why: "all that follows is asked there. A login page, a proxy or another service at that address answers, too, and is not Renku",
-			See: []string{clustersSource},
-			Run: apiAnswers,
+			Why:        "all that follows is asked there. A login page, a proxy or another service at that address answers, too, and is not Renku",
+			References: []string{clustersSource},
+			Run:        apiAnswers,
 		},
 		{
 			Name: "api-knows-fields", Title: "Renku knows all that a remote cluster needs", On: steps.Local, From: fromAPI, Needs: []string{"api-answers"},
-			Why: "an older Renku takes neither the controller's default certificate nor a ServiceAccount of the sessions",
-			See: []string{clustersSource},
-			Run: apiKnowsFields,
+			Why:        "an older Renku takes neither the controller's default certificate nor a ServiceAccount of the sessions",
+			References: []string{clustersSource},
+			Run:        apiKnowsFields,
 		},
 		{
-			Name: "api-signed-in", Title: "you are signed in to Renku", On: steps.Local, From: fromAPI, Mend: "sign-in", Needs: []string{"api-answers"},
-			Why: "clusters are shown to admins alone; to a token that has expired Renku says no more than 401",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/authn/keycloak.py"},
-			Run: signedIn,
+			Name: "api-signed-in", Title: "you are signed in to Renku", On: steps.Local, From: fromAPI, FixedBy: "sign-in", Needs: []string{"api-answers"},
+			Why:        "clusters are shown to admins alone; to a token that has expired Renku says no more than 401",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/authn/keycloak.py"},
+			Run:        signedIn,
 		},
 		{
 			Name: "api-admin", Title: "you are an admin of Renku", On: steps.Local, From: fromAPI, Needs: []string{"api-signed-in"},
-			Why: "nobody else may register clusters and make pools",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/authn/keycloak.py"},
-			Run: isAdmin,
+			Why:        "nobody else may register clusters and make pools",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/authn/keycloak.py"},
+			Run:        isAdmin,
 		},
 	}
 }
@@ -125,21 +125,21 @@ func clusterChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "cluster-name-free", Title: "the cluster's name is free, or ours", On: steps.Local, From: fromAPI, Needs: []string{"api-admin"},
-			Why: "names are unique in Renku",
-			See: []string{clustersSource},
-			Run: nameFree,
+			Why:        "names are unique in Renku",
+			References: []string{clustersSource},
+			Run:        nameFree,
 		},
 		{
-			Name: "cluster-registered", Title: "Renku knows the cluster", On: steps.Local, From: fromAPI, Mend: "register", Needs: []string{"api-admin"},
-			Why: "without it there is no pool; the published guide calls the endpoint /cluster, it is /api/data/clusters, and its last payload is no JSON",
-			See: []string{page, clustersSource},
-			Run: isRegistered,
+			Name: "cluster-registered", Title: "Renku knows the cluster", On: steps.Local, From: fromAPI, FixedBy: "register", Needs: []string{"api-admin"},
+			Why:        "without it there is no pool; the published guide calls the endpoint /cluster, it is /api/data/clusters, and its last payload is no JSON",
+			References: []string{page, clustersSource},
+			Run:        isRegistered,
 		},
 		{
-			Name: "cluster-as-planned", Title: "Renku has stored every field as it was given", On: steps.Local, From: fromAPI, Mend: "register", Needs: []string{"cluster-registered"},
-			Why: "a new cluster loses the flag of the default certificate without a word, also with the published guide's payload: sessions are then served by http",
-			See: []string{clustersSource, "SwissDataScienceCenter/amalthea PR 1106"},
-			Run: asPlanned,
+			Name: "cluster-as-planned", Title: "Renku has stored every field as it was given", On: steps.Local, From: fromAPI, FixedBy: "register", Needs: []string{"cluster-registered"},
+			Why:        "a new cluster loses the flag of the default certificate without a word, also with the published guide's payload: sessions are then served by http",
+			References: []string{clustersSource, "SwissDataScienceCenter/amalthea PR 1106"},
+			Run:        asPlanned,
 		},
 	}
 }

@@ -36,7 +36,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	c := steps.Change{Rights: inventory.Rights(e)}
+	c := steps.Change{Permissions: inventory.Permissions(e)}
 	item := clusterItem(steps.Create, payload)
 	item.Diff = jsonLines("+", payload)
 	if bad := payloadProblems(e, payload); len(bad) > 0 {

@@ -14,7 +14,7 @@ import (
 func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 	api, err := e.API()
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := "curl -i " + api.Base() + "/version    # is renku.url right, Renku up?"
 	var out struct {
@@ -42,7 +42,7 @@ var newerFields = []string{fieldDefault, "service_account_name"}
 func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 	api, err := e.API()
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var spec struct {
 		Components struct {
@@ -141,7 +141,7 @@ func asPlanned(_ context.Context, e steps.Env) steps.Result {
 	}
 	want, err := clusterPayload(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	diffs := differences(want, row)
 	if len(diffs) == 0 {

@@ -179,7 +179,7 @@ func TestVerifyRegisterLeavesOthersAlone(t *testing.T) {
 	if it := p.Of(steps.Create); len(it) != 1 || !it[0].Refused || !strings.Contains(it[0].Note, "paris.yaml") {
 		t.Errorf("the plan shows %+v", it)
 	}
-	if _, err := s.Lacking(t.Context(), p); err == nil || !strings.Contains(err.Error(), "has a cluster") {
+	if _, err := s.MissingPermissions(t.Context(), p); err == nil || !strings.Contains(err.Error(), "has a cluster") {
 		t.Errorf("it would be begun: %v", err)
 	}
 	if err := s.Answer("cluster.config-name", "paris.yaml"); err != nil { // the link is about that cluster

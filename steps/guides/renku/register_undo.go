@@ -37,7 +37,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	if why != "" || err != nil {
 		item.Note += "; " + willAsk
-		return steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}, nil
+		return steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}, nil
 	}
 	if row, rowErr := localFacts(e).Map("cluster-row"); id == noteAsked && rowErr == nil {
 		id = textOf(row, "id")
@@ -53,7 +53,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	} else if said := pointing(ctx, e, pools); said != "" {
 		item.Note = said
 	}
-	return steps.Change{Items: []steps.Item{item}, Rights: inventory.Rights(e)}, nil
+	return steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}, nil
 }
 
 // stoodBefore is a cluster that this link did not make.

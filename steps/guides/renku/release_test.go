@@ -31,7 +31,7 @@ func defaults(t *testing.T, state string) map[string]string {
 			}
 			out[a.Question.Key] = fmt.Sprintf("%v | %s", a.Value, a.From)
 			if a.Err != nil {
-				out[a.Question.Key] = "error: " + steps.Unseen(a.Err).Found
+				out[a.Question.Key] = "error: " + steps.Errored(a.Err).Found
 			}
 		}
 	}
@@ -123,15 +123,15 @@ func TestAFactsFileDoesNotChooseTheCharts(t *testing.T) {
 	}
 	l := linkfile.New(g.Name, "apart")
 	l.Path = filepath.Join(t.TempDir(), "link.yaml")
-	l.Local = linkfile.EndSpec{Facts: "theirs.facts", Signer: key.Fingerprint()}
+	l.Local = linkfile.EndpointSpec{Facts: "theirs.facts", Signer: key.Fingerprint()}
 	if err := os.WriteFile(l.File(l.Local.Facts), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end, err := engine.OpenEnd(l, steps.Local, g, kubeconfig.Access{}, nil, cluster.Options{})
+	end, err := engine.OpenEndpoint(l, steps.Local, g, kubeconfig.Access{}, nil, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Ends: map[steps.Side]engine.End{steps.Local: end}, Assets: assets})
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]engine.Endpoint{steps.Local: end}, Assets: assets})
 	t.Cleanup(s.Close)
 	for i := range g.Steps {
 		for _, a := range s.Answers(t.Context(), &g.Steps[i]) {

@@ -35,24 +35,24 @@ func restart() steps.Step {
 		}},
 		Checks: []steps.Check{
 			{
-				Name: "services-restarted", Title: "the four services started after the kubeconfig and the cluster's row", On: steps.Local, Mend: "restart",
+				Name: "services-restarted", Title: "the four services started after the kubeconfig and the cluster's row", On: steps.Local, FixedBy: "restart",
 				Needs: []string{"kubeconfig-stored", "kubeconfigs-mounted"},
 				Why: "what was not there when a process started it never sees: data-service answers 404, k8s-watcher leaves sessions in \"starting\", " +
 					"secrets-storage fails and the session is deleted, data-tasks counts nothing. The published guide restarts last, and three of the four",
-				See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page},
-				Run: servicesRestarted,
+				References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page},
+				Run:        servicesRestarted,
 			},
 			{
 				Name: "kubeconfig-loaded", Title: "the services have loaded the kubeconfig", On: steps.Local, From: "their logs", Needs: []string{"services-restarted"},
-				Why: "one line in the log is all that Renku ever says of a kubeconfig that it can't use. Loaded does not mean reachable: nothing is sent then",
-				See: []string{kubeconfigSource},
-				Run: kubeconfigLoaded,
+				Why:        "one line in the log is all that Renku ever says of a kubeconfig that it can't use. Loaded does not mean reachable: nothing is sent then",
+				References: []string{kubeconfigSource},
+				Run:        kubeconfigLoaded,
 			},
 			{
 				Name: "kubeconfig-first-use", Title: "those that load at first use have done so, too", On: steps.Local, From: "their logs", Needs: []string{"services-restarted"},
-				Why: "data-service, data-tasks and secrets-storage load when they first need a cluster: making the pool and starting a session make them do it",
-				See: []string{kubeconfigSource},
-				Run: loadedAtFirstUse,
+				Why:        "data-service, data-tasks and secrets-storage load when they first need a cluster: making the pool and starting a session make them do it",
+				References: []string{kubeconfigSource},
+				Run:        loadedAtFirstUse,
 			},
 		},
 	}
@@ -195,7 +195,7 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 	}
 	all, err := serviceStates(ctx, e, c)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var old, names []string
 	for _, s := range all {
@@ -215,7 +215,7 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 	}
 	open, err := rolling(ctx, e, nil)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(open) > 0 {
 		return steps.Waits(time.Time{}, "%s", strings.Join(open, "; ")).Or(e.Kubectl() + " -n " + renkuNamespace(e) + " get pods -l 'app in (" + strings.Join(serviceApps, ",") + ")'")

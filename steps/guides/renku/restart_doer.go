@@ -18,10 +18,10 @@ import (
 	"carrick/steps/check"
 )
 
-func restartRights(s service) []permission.Right {
+func restartPermissions(s service) []permission.Rule {
 	out := check.Verbs("apps", "deployments", s.Namespace, "get", "list", "watch")
 	out = append(out, check.Verbs("", "pods", s.Namespace, "list", "watch")...)
-	return append(out, permission.Right{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name})
+	return append(out, permission.Rule{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name})
 }
 
 func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -52,7 +52,7 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 			it.Note, warned = harm, true
 		}
 		out.Items = append(out.Items, it)
-		out.Rights = append(out.Rights, restartRights(s.service)...)
+		out.Permissions = append(out.Permissions, restartPermissions(s.service)...)
 	}
 	return out, nil
 }
@@ -189,7 +189,7 @@ func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 			Verb: steps.Run, What: restartOf(s), Hash: string(s.UID) + s.Spec.Template.Annotations[restartedFor(e.Link)],
 			Note: "a restart can't be taken back: it starts once more, so that it forgets the cluster",
 		})
-		out.Rights = append(out.Rights, restartRights(s)...)
+		out.Permissions = append(out.Permissions, restartPermissions(s)...)
 	}
 	return out, nil
 }

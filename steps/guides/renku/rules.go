@@ -67,7 +67,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 
 // usedRights are the 22 rights in the sessions' namespace that Renku's code
 // really uses (renku-data-services, every call of its Kubernetes clients).
-func usedRights(ns string) []permission.Right {
+func usedPermissions(ns string) []permission.Rule {
 	return slices.Concat(
 		check.Verbs("amalthea.dev", "amaltheasessions", ns, "list", "get", "watch", "create", "patch", "delete"),
 		check.Verbs("", "secrets", ns, "list", "get", "create", "patch", "delete"),
@@ -79,7 +79,7 @@ func usedRights(ns string) []permission.Right {
 }
 
 // optionalRights are those that Renku uses there where its options are on.
-func optionalRights(e steps.Env) (out []permission.Right) {
+func optionalPermissions(e steps.Env) (out []permission.Rule) {
 	ns := sessionsNamespace(e)
 	if e.Answers.Bool("renku.tracking") {
 		out = append(out, check.Verbs("", "persistentvolumeclaims", ns, "list", "get")...)

@@ -181,7 +181,7 @@ func TestMissingRightsAreFoundFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lacking, err := s.Lacking(t.Context(), p); err != nil || len(lacking) != 0 {
+	if lacking, err := s.MissingPermissions(t.Context(), p); err != nil || len(lacking) != 0 {
 		t.Errorf("an admin lacks %v, %v", lacking, err)
 	}
 }

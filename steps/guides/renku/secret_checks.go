@@ -24,22 +24,22 @@ const valuesSource = "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml
 func secretChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-stored", Title: "the kubeconfigs Secret holds this cluster's key", On: steps.Local, Mend: "secret", Needs: []string{"renku-namespace"},
-			Why: "Renku finds the kubeconfig by the config_name that the cluster is registered with: that is the key",
-			See: []string{page, kubeconfigSource},
-			Run: kubeconfigStored,
+			Name: "kubeconfig-stored", Title: "the kubeconfigs Secret holds this cluster's key", On: steps.Local, FixedBy: "secret", Needs: []string{"renku-namespace"},
+			Why:        "Renku finds the kubeconfig by the config_name that the cluster is registered with: that is the key",
+			References: []string{page, kubeconfigSource},
+			Run:        kubeconfigStored,
 		},
 		{
-			Name: "stored-kubeconfig", Title: "what stands under that key is a kubeconfig that Renku's services can use", On: steps.Local, Mend: "secret", Needs: []string{"kubeconfig-stored"},
+			Name: "stored-kubeconfig", Title: "what stands under that key is a kubeconfig that Renku's services can use", On: steps.Local, FixedBy: "secret", Needs: []string{"kubeconfig-stored"},
 			Why: "this is the file that they read; what is wrong with it costs a single warning in their logs and the cluster is not there. " +
 				"The published guide's text of this Secret has no current-context",
-			See: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
-			Run: storedIsGood,
+			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
+			Run:        storedIsGood,
 		},
 		{
 			Name: "stored-server-tls", Title: "the server in it proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"stored-kubeconfig"},
-			Why: "Renku trusts that CA alone; an address or a certificate that has changed since shows here first",
-			See: []string{kubeconfigSource},
+			Why:        "Renku trusts that CA alone; an address or a certificate that has changed since shows here first",
+			References: []string{kubeconfigSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				k, err := check.Kubeconfig(e, "stored-kubeconfig")
 				if err != nil {
@@ -49,7 +49,7 @@ func secretChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "stored-is-proved", Title: "it is the kubeconfig that was tried and proved", On: steps.Local, Mend: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
+			Name: "stored-is-proved", Title: "it is the kubeconfig that was tried and proved", On: steps.Local, FixedBy: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
 			Why: "another one may be out of date, or grant more than it has to",
 			Run: storedIsProved,
 		},
@@ -57,14 +57,14 @@ func secretChecks() []steps.Check {
 			Name: "kubeconfigs-value", Title: "Renku's values name that Secret", On: steps.Local, Needs: []string{"renku-namespace"},
 			Why: "without the value no service mounts the Secret. The release is Renku's own: its admin upgrades it, not carrick. " +
 				"The Secret must be there first, or the new pods stay in ContainerCreating",
-			See: []string{page, valuesSource},
-			Run: valueNamesSecret,
+			References: []string{page, valuesSource},
+			Run:        valueNamesSecret,
 		},
 		{
 			Name: "kubeconfigs-mounted", Title: "the four services mount that Secret", On: steps.Local, Needs: []string{"kubeconfigs-value"},
-			Why: "data-service, k8s-watcher, data-tasks and secrets-storage each read the kubeconfigs. The published guide names three of them, in two different lists",
-			See: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, secrets-storage/deployment.yaml)"},
-			Run: mountedEverywhere,
+			Why:        "data-service, k8s-watcher, data-tasks and secrets-storage each read the kubeconfigs. The published guide names three of them, in two different lists",
+			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, secrets-storage/deployment.yaml)"},
+			Run:        mountedEverywhere,
 		},
 	}
 }
@@ -102,7 +102,7 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 	slices.Sort(others)
 	fixed, err := immutableSecret(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	beside := ""
 	if len(others) > 0 {
@@ -129,7 +129,7 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(check.Details(broken.Problems), storedFix(ctx, e))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if k.Namespace != sessionsNamespace(e) {
 		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), storedFix(ctx, e))
@@ -154,11 +154,11 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	proved, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	stored, err := e.Own.Masked("stored-kubeconfig")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if stored == proved {
 		return steps.Passed("both are %s", stored.Hash())
@@ -243,7 +243,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Failed("Renku's values name Secret "+value+", not "+name, "answer secret.name with "+value+", or: "+setValue(e))
 	case !errors.As(err, &absent):
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if _, err := e.Own.Value("release"); err != nil { // what is deployed says it, too
 		mounted, err := e.Own.Text("kubeconfigs-secret")
@@ -253,7 +253,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 		case err == nil:
 			return steps.Failed("the data service mounts Secret "+mounted+", not "+name, "answer secret.name with "+mounted+", or: "+setValue(e))
 		case !errors.As(err, &absent):
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 	}
 	return steps.Waits(time.Time{}, "%s is not set: Renku's admin sets it to %s once that Secret is there", kubeconfigsPath, name).Or(setValue(e))
@@ -263,7 +263,7 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 	_, name := secretWhere(e)
 	found, err := servicesOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var bad, good []string
 	for _, s := range found {

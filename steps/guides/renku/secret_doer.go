@@ -153,7 +153,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 		}
 		if keeps != "" {
 			it.Verb, it.Note, it.Hash = steps.Release, keeps, emptied+it.Hash
-			c.Rights = append(c.Rights, permission.Right{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
+			c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: ns, Name: name})
 		}
 		if taken != "" {
 			value, words := formerly(e, live, taken)

@@ -30,34 +30,34 @@ const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheas
 func sessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"signed-in"}, Within: startsWithin,
-			Why: "a session that nobody takes up is the sign of an operator that watches another namespace, or of none",
-			See: []string{operatorSource},
-			Run: ofSession(sessionMade),
+			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"signed-in"}, Timeout: startsWithin,
+			Why:        "a session that nobody takes up is the sign of an operator that watches another namespace, or of none",
+			References: []string{operatorSource},
+			Run:        ofSession(sessionMade),
 		},
 		{
-			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
-			Why: "images, nodes, quota and priority class come together here",
-			See: []string{operatorSource},
-			Run: ofSession(sessionPod),
+			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Why:        "images, nodes, quota and priority class come together here",
+			References: []string{operatorSource},
+			Run:        ofSession(sessionPod),
 		},
 		{
-			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
-			Why: "without a volume the pod stays Pending",
-			See: []string{operatorSource},
-			Run: ofSession(sessionVolume),
+			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Why:        "without a volume the pod stays Pending",
+			References: []string{operatorSource},
+			Run:        ofSession(sessionVolume),
 		},
 		{
-			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
-			Why: "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where the flag of the default certificate was lost when the cluster was registered",
-			See: []string{operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py"},
-			Run: ofSession(sessionIngress),
+			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Why:        "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where the flag of the default certificate was lost when the cluster was registered",
+			References: []string{operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py"},
+			Run:        ofSession(sessionIngress),
 		},
 		{
-			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested, Mend: "test-session", Needs: []string{"session-made"}, Within: startsWithin,
-			Why: "this is the address that the portal opens: browsers refuse http inside https",
-			See: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
-			Run: ofSession(sessionURL),
+			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Why:        "this is the address that the portal opens: browsers refuse http inside https",
+			References: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
+			Run:        ofSession(sessionURL),
 		},
 	}
 }
@@ -115,7 +115,7 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 	if state == "NotReady" {
 		missing, err := missingChildren(ctx, e, s)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if len(missing) > 0 {
 			return steps.Waits(s.GetCreationTimestamp().Time, "%s is NotReady: the operator has not created %s", s.GetName(), strings.Join(missing, ", ")).
@@ -170,7 +170,7 @@ func partOf(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, w
 	}
 	list, err := e.Cluster.List(ctx, gvr, sessionsNamespace(e), cluster.Selector{})
 	if err != nil {
-		return nil, steps.Unseen(err)
+		return nil, steps.Errored(err)
 	}
 	for _, o := range list {
 		if belongs(o, s.GetName()) {
@@ -191,7 +191,7 @@ func sessionPod(ctx context.Context, e steps.Env) steps.Result {
 	}
 	p, err := check.As[corev1.Pod](o)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.Status.Phase == corev1.PodRunning {
@@ -212,7 +212,7 @@ func sessionVolume(ctx context.Context, e steps.Env) steps.Result {
 	}
 	c, err := check.As[corev1.PersistentVolumeClaim](o)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	class := "the default StorageClass"
 	if c.Spec.StorageClassName != nil {
@@ -234,7 +234,7 @@ func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
 	}
 	in, err := check.As[networkingv1.Ingress](o)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case plainHTTP(e):

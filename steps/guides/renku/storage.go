@@ -42,7 +42,7 @@ func storageChecks() []steps.Check {
 func storageClass(ctx context.Context, e steps.Env) steps.Result {
 	classes, err := check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := e.Answers.Text("sessions.storage-class")
 	var found *storagev1.StorageClass
@@ -72,7 +72,7 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 	if found.VolumeBindingMode == nil || *found.VolumeBindingMode == storagev1.VolumeBindingImmediate {
 		zones, err := zones(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if zones > 1 {
 			return steps.Warned(fmt.Sprintf("%s binds at once, in one of %d zones, before it is known where the session runs", found.Name, zones),
@@ -99,7 +99,7 @@ func zones(ctx context.Context, e steps.Env) (int, error) {
 func ingressClassServed(ctx context.Context, e steps.Env) steps.Result {
 	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	name := e.Answers.Text("sessions.ingress-class")
 	defaults := defaultsOf(classes, defaultIngress)

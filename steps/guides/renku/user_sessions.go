@@ -21,16 +21,16 @@ import (
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote, Needs: []string{"namespace"}, Mend: "custom-cas",
-			Why: "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in its own namespace: without one its pod stays in ContainerCreating",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks (NB_SESSIONS__CA_CERTS__SECRETS)"},
-			Run: customCAsThere,
+			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote, Needs: []string{"namespace"}, FixedBy: "custom-cas",
+			Why:        "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in its own namespace: without one its pod stays in ContainerCreating",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks (NB_SESSIONS__CA_CERTS__SECRETS)"},
+			Run:        customCAsThere,
 		},
 		{
 			Name: "user-secrets", Title: "users' own secrets reach sessions on another cluster", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "a session fetches its user's secrets from the address that Renku's notebooks service was given: the name of a Service of the local cluster, which nothing on another one resolves",
-			See: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
-			Run: userSecrets,
+			Why:        "a session fetches its user's secrets from the address that Renku's notebooks service was given: the name of a Service of the local cluster, which nothing on another one resolves",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
+			Run:        userSecrets,
 		},
 	}
 }
@@ -38,7 +38,7 @@ func userSessionChecks() []steps.Check {
 func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 	names, err := caNames(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(names) == 0 {
 		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
@@ -46,13 +46,13 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 	ns := sessionsNamespace(e)
 	copied, err := e.Peer.Map("custom-cas")
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var missing, more []string
 	for _, name := range names {
 		live, err := e.Cluster.Get(ctx, check.Secrets, ns, name)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if err != nil {
 			missing = append(missing, ns+"/"+name)
@@ -80,10 +80,10 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 func userSecrets(ctx context.Context, e steps.Env) steps.Result {
 	address, ok, err := notebooksValue(ctx, e, dataServiceKey)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !ok {
-		return steps.Unseen(steps.Absent("Renku's Secret RELEASE-notebooks has no key %s", dataServiceKey))
+		return steps.Errored(steps.Absent("Renku's Secret RELEASE-notebooks has no key %s", dataServiceKey))
 	}
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Host == "" {

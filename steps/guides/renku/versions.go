@@ -138,8 +138,8 @@ func versionFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "amalthea", Title: "the versions of the session operator", On: steps.Both, Shared: true, Learn: learnOperator},
 		{Name: "csi-rclone", Title: "the versions of csi-rclone", On: steps.Both, Shared: true, Learn: learnDriver},
-		{Name: "operator-stands", Title: "the session operator that is there", On: steps.Remote, Learn: operatorStands},
-		{Name: "driver-stands", Title: "the csi-rclone that is there", On: steps.Remote, Learn: driverStands},
+		{Name: "operator-stands", Title: "the session operator that is there", On: steps.Remote, Learn: operatorExists},
+		{Name: "driver-stands", Title: "the csi-rclone that is there", On: steps.Remote, Learn: driverExists},
 	}
 }
 

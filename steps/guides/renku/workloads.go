@@ -129,7 +129,7 @@ func workloadFact(name, namespace string, labels, notes map[string]string) map[s
 	}
 }
 
-func operatorStands(ctx context.Context, e steps.Env) (any, error) {
+func operatorExists(ctx context.Context, e steps.Env) (any, error) {
 	d, _, err := operators(ctx, e)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func operatorStands(ctx context.Context, e steps.Env) (any, error) {
 	return workloadFact(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
 
-func driverStands(ctx context.Context, e steps.Env) (any, error) {
+func driverExists(ctx context.Context, e steps.Env) (any, error) {
 	d, err := driver(ctx, e)
 	if err != nil {
 		return nil, err

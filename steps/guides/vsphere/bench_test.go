@@ -37,7 +37,7 @@ func bench() stepstest.Bench {
 			{"get", "mutatingadmissionpolicies"},
 			{"auth", "can-i", "create", "persistentvolumeclaims"},
 		},
-		Breaks: "provisioner-level", Break: level(`"restricted"`), Mend: level(`"baseline"`),
+		Breaks: "provisioner-level", Break: level(`"restricted"`), FixedBy: level(`"baseline"`),
 	}
 }
 

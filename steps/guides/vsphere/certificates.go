@@ -195,7 +195,7 @@ func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, 
 }
 
 // certificateRights are what it takes to do this step.
-func certificateRights(e steps.Env) []permission.Right {
+func certificatePermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil
 	}

@@ -25,27 +25,27 @@ const (
 func certificateChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension-namespace",
-			Why: "all of the extension stands in it", See: []string{page}, Run: extensionNamespace,
+			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "extension-namespace",
+			Why: "all of the extension stands in it", References: []string{page}, Run: extensionNamespace,
 		},
 		certs.ServedCheck(webhookSignedBy(certs.ByCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
-			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager), Mend: "cert-managed", Within: 2 * time.Minute,
-			Why: "until it is Ready there is no Secret, and no pod of the extension starts", See: []string{certs.Source},
+			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager), FixedBy: "cert-managed", Timeout: 2 * time.Minute,
+			Why: "until it is Ready there is no Secret, and no pod of the extension starts", References: []string{certs.Source},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return certs.Ready(ctx, e, extensionSpace(e), tlsSecret)
 			},
 		},
 		{
-			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "cert-own",
-			Why: "the API server asks by the Service's name, and refuses a certificate for another; the published script writes an empty one where the request is not signed within five seconds",
-			See: []string{scriptSource, signerSource}, Run: certificateStored,
+			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "cert-own",
+			Why:        "the API server asks by the Service's name, and refuses a certificate for another; the published script writes an empty one where the request is not signed within five seconds",
+			References: []string{scriptSource, signerSource}, Run: certificateStored,
 		},
 		{
-			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local, Needs: []string{"cert-secret"}, When: usesWebhook, Mend: "cert-own",
-			Why: "that CA goes into the webhook: one that proves something else makes every call fail, and with failurePolicy Ignore nobody sees it",
-			See: []string{page, certs.Source}, Run: certAuthority,
+			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local, Needs: []string{"cert-secret"}, When: usesWebhook, FixedBy: "cert-own",
+			Why:        "that CA goes into the webhook: one that proves something else makes every call fail, and with failurePolicy Ignore nobody sees it",
+			References: []string{page, certs.Source}, Run: certAuthority,
 		},
 	}
 }
@@ -103,7 +103,7 @@ func certificateStored(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), certFix(e))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := renewFix(e, s)
 	if s.Data["tls.crt"].IsZero() {
@@ -115,7 +115,7 @@ func certificateStored(ctx context.Context, e steps.Env) steps.Result {
 	}
 	r := check.TLSSecret(s, host(e), margin, time.Now(), fix)
 	if issuesNow(e, s) {
-		return r.MendedBy("cert-managed")
+		return r.FixedBy("cert-managed")
 	}
 	return r
 }
@@ -123,7 +123,7 @@ func certificateStored(ctx context.Context, e steps.Env) steps.Result {
 func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	s, err := extensionCertificate(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if s.Data["ca.crt"].IsZero() {
 		return steps.Warned(fmt.Sprintf("Secret %s/%s has no ca.crt: which CA has signed it can't be told from it, and carrick has none to put into the webhook", s.Namespace, s.Name), renewFix(e, s))

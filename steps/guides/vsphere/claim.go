@@ -94,7 +94,7 @@ func checkPodImage(v string) error {
 	return validNFSImage(v)
 }
 
-func claimRights(e steps.Env) []permission.Right {
+func claimPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToApply(trialNamespace(e), check.VolumeClaims), check.ToFollow(trialNamespace(e), check.Events), check.ToFollow("", volumeKind),
 	)

@@ -21,29 +21,29 @@ const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolu
 func claimChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"}, Mend: "nfs-chart",
-			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
-			See: []string{page, chartSource}, Run: rwxClass,
+			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "nfs-chart",
+			Why:        "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
+			References: []string{page, chartSource}, Run: rwxClass,
 		},
 		{
 			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local, Needs: []string{"rwx-class"},
-			Why: "a notebook's claim that somebody deletes takes the data with it where the class says Delete and archives nothing",
-			See: []string{provisionerCode}, Run: classKeeps,
+			Why:        "a notebook's claim that somebody deletes takes the data with it where the class says Delete and archives nothing",
+			References: []string{provisionerCode}, Run: classKeeps,
 		},
 		{
-			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local, Needs: []string{"signed-in"}, Mend: "claim", Within: time.Minute,
-			Why: "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, passes the class by, may not, or can't write",
-			See: []string{page, claimSource}, Run: claimBound, Tried: claimedOn,
+			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "claim", Timeout: time.Minute,
+			Why:        "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, passes the class by, may not, or can't write",
+			References: []string{page, claimSource}, Run: claimBound, Tried: claimedOn,
 		},
 		{
-			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs", When: triesPods, Needs: []string{"claim-bound"}, Mend: "claim-pods", Within: 10 * time.Minute,
-			Why: "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are not root write there, only pods prove",
-			See: []string{page}, Run: claimShared, Tried: claimedOn,
+			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs", When: triesPods, Needs: []string{"claim-bound"}, FixedBy: "claim-pods", Timeout: 10 * time.Minute,
+			Why:        "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are not root write there, only pods prove",
+			References: []string{page}, Run: claimShared, Tried: claimedOn,
 		},
 		{
 			Name: "claim-events", Title: "nothing warns of what is tried", On: steps.Local, From: "events of the guest", Needs: []string{"signed-in"},
-			Why: "nodes and provisioners say what is wrong in events, which are gone after an hour",
-			See: []string{page, mountCode}, Run: claimEvents,
+			Why:        "nodes and provisioners say what is wrong in events, which are gone after an hour",
+			References: []string{page, mountCode}, Run: claimEvents,
 		},
 	}
 }
@@ -56,10 +56,10 @@ func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, 
 func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return steps.Untried("nothing of the class has been asked for yet")
+		return steps.NotTried("nothing of the class has been asked for yet")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	got := clean.Text(claimClass(c))
 	remove := fmt.Sprintf(
@@ -94,14 +94,14 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	if err != nil {
 		return t, err
 	}
-	t.On = []steps.Ground{{What: "class " + s.Name + " was created", Since: s.CreationTimestamp.Time}}
+	t.On = []steps.Dependency{{What: "class " + s.Name + " was created", Since: s.CreationTimestamp.Time}}
 	return t, nil
 }
 
 // tryAgain removes what was tried, and tries it anew.
 func tryAgain(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
-		e.Kubectl(), trialNamespace(e), e.Marked("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"), e.ApplyStep("claim"))
+		e.Kubectl(), trialNamespace(e), e.OwnedBy("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"), e.ApplyStep("claim"))
 }
 
 // boundIn says how long it took.
@@ -125,7 +125,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	look := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, c.Name)
 	if said := eventMessage(events, "ProvisioningFailed"); said != "" {
@@ -157,17 +157,17 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	for _, own := range []string{"a", "b"} {
 		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), triedName(e, own))
 		if apierrors.IsNotFound(err) {
-			return steps.Untried("the pods have not run yet")
+			return steps.NotTried("the pods have not run yet")
 		}
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if !check.Ended(p) {
 			return podWaits(e, p)
 		}
 		text, err := check.PodLog(ctx, e.Cluster, p, "", 50, time.Minute)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		nodes[own], seen[own] = p.Spec.NodeName, text
 		if p.Status.Phase == corev1.PodFailed {
@@ -178,7 +178,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		text := seen[own]
 		for _, line := range []string{"a on " + nodes["a"], "b on " + nodes["b"]} {
 			if !strings.Contains("\n"+text, "\n"+line) {
-				return steps.Unseen(fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", triedName(e, own), line, lastLine(text)))
+				return steps.Errored(fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", triedName(e, own), line, lastLine(text)))
 			}
 		}
 	}
@@ -251,12 +251,12 @@ func trialsWaiting(ctx context.Context, e steps.Env) ([]waiting, error) {
 func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 	all, err := trialsWaiting(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, w := range all {
 		events, err := eventsOf(ctx, e, trialNamespace(e), w.kind, w.name, w.uid)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		for _, v := range slices.Backward(causes(events)) { // what is said now, and not what was
 			if v.Type == corev1.EventTypeWarning {

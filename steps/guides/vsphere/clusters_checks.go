@@ -25,33 +25,33 @@ func clusterChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "guest-cluster", Title: "the guest's context leads to a guest cluster", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "a login without the name of a guest cluster leads to the Supervisor: there everything would be made in the wrong place, or refused",
-			See: []string{page, tkcSource}, Run: guestCluster,
+			Why:        "a login without the name of a guest cluster leads to the Supervisor: there everything would be made in the wrong place, or refused",
+			References: []string{page, tkcSource}, Run: guestCluster,
 		},
 		{
 			Name: "supervisor-cluster", Title: "the Supervisor's context leads to the Supervisor that has this guest", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "what another Supervisor, or the guest itself, declares says nothing of this guest",
-			See: []string{tkcSource}, Run: supervisorCluster,
+			Why:        "what another Supervisor, or the guest itself, declares says nothing of this guest",
+			References: []string{tkcSource}, Run: supervisorCluster,
 		},
 		{
 			Name: "default-class", Title: "the guest has one default storage class", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "claims without a class get the newest default one; the Supervisor's declaration is written into the guest again and again, so a default class that was set there does not stay",
-			See: []string{page, defaultSource}, Run: defaultClass,
+			Why:        "claims without a class get the newest default one; the Supervisor's declaration is written into the guest again and again, so a default class that was set there does not stay",
+			References: []string{page, defaultSource}, Run: defaultClass,
 		},
 		{
 			Name: "declared-class", Title: "the Supervisor declares the default storage class that the guest has", On: steps.Remote, Needs: []string{"supervisor-cluster"},
-			Why: "what the Supervisor declares wins: another default class in the guest is taken back at the next reconcile, without a word",
-			See: []string{page, tkcSource}, Run: declaredClass,
+			Why:        "what the Supervisor declares wins: another default class in the guest is taken back at the next reconcile, without a word",
+			References: []string{page, tkcSource}, Run: declaredClass,
 		},
 		{
 			Name: "upgrade-crosses", Title: "no planned upgrade leaves the profiles' pods outside", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "Kubernetes 1.25 has no PodSecurityPolicies any more, and Tanzu releases from 1.26 on hold a namespace without a level to restricted: pods of Kubeflow's profiles don't start again after the upgrade",
-			See: []string{levelsSource, "https://kubernetes.io/docs/concepts/security/pod-security-admission/"}, Run: upgradeCrosses,
+			Why:        "Kubernetes 1.25 has no PodSecurityPolicies any more, and Tanzu releases from 1.26 on hold a namespace without a level to restricted: pods of Kubeflow's profiles don't start again after the upgrade",
+			References: []string{levelsSource, "https://kubernetes.io/docs/concepts/security/pod-security-admission/"}, Run: upgradeCrosses,
 		},
 		{
 			Name: "tools", Title: "the published guide's tools are at hand", On: steps.Local,
 			Why:        "it asks for zsh, go, cfssl and cfssljson, and calls a command k that it does not define (kubectl is meant)",
-			See:        []string{page},
+			References: []string{page},
 			NotChecked: "none of them is needed: carrick makes certificates and applies manifests by itself",
 		},
 	}
@@ -76,7 +76,7 @@ func swapped(e steps.Env) string {
 func guestCluster(_ context.Context, e steps.Env) steps.Result {
 	own, _, err := asSupervisor(e.Own)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !own {
 		return steps.Passed("it serves neither %s: no Supervisor", strings.ReplaceAll(supervisorSigns, " or ", " nor "))
@@ -91,7 +91,7 @@ func guestCluster(_ context.Context, e steps.Env) steps.Result {
 func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 	own, _, err := asSupervisor(e.Own)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if !own {
 		if peer, known, _ := asSupervisor(e.Peer); known && peer {
@@ -105,7 +105,7 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(absent.Error(), fmt.Sprintf("%s get %s.%s,%s.%s -A    # then answer supervisor.namespace and supervisor.cluster: carrick %s", e.Kubectl(), tkcResource, tkcGroup, capiResource, capiGroup, e.LinkFile()))
 	}
 	if err != nil {
-		return steps.Unseen(err).Or(answer(e, "supervisor.namespace", "the guest's namespace of vSphere"))
+		return steps.Errored(err).Or(answer(e, "supervisor.namespace", "the guest's namespace of vSphere"))
 	}
 	return sameGuest(e, g)
 }
@@ -126,7 +126,7 @@ func sameGuest(e steps.Env, g guest) steps.Result {
 func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 	found, err := defaultClasses(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	declared := ""
 	if v, err := e.Peer.Text("declared-class"); err == nil {
@@ -179,7 +179,7 @@ func manyDefaults(e steps.Env, found []*storagev1.StorageClass, declared string)
 func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	g, err := theGuest(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	edit := fmt.Sprintf("%s -n %s edit %s %s    # %s", e.Kubectl(), steps.Quoted(g.namespace), g.resource, steps.Quoted(g.name), g.classField)
 	class, classes := clean.Text(g.class), clean.Text(strings.Join(g.classes, ", "))
@@ -194,7 +194,7 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, &absent):
 		return steps.Passed("%s; what the guest has is not known: %s", class, absent)
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case has != g.class:
 		return steps.Warned(fmt.Sprintf("it declares %s, and the guest's default class is %s: that is set back at the next reconcile", class, clean.Text(has)), edit)
 	}

@@ -40,7 +40,7 @@ func plannedMinor(e steps.Env) (minor int, from string, err error) {
 func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	now, err := e.Cluster.Version(ctx)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if now.Minor >= restricted {
 		return steps.Passed("it is %s, which is past 1.26", now.Git)
@@ -48,7 +48,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	planned, from, err := plannedMinor(e)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case planned <= now.Minor:
 		return steps.Passed("it is %s, and no upgrade is planned; answer clusters.upgrade once one is", now.Git)
 	case planned < withoutPSP:
@@ -56,7 +56,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	all, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var profiles, others []string
 	for _, ns := range all {

@@ -221,7 +221,7 @@ func defaultImage(e steps.Env) (any, string) {
 }
 
 // extensionRights are what it takes to do this step.
-func extensionRights(e steps.Env) []permission.Right {
+func extensionPermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil
 	}
@@ -246,18 +246,18 @@ func extensionRights(e steps.Env) []permission.Right {
 	if followsProfiles(e) {
 		out = slices.Concat(
 			out, check.ToApply(in, check.Roles, check.RoleBindings),
-			check.ToApply("", check.ClusterRoles, check.ClusterRoleBindings), followerRights(e),
+			check.ToApply("", check.ClusterRoles, check.ClusterRoleBindings), followerPermissions(e),
 		)
 	}
 	return out
 }
 
 // followerRights are what the program is given: nobody gives what he has not.
-func followerRights(e steps.Env) []permission.Right {
+func followerPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"list", "watch", "patch"}, "", check.Namespaces), check.ToFollow("", profileKind),
 		check.To([]string{"get", "list", "create"}, "", check.RoleBindings),
-		[]permission.Right{{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: pspRole}},
+		[]permission.Rule{{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: pspRole}},
 		check.Verbs("coordination.k8s.io", "leases", extensionSpace(e), "get", "create", "update"),
 	)
 }

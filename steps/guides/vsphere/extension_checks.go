@@ -23,22 +23,22 @@ func extensionChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "extension-image", Title: "the extension's image is to be had, and pinned", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "the published Deployment takes an image without a tag from Docker Hub, and an init container of Red Hat SSO 7.1, which is at the end of its life: a new node may get neither",
-			See: []string{resourcesSource}, Run: extensionPulls,
+			Why:        "the published Deployment takes an image without a tag from Docker Hub, and an init container of Red Hat SSO 7.1, which is at the end of its life: a new node may get neither",
+			References: []string{resourcesSource}, Run: extensionPulls,
 		},
 		{
-			Name: "extension-ready", Title: "the extension runs", On: steps.Local, Needs: []string{"signed-in"}, Mend: "extension", Within: 3 * time.Minute,
-			Why: "without a ready pod each claim waits for the webhook's time limit, and is then misplaced or refused", See: []string{page}, Run: extensionReady,
+			Name: "extension-ready", Title: "the extension runs", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "extension", Timeout: 3 * time.Minute,
+			Why: "without a ready pod each claim waits for the webhook's time limit, and is then misplaced or refused", References: []string{page}, Run: extensionReady,
 		},
 		{
 			Name: "extension-rights", Title: "the extension has no rights that it does not need", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "the published guide gives the namespace's default account the use of every PodSecurityPolicy and the right to make bindings in all namespaces: every pod of that namespace has them",
-			See: []string{resourcesSource}, Run: extensionModest,
+			Why:        "the published guide gives the namespace's default account the use of every PodSecurityPolicy and the right to make bindings in all namespaces: every pod of that namespace has them",
+			References: []string{resourcesSource}, Run: extensionModest,
 		},
 		{
 			Name: "extension-token", Title: "the extension's token is taken by the API server", On: steps.Local, Needs: []string{"extension-ready"},
-			Why: "the published program reads its token once, at its start: tokens end, at the latest after a year, and then it sees no new profile",
-			See: []string{"https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens", "kubernetes/enhancements: keps/sig-auth/1205-bound-service-account-tokens"}, Run: extensionToken,
+			Why:        "the published program reads its token once, at its start: tokens end, at the latest after a year, and then it sees no new profile",
+			References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens", "kubernetes/enhancements: keps/sig-auth/1205-bound-service-account-tokens"}, Run: extensionToken,
 		},
 	}
 }
@@ -92,11 +92,11 @@ func waitsForImage(pods []*corev1.Pod) *unpulled {
 func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 	s, err := theExtension(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pods, err := extensionPods(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if u := waitsForImage(pods); u != nil {
 		return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", u.pod, u.image, u.why), pullFix(e, u.image))
@@ -132,7 +132,7 @@ func pinned(image string) bool {
 func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var wide []string
 	fix := ""
@@ -168,14 +168,14 @@ const (
 func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 	s, err := theExtension(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if s.program != byUpstream && !followsProfiles(e) {
 		return steps.Skipped("it asks the API server for nothing, and has no token")
 	}
 	pods, err := extensionPods(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	restart := e.Kubectl() + " -n " + s.Namespace + " rollout restart deployment " + s.Name
 	looked, again := 0, time.Time{}
@@ -186,7 +186,7 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 		looked++
 		log, err := check.PodLog(ctx, e.Cluster, p, p.Spec.Containers[0].Name, 500, 30*time.Second)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if line := refusedToken(log); line != "" {
 			return steps.Failed(fmt.Sprintf("pod %s is told that its token is not taken: %s", p.Name, line), restart)

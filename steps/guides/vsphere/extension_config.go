@@ -24,7 +24,7 @@ const noClass = `"to-be-overridden"`
 func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	claims, err := check.List[corev1.PersistentVolumeClaim](ctx, e.Cluster, check.VolumeClaims, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, c := range claims {
 		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
@@ -34,7 +34,7 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	}
 	s, err := theExtension(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch s.program {
 	case byCarrick:
@@ -99,15 +99,15 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	}
 	w, err := check.KeyWritten(ctx, e.Cluster, m.Namespace, m.Name, configFile)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	pods, err := extensionPods(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	written, err := certificateWritten(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range pods {
 		began := beganAt(p)
@@ -165,7 +165,7 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s: nothing of the published file stands", err)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, sharedClassName(e))
 	if live != sharedClassName(e) {

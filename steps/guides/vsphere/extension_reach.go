@@ -20,13 +20,13 @@ import (
 func reachChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-endpoints", Title: "the Service leads to pods that are ready", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "extension-service", Within: 3 * time.Minute,
-			Why: "the API server asks by the Service: one without a ready pod, or that leads to another port, is a webhook that never answers", See: []string{resourcesSource}, Run: extensionEndpoints,
+			Name: "extension-endpoints", Title: "the Service leads to pods that are ready", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension-service", Timeout: 3 * time.Minute,
+			Why: "the API server asks by the Service: one without a ready pod, or that leads to another port, is a webhook that never answers", References: []string{resourcesSource}, Run: extensionEndpoints,
 		},
 		{
 			Name: "extension-reached", Title: "nothing in the namespace keeps the API server out", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "the API server comes from outside of the cluster's network of pods and speaks no mTLS of Istio's: a NetworkPolicy that names pods and namespaces, or a sidecar that wants mTLS, shuts it out",
-			See: []string{"https://istio.io/latest/docs/ops/common-problems/injection/", "https://kubernetes.io/docs/concepts/services-networking/network-policies/"}, Run: extensionReached,
+			Why:        "the API server comes from outside of the cluster's network of pods and speaks no mTLS of Istio's: a NetworkPolicy that names pods and namespaces, or a sidecar that wants mTLS, shuts it out",
+			References: []string{"https://istio.io/latest/docs/ops/common-problems/injection/", "https://kubernetes.io/docs/concepts/services-networking/network-policies/"}, Run: extensionReached,
 		},
 	}
 }
@@ -53,7 +53,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ready, err := check.ReadyAddresses(ctx, e.Cluster, in, s.Name)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if ready == 0 {
 		return steps.Waits(check.WaitsSince(d.Deployment), "Service %s/%s has no pod behind it that is ready", in, s.Name).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
@@ -77,7 +77,7 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 	}
 	pods, err := extensionPods(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	without := fmt.Sprintf("%s label namespace %s istio-injection=disabled istio.io/rev- istio.io/dataplane-mode- --overwrite && %s -n %s rollout restart deployment %s", e.Kubectl(), in, e.Kubectl(), in, extensionName)
 	for _, p := range pods {
@@ -98,11 +98,11 @@ func fences(ctx context.Context, e steps.Env) steps.Result {
 	in := extensionSpace(e)
 	d, err := theExtension(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all, err := check.PoliciesOf(ctx, e.Cluster, in, d.Spec.Template.Labels, networkingv1.PolicyTypeIngress)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var holding, blocks []string
 	for _, p := range all {

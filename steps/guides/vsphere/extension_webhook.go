@@ -32,25 +32,25 @@ const (
 func webhookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
-			Why: "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is passed over",
-			See: []string{webhookSource, signerSource}, Run: certBundle,
+			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
+			Why:        "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is passed over",
+			References: []string{webhookSource, signerSource}, Run: certBundle,
 		},
 		{
-			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "webhook",
-			Why: "without a selector every claim of the cluster waits for the extension, those that it needs itself among them", See: []string{webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"}, Run: webhookRules,
+			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
+			Why: "without a selector every claim of the cluster waits for the extension, those that it needs itself among them", References: []string{webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"}, Run: webhookRules,
 		},
 		{
-			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, Mend: "extension",
-			Why: "the published program reads its class once, at its start; without its ConfigMap it gives claims the class \"to-be-overridden\", with the quotes", See: []string{resourcesSource, page + " (src/main/resources/application.properties)"}, Run: extensionConfig,
+			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension",
+			Why: "the published program reads its class once, at its start; without its ConfigMap it gives claims the class \"to-be-overridden\", with the quotes", References: []string{resourcesSource, page + " (src/main/resources/application.properties)"}, Run: extensionConfig,
 		},
 		{
 			Name: "page-sed", Title: "the published guide's file and ConfigMap name the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "its sed -i \"s/nfs-client/CLASS/\" works once: with another class the second time there is no nfs-client in the file any more, and nothing is changed, without a word", See: []string{resourcesSource}, Run: pageSed,
+			Why: "its sed -i \"s/nfs-client/CLASS/\" works once: with another class the second time there is no nfs-client in the file any more, and nothing is changed, without a word", References: []string{resourcesSource}, Run: pageSed,
 		},
 		{
 			Name: "webhook-failures", Title: "no call of the webhook has failed", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "what failed under failurePolicy Ignore stands nowhere but in a counter of the API server: claims that were misplaced then are Pending still", See: []string{"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)"}, Run: webhookFailures,
+			Why: "what failed under failurePolicy Ignore stands nowhere but in a counter of the API server: claims that were misplaced then are Pending still", References: []string{"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)"}, Run: webhookFailures,
 		},
 	}
 }
@@ -84,7 +84,7 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(called+" carries the CA of the published file: that of its author's cluster, of 2020", remade(e))
 		}
 		if unread != nil {
-			return steps.Unseen(unread)
+			return steps.Errored(unread)
 		}
 		if own := check.TLSSecret(s, host(e), 0, time.Now(), ""); own.Status == steps.Fail {
 			return steps.Skipped("the certificate itself is wrong, whatever CA is in the webhook: %s", own.Found)
@@ -196,7 +196,7 @@ func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("you may not read what the API server counts (get /metrics)")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, l := range lines {
 		m := failedOpen.FindStringSubmatch(l)

@@ -66,7 +66,7 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	}
 	c.Items[0].Verb, c.Items[0].Conflicts = steps.Replace, nil
 	c.Items[0].Note = "somebody else's is deleted, and made anew; an undo does not bring it back"
-	c.Rights = append(c.Rights, permission.Right{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name})
+	c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name})
 	return c, nil
 }
 

@@ -183,7 +183,7 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 }
 
 // functionRights are what it takes to do this step.
-func functionRights(e steps.Env) []permission.Right {
+func functionPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, in profiles' namespaces, too
 		check.ToFollow("", check.VolumeClaims, check.EndpointSlices, check.StorageClasses, check.MutatingWebhooks),

@@ -19,30 +19,30 @@ func functionChecks() []steps.Check {
 	dryRun := "the guest's API server, without keeping anything"
 	return []steps.Check{
 		{
-			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, Mend: "policy",
-			Needs: []string{"signed-in", "one-mutator"},
-			Why:   "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
-			See:   []string{mutatorSource, mutatingPolicySource}, Run: rwxGetsClass,
+			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, FixedBy: "policy",
+			Needs:      []string{"signed-in", "one-mutator"},
+			Why:        "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
+			References: []string{mutatorSource, mutatingPolicySource}, Run: rwxGetsClass,
 		},
 		{
 			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
-			Why: "databases and notebooks belong on the guest's own storage, and not on NFS",
-			See: []string{mutatorSource}, Run: rwoKeepsClass,
+			Why:        "databases and notebooks belong on the guest's own storage, and not on NFS",
+			References: []string{mutatorSource}, Run: rwoKeepsClass,
 		},
 		{
 			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
-			Why: "\"\" asks for a volume that is there and for no provisioner, as does a claim that names its volume; the published guide's webhook gives both the shared class, and then they never find it: the NFS provisioner's own claim is one of those, and what a backup brings back",
-			See: []string{mutatorSource}, Run: staticKeeps,
+			Why:        "\"\" asks for a volume that is there and for no provisioner, as does a claim that names its volume; the published guide's webhook gives both the shared class, and then they never find it: the NFS provisioner's own claim is one of those, and what a backup brings back",
+			References: []string{mutatorSource}, Run: staticKeeps,
 		},
 		{
 			Name: "silent-failure", Title: "a webhook that does not answer misplaces no claim without a word", On: steps.Local, From: dryRun, When: usesWebhook, Needs: []string{"signed-in"},
-			Why: "with failurePolicy Ignore a webhook that is down, or shows a certificate that its caBundle does not prove, is passed over: claims get the default class, and nobody is told",
-			See: []string{mutatorSource, "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"}, Run: silentFailure,
+			Why:        "with failurePolicy Ignore a webhook that is down, or shows a certificate that its caBundle does not prove, is passed over: claims get the default class, and nobody is told",
+			References: []string{mutatorSource, "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"}, Run: silentFailure,
 		},
 		{
 			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "the class of a claim can't be changed: those that were made before stay Pending, and their pods with them, until somebody makes them anew",
-			See: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"}, Run: claimsPending,
+			Why:        "the class of a claim can't be changed: those that were made before stay Pending, and their pods with them, until somebody makes them anew",
+			References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"}, Run: claimsPending,
 		},
 	}
 }
@@ -74,7 +74,7 @@ const unconfigured = "to-be-overridden"
 func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := tryInEach(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	claims := sharedClaims(e)
 	got := make([][]outcome, len(spaces))
@@ -86,7 +86,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 		})
 	}
 	if err := check.Together(looks...); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var tried, small, full []string
 	var refused []outcome
@@ -182,11 +182,11 @@ func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	in, err := tryIn(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	usual, err := e.Own.Text("default-class")
 	if err != nil && !steps.IsAbsent(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	all := []triedClaim{{name: "without a class", mode: corev1.ReadWriteOnce}}
 	if usual != "" {
@@ -194,7 +194,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, o := range got {
 		switch {
@@ -216,7 +216,7 @@ func whoFix(e steps.Env) string {
 func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 	in, err := tryIn(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	none := ""
 	all := []triedClaim{{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none}, {name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none}}
@@ -225,7 +225,7 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, o := range got {
 		asked := "\"\""
@@ -246,7 +246,7 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	all, err := mutators(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	i := slices.IndexFunc(all, func(m mutator) bool { return m.sure && m.by == byWebhook })
 	if i < 0 {
@@ -259,11 +259,11 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	in, err := tryIn(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	got, err := tryClaims(ctx, e, in, sharedClaims(e)[0])
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	meanwhile := "if it ever does not, claims are refused until it does (failurePolicy Fail)"
 	if hook.fail == failOpen {

@@ -134,7 +134,7 @@ func underLimits(ctx context.Context, e steps.Env, passed string, refused []outc
 	for i, o := range refused {
 		l, err := limitOf(ctx, e, in[i], o.refused)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		said := l.in + " (" + l.found + ")"
 		if l.used {

@@ -29,7 +29,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 		},
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var names, fixes []string
 	for _, c := range claims {
@@ -60,7 +60,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) *steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
-		r := steps.Unseen(err)
+		r := steps.Errored(err)
 		return &r
 	}
 	said := eventMessage(events, "ProvisioningFailed")

@@ -16,50 +16,50 @@ var guestFaults = map[string]struct {
 	more map[string]any // answers
 }{
 	"labels-missing": {says: []stepstest.Finding{
-		{Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security", Mended: true},
-		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Mended: true},
+		{Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security", Fixed: true},
+		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Fixed: true},
 	}},
 	"page-psp-leftovers": {says: []stepstest.Finding{
-		{Check: "psp-leftovers", Found: "alice/rb-all-sa_ns-alice, bob/rb-all-sa_ns-bob", Fix: "delete rolebinding rb-all-sa_ns-alice", Mended: true},
+		{Check: "psp-leftovers", Found: "alice/rb-all-sa_ns-alice, bob/rb-all-sa_ns-bob", Fix: "delete rolebinding rb-all-sa_ns-alice", Fixed: true},
 	}},
 	"policy-takes-all": {says: []stepstest.Finding{
-		{Check: "policy-there", Found: "exchanges the class of claims that one node writes to, too", Fix: "--step mutation", Mended: true},
-		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Mended: true},
-		{Check: "static-keeps", Found: "does not find the volume that was made for it", Fix: "--step mutation", Mended: true},
+		{Check: "policy-there", Found: "exchanges the class of claims that one node writes to, too", Fix: "--step mutation", Fixed: true},
+		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Fixed: true},
+		{Check: "static-keeps", Found: "does not find the volume that was made for it", Fix: "--step mutation", Fixed: true},
 	}},
 	"policy-unbound": {says: []stepstest.Finding{
-		{Check: "policy-there", Found: "without it the policy does nothing", Fix: "--step mutation", Mended: true},
-		{Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation", Mended: true},
+		{Check: "policy-there", Found: "without it the policy does nothing", Fix: "--step mutation", Fixed: true},
+		{Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation", Fixed: true},
 	}},
 	"profile-failed": {says: []stepstest.Finding{
 		{
-			Check: "profiles-namespaces", Fix: "delete profile carol", Mended: true,
+			Check: "profiles-namespaces", Fix: "delete profile carol", Fixed: true,
 			Found: "namespace carol is of someone.else@example.com, and Profile carol of carol@example.com",
 		},
 	}},
 	"restricted-namespace": {says: []stepstest.Finding{
 		{Check: "profile-levels", Found: "narrower are bob (restricted)", Fix: "label --overwrite namespace bob"},
-		{Check: "pods-refused", Found: "StatefulSet bob/papers (violates PodSecurity", Fix: "rollout restart statefulset papers", Mended: true},
+		{Check: "pods-refused", Found: "StatefulSet bob/papers (violates PodSecurity", Fix: "rollout restart statefulset papers", Fixed: true},
 	}},
 	"two-mutators": {says: []stepstest.Finding{
-		{Check: "one-mutator", Found: "MutatingAdmissionPolicy shared-volumes", Fix: "delete mutatingadmissionpolicy shared-volumes", Mended: true},
+		{Check: "one-mutator", Found: "MutatingAdmissionPolicy shared-volumes", Fix: "delete mutatingadmissionpolicy shared-volumes", Fixed: true},
 	}},
 	"claims-pending": {more: map[string]any{"storage.source": "nfs"}, says: []stepstest.Finding{
-		{Check: "claims-pending", Found: "alice/kale-marshal-pvc (vsphere-policy)", Fix: "replace --force", Mended: true},
+		{Check: "claims-pending", Found: "alice/kale-marshal-pvc (vsphere-policy)", Fix: "replace --force", Fixed: true},
 	}},
 }
 
 // liveGuestFaults are those that make test tries on real control planes: admission, and a pod that is refused.
 var liveGuestFaults = []string{"policy-unbound", "restricted-namespace"}
 
-func TestLiveFaultsOfAGuest(t *testing.T) { stepstest.Live(t, "live", liveGuestFaults, findsAndMends) }
+func TestLiveFaultsOfAGuest(t *testing.T) { stepstest.Live(t, "live", liveGuestFaults, findsAndFixes) }
 
 func TestVerifyLiveFaultsOfAGuest(t *testing.T) {
-	stepstest.Live(t, "live", stepstest.Except(guestFaults, liveGuestFaults), findsAndMends)
+	stepstest.Live(t, "live", stepstest.Except(guestFaults, liveGuestFaults), findsAndFixes)
 }
 
 // findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
-func findsAndMends(t *testing.T, box *clustertest.Sandbox, name string) {
+func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := guestFaults[name]
 	box.SeedFault(t, "vsphere", name)
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, maps.Clone(f.more))

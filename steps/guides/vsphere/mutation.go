@@ -180,7 +180,7 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 }
 
 // mutationRights are what it takes to do this step.
-func mutationRights(e steps.Env) []permission.Right {
+func mutationPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", check.MutatingWebhooks), check.ToFollow("", kyvernoKinds...),
 		check.ToFollow(kubeflowSpace, check.ConfigMaps),

@@ -24,23 +24,23 @@ func mutationChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "policy-served", Title: "the cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
-			Why: "they are in v1 from Kubernetes 1.36 on; in v1beta1 (1.34) they have to be turned on, which a Tanzu guest does not",
-			See: []string{mutatingPolicySource}, Run: policyServed,
+			Why:        "they are in v1 from Kubernetes 1.36 on; in v1beta1 (1.34) they have to be turned on, which a Tanzu guest does not",
+			References: []string{mutatingPolicySource}, Run: policyServed,
 		},
 		{
-			Name: "policy-there", Title: "the policy that exchanges claims' class is there, and bound", On: steps.Local, When: usesPolicy, Needs: []string{"policy-served"}, Mend: "policy",
-			Why: "a policy without a binding does nothing; one without a selector is asked about every claim of the cluster",
-			See: []string{mutatingPolicySource}, Run: policyThere,
+			Name: "policy-there", Title: "the policy that exchanges claims' class is there, and bound", On: steps.Local, When: usesPolicy, Needs: []string{"policy-served"}, FixedBy: "policy",
+			Why:        "a policy without a binding does nothing; one without a selector is asked about every claim of the cluster",
+			References: []string{mutatingPolicySource}, Run: policyThere,
 		},
 		{
 			Name: "one-mutator", Title: "nobody else exchanges the class of claims", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "where two do, the one that comes last wins, and the order is nobody's promise",
-			See: []string{mutatorSource, mutatingPolicySource, kyvernoSource}, Run: oneMutator,
+			Why:        "where two do, the one that comes last wins, and the order is nobody's promise",
+			References: []string{mutatorSource, mutatingPolicySource, kyvernoSource}, Run: oneMutator,
 		},
 		{
 			Name: "source-class", Title: "the form for notebooks asks for volumes that there are", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "Kubeflow's form says of which class a notebook's volume is and how many pods write to it: what is named at the source has to be exchanged by nobody",
-			See: []string{"kubeflow/notebooks: components/crud-web-apps/jupyter/manifests/base/configs/spawner_ui_config.yaml"}, Run: sourceClass,
+			Why:        "Kubeflow's form says of which class a notebook's volume is and how many pods write to it: what is named at the source has to be exchanged by nobody",
+			References: []string{"kubeflow/notebooks: components/crud-web-apps/jupyter/manifests/base/configs/spawner_ui_config.yaml"}, Run: sourceClass,
 		},
 	}
 }
@@ -51,7 +51,7 @@ func policyServed(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), answer(e, "mutation.by", byWebhook))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Passed("admissionregistration.k8s.io/%s", version)
 }
@@ -59,7 +59,7 @@ func policyServed(_ context.Context, e steps.Env) steps.Result {
 func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	policies, bindings, err := policyKinds(e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	p, err := check.Get[admissionv1.MutatingAdmissionPolicy](ctx, e.Cluster, policies, "", policyName)
 	if err != nil {
@@ -70,7 +70,7 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("there is no MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case b.Spec.PolicyName != policyName:
@@ -168,7 +168,7 @@ func plainCEL(expression string) string {
 func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	all, err := mutators(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	by := e.Answers.Text("mutation.by")
 	slices.SortStableFunc(all, func(a, b mutator) int { return strings.Compare(a.rank(), b.rank()) })

@@ -65,7 +65,7 @@ func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 	f, err := notebookForm(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	edit := fmt.Sprintf("%s -n %s edit configmap %s    # %s: workspaceVolume.value.newPvc.spec.storageClassName; then rollout restart deployment jupyter-web-app-deployment", e.Kubectl(), kubeflowSpace, strings.TrimPrefix(f.configMap, kubeflowSpace+"/"), formKey)
 	if f.class != "" && f.class != "-" {
@@ -74,7 +74,7 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap, clean.Text(f.class)), edit)
 		}
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 	}
 	from := e.Answers.List("mutation.from")

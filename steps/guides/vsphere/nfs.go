@@ -101,7 +101,7 @@ func splitImage(image string) (repository, tag string) {
 	return image, "latest"
 }
 
-func nfsRights(e steps.Env) []permission.Right {
+func nfsPermissions(e steps.Env) []permission.Rule {
 	if !installsNFS(e) {
 		if usesNFS(e) {
 			return watching(nfsSpace(e))
@@ -116,13 +116,13 @@ func nfsRights(e steps.Env) []permission.Right {
 		check.ToApply(
 			ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, check.VolumeClaims, check.Secrets,
 		),
-		provisionerRights(ns), nodeRights(), // nobody gives what he has not
+		provisionerPermissions(ns), nodePermissions(), // nobody gives what he has not
 		watching(ns),
 	)
 }
 
 // watching is what it takes to see how the provisioner does.
-func watching(namespace string) []permission.Right {
+func watching(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.ToFollow(namespace, check.Pods, check.Events), check.Verbs("", "pods/log", namespace, "get"),
 		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // what its account may
@@ -132,11 +132,11 @@ func watching(namespace string) []permission.Right {
 // nodeRights are what the chart gives the provisioner besides, from 4.0.10 on: its library reads the node that was
 // chosen for a claim of a class with WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0:
 // controller/controller.go).
-func nodeRights() []permission.Right { return check.ToFollow("", check.Nodes) }
+func nodePermissions() []permission.Rule { return check.ToFollow("", check.Nodes) }
 
 // provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart: clusterrole.yaml,
 // role.yaml).
-func provisionerRights(namespace string) []permission.Right {
+func provisionerPermissions(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),
 		check.To([]string{"get", "list", "watch", "update"}, "", check.VolumeClaims),

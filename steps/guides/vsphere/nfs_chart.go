@@ -90,7 +90,7 @@ func whileNeeded(ctx context.Context, e steps.Env, plan func(context.Context, st
 
 // claimsOfOthers are those of a class that this link has made.
 func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
-	classes, err := e.Cluster.List(ctx, check.StorageClasses, "", e.Marked("nfs-chart"))
+	classes, err := e.Cluster.List(ctx, check.StorageClasses, "", e.OwnedBy("nfs-chart"))
 	if err != nil || len(classes) == 0 {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func causes(events []*corev1.Event) []*corev1.Event {
 
 // mountingPods are the provisioner's pods, and those that this link tries.
 func mountingPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), e.Marked("claim-pods"))
+	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), e.OwnedBy("claim-pods"))
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s answers, %d ms away; the nodes' way to it is another one", at, took.Milliseconds())
 	}
 	if ctx.Err() != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049\n# on the server: sudo systemctl status nfs-server && sudo ss -ltn 'sport = :2049'", nfsServer(e))
 	seen, mountErr := mountsOf(ctx, e)
@@ -185,7 +185,7 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 	seen, err := mountsOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, f := range seen.faults {
 		if f.cause != noHelper {
@@ -207,7 +207,7 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
 	seen, err := mountsOf(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, f := range seen.faults {
 		if f.cause == noHelper {

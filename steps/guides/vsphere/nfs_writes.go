@@ -39,13 +39,13 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	own, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if err == nil && !isBound(own) {
 		said, err := whyUnbound(ctx, e, own)
 		switch {
 		case err != nil:
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		case said != "":
 			return steps.Failed("it may not: "+said, writeFix(e, said)+retryFix(ctx, e))
 		}
@@ -53,7 +53,7 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	}
 	volumes, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, v := range volumes {
 		if v.Spec.StorageClassName == sharedClassName(e) && v.Spec.NFS != nil {

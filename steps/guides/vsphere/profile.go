@@ -73,7 +73,7 @@ func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any,
 }
 
 // profileRights are what it takes to do this step.
-func profileRights(e steps.Env) []permission.Right {
+func profilePermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", profileKind, check.Namespaces, check.CRDs),
 		check.ToFollow(kubeflowSpace, check.ConfigMaps, check.Deployments),

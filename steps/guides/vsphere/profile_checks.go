@@ -27,23 +27,23 @@ func profileChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "profiles-served", Title: "the guest knows Kubeflow's profiles", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "without Kubeflow's definition there is no user, and nothing that this guide would be for",
-			See: []string{profileSource}, Run: profilesServed,
+			Why:        "without Kubeflow's definition there is no user, and nothing that this guide would be for",
+			References: []string{profileSource}, Run: profilesServed,
 		},
 		{
-			Name: "profiles-namespaces", Title: "each profile has its namespace", On: steps.Local, Needs: []string{"profiles-served"}, Mend: "profile", Within: time.Minute,
-			Why: "a profile whose namespace was there before, and is somebody else's, fails for good: its user sees an empty page",
-			See: []string{profileSource}, Run: profilesNamespaces,
+			Name: "profiles-namespaces", Title: "each profile has its namespace", On: steps.Local, Needs: []string{"profiles-served"}, FixedBy: "profile", Timeout: time.Minute,
+			Why:        "a profile whose namespace was there before, and is somebody else's, fails for good: its user sees an empty page",
+			References: []string{profileSource}, Run: profilesNamespaces,
 		},
 		{
-			Name: "profile-labelled", Title: "profiles' namespaces have the labels that are to be on them", On: steps.Local, Needs: []string{"profiles-namespaces"}, Mend: "profile", Within: 3 * time.Minute,
-			Why: "the exchange of claims' class selects by a label, and pod security by another; the controller adds what lacks and never overwrites what is there",
-			See: []string{labelsSource}, Run: profileLabelled,
+			Name: "profile-labelled", Title: "profiles' namespaces have the labels that are to be on them", On: steps.Local, Needs: []string{"profiles-namespaces"}, FixedBy: "profile", Timeout: 3 * time.Minute,
+			Why:        "the exchange of claims' class selects by a label, and pod security by another; the controller adds what lacks and never overwrites what is there",
+			References: []string{labelsSource}, Run: profileLabelled,
 		},
 		{
-			Name: "profile-bound", Title: "each profile has the binding to the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"profiles-namespaces"}, Mend: "psp-bindings", Within: time.Minute,
-			Why: "a profile that comes after carrick apply gets it from the extension, or from nobody",
-			See: []string{fixerSource}, Run: profileBound,
+			Name: "profile-bound", Title: "each profile has the binding to the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"profiles-namespaces"}, FixedBy: "psp-bindings", Timeout: time.Minute,
+			Why:        "a profile that comes after carrick apply gets it from the extension, or from nobody",
+			References: []string{fixerSource}, Run: profileBound,
 		},
 	}
 }
@@ -56,7 +56,7 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	o, err := e.Cluster.Get(ctx, check.CRDs, "", crd)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
 		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, clean.Text(scope)), "install Kubeflow's own definition: "+kubeflowPage)
@@ -72,7 +72,7 @@ func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
 		func() (err error) { controller, err = theController(ctx, e); return err },
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	for _, p := range all {
 		if p.ends {
@@ -101,7 +101,7 @@ func profileNamespace(ctx context.Context, e steps.Env, c controllerState, p use
 	case apierrors.IsNotFound(err):
 		return c.lacking(p.made, "Profile "+p.name+" has no namespace yet")
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !p.owns(ns):
 		return notTheirs(e, p, ns)
 	}
@@ -154,11 +154,11 @@ func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	want, err := wantedLabels(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	key, value := namespaceSelector(e)
 	var lacking, other, unseen, fixes []string
@@ -188,7 +188,7 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	case len(lacking) > 0:
 		controller, err := theController(ctx, e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		return onItsWay(ctx, e, steps.Failed("labels of the file are not on "+check.Some(lacking)+" yet", controller.fix))
 	case len(other) > 0:
@@ -202,11 +202,11 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 func profileBound(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	bindings, err := pspBindings(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	others := 0
 	for _, ns := range spaces {
@@ -215,7 +215,7 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 		}
 		without, err := pspAllowed(ctx, e, []string{ns.Name})
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if len(without) == 0 { // such as by a binding of all accounts of the cluster
 			others++

@@ -83,8 +83,8 @@ func allowsAnything(g check.Grant, a check.Account, again bool) string {
 func missingGrants(
 	ctx context.Context, e steps.Env, p *provisioner, account string, rules map[string][]rbacv1.PolicyRule,
 ) string {
-	var everywhere, own []permission.Right
-	for _, r := range provisionerRights(p.Namespace) {
+	var everywhere, own []permission.Rule
+	for _, r := range provisionerPermissions(p.Namespace) {
 		if r.Namespace == "" {
 			everywhere = append(everywhere, r)
 		} else {
@@ -113,7 +113,7 @@ func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account
 }
 
 // grantAll reports whether rules, by the namespace of their bindings ("": everywhere), grant all of the rights.
-func grantAll(rules map[string][]rbacv1.PolicyRule, rights []permission.Right) bool {
+func grantAll(rules map[string][]rbacv1.PolicyRule, rights []permission.Rule) bool {
 	for _, r := range rights {
 		granted := rules[""]
 		if r.Namespace != "" {

@@ -27,7 +27,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		func() error { _, _, _ = apiServer(ctx, e); return nil }, // egressDenied needs it, and says what is wrong with it
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if p == nil {
 		return steps.Undone(fmt.Sprintf("there is none in namespace %s", nfsSpace(e)))
@@ -35,7 +35,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.StartList(p.Namespace, check.NetworkPolicies)
 	v, err := e.Cluster.Version(ctx)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	log, logErr := provisionerLog(ctx, e, p)
 	if strings.Contains(log, "selfLink was empty") || (isOldImage(p.image) && v.Minor >= noSelfLink) {
@@ -61,7 +61,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	} {
 		found, fix, err := threat()
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		if found != "" {
 			return steps.Warned(found, fix).WithoutAction()
@@ -128,11 +128,11 @@ func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) ste
 func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theClass(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	p, err := theProvisioner(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	switch {
 	case p == nil:
@@ -148,7 +148,7 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.StartList("", check.RoleBindings)
 	p, err := theProvisioner(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if p == nil {
 		return steps.Skipped("there is no provisioner")
@@ -163,11 +163,11 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	var found, fix string
 	if err := check.Together(
 		func() (err error) {
-			lacks, err = check.Denied(ctx, e.Cluster, user, true, provisionerRights(p.Namespace)...)
+			lacks, err = check.Denied(ctx, e.Cluster, user, true, provisionerPermissions(p.Namespace)...)
 			return err
 		},
 		func() (err error) {
-			lacksNodes, err = check.Denied(ctx, e.Cluster, user, true, nodeRights()...)
+			lacksNodes, err = check.Denied(ctx, e.Cluster, user, true, nodePermissions()...)
 			return err
 		},
 		func() (err error) {
@@ -175,7 +175,7 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 			return err
 		},
 	); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(
@@ -228,7 +228,7 @@ func nodeRightsFix(ctx context.Context, e steps.Env, p *provisioner, account str
 func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	name := nfsSpace(e)
 	if p, err := theProvisioner(ctx, e); err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	} else if p != nil {
 		name = p.Namespace
 	}
@@ -237,7 +237,7 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone("there is no namespace " + name)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	fix := levelFix(e, name)
 	if inventory.CreatedBy(ns.Annotations) == "" { // who else runs pods there?

@@ -129,7 +129,7 @@ func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // securityRights are what it takes to do this step.
-func securityRights(e steps.Env) []permission.Right {
+func securityPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow(
 			"", profileKind, check.Namespaces, check.DaemonSets, check.Deployments, check.RoleBindings, check.Events,
@@ -141,7 +141,7 @@ func securityRights(e steps.Env) []permission.Right {
 	case pspBranch(e):
 		out = slices.Concat(out, check.ToApply("", check.RoleBindings), check.ToFollow("", check.ClusterRoles),
 			check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"))
-		out = append(out, permission.Right{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName}) // nobody gives what he has not
+		out = append(out, permission.Rule{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName}) // nobody gives what he has not
 	case deletesLeftovers(e):
 		out = append(out, check.To([]string{"delete"}, "", check.RoleBindings)...)
 	}

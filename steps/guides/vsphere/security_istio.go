@@ -130,7 +130,7 @@ func learnIstio(ctx context.Context, e steps.Env) (any, error) {
 func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 	parts, err := istio(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if parts.cni == nil {
 		by, there := parts.there()

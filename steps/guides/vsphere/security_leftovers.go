@@ -49,7 +49,7 @@ func planLeftovers(ctx context.Context, e steps.Env) (steps.Change, error) {
 		if more {
 			item.Verb, item.Note = steps.Leave, "ClusterRole "+clean.Text(b.RoleRef.Name)+" gives more than the use of PodSecurityPolicies"
 		} else {
-			c.Rights = append(c.Rights, permission.Right{Verb: "delete", Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: b.Namespace, Name: b.Name})
+			c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: b.Namespace, Name: b.Name})
 		}
 		c.Items = append(c.Items, item)
 	}

@@ -29,29 +29,29 @@ const (
 func levelChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "labels-file", Title: "Kubeflow gives profiles' namespaces the level", On: steps.Local, Needs: []string{"signed-in"}, Mend: "profile-labels",
-			Why: "the profile controller labels each namespace of a profile by a file, those to come as well: a label that somebody sets by hand is forgotten with the next profile",
-			See: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
+			Name: "labels-file", Title: "Kubeflow gives profiles' namespaces the level", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
+			Why:        "the profile controller labels each namespace of a profile by a file, those to come as well: a label that somebody sets by hand is forgotten with the next profile",
+			References: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
 		},
 		{
-			Name: "profile-levels", Title: "each profile's namespace has the level, and lets its pods in", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, Mend: "profile-labels", Within: 3 * time.Minute,
-			Why: "a Tanzu guest from 1.26 on holds a namespace without a level to restricted, which refuses every notebook; the controller never changes a level that is there",
-			See: []string{levelsSource, labelsSource}, Run: profileLevels,
+			Name: "profile-levels", Title: "each profile's namespace has the level, and lets its pods in", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "profile-labels", Timeout: 3 * time.Minute,
+			Why:        "a Tanzu guest from 1.26 on holds a namespace without a level to restricted, which refuses every notebook; the controller never changes a level that is there",
+			References: []string{levelsSource, labelsSource}, Run: profileLevels,
 		},
 		{
 			Name: "level-warnings", Title: "no pod that runs in a profile violates the level", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"},
-			Why: "a level stops no pod that runs already; the same pod does not start again after it",
-			See: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"}, Run: levelWarnings,
+			Why:        "a level stops no pod that runs already; the same pod does not start again after it",
+			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"}, Run: levelWarnings,
 		},
 		{
 			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and NET_RAW as root: baseline and restricted refuse every such pod",
-			See: []string{"kubeflow/manifests: common/istio/README.md", levelsPage}, Run: istioCNIThere,
+			Why:        "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and NET_RAW as root: baseline and restricted refuse every such pod",
+			References: []string{"kubeflow/manifests: common/istio/README.md", levelsPage}, Run: istioCNIThere,
 		},
 		{
 			Name: "pods-refused", Title: "no workload of a profile is refused its pods", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "a notebook whose pods are refused shows nothing but a spinning wheel: the reason stands in an event of its StatefulSet alone",
-			See: []string{page, levelsPage}, Run: podsRefused,
+			Why:        "a notebook whose pods are refused shows nothing but a spinning wheel: the reason stands in an event of its StatefulSet alone",
+			References: []string{page, levelsPage}, Run: podsRefused,
 		},
 	}
 }
@@ -62,7 +62,7 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), "install Kubeflow's profiles, or give each namespace its level by hand: "+e.Kubectl()+" label namespace NAME "+check.EnforceLabel+"="+level(e))
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	has := clean.Text(f.labels[check.EnforceLabel])
 	switch {
@@ -148,14 +148,14 @@ func notebookRefusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespa
 func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
 	refused, err := notebookRefusals(ctx, e, spaces)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	bounded := parted(refused, check.OverLimit)
 	var none, narrow, wide, held []string
@@ -265,14 +265,14 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
 	found, err := check.Violators(ctx, e.Cluster, spaces, level(e))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(found) > 0 {
 		return steps.Warned(

@@ -26,24 +26,24 @@ const (
 func pspChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "psp-or-labels", Title: "pods are let in by what the cluster serves, and will be after an upgrade", On: steps.Local, Needs: []string{"signed-in"}, Mend: "profile-labels",
-			Why: "PodSecurityPolicies are gone with Kubernetes 1.25, whatever roles and bindings of them are left; levels of namespaces count from 1.23 on. With both nothing changes on the day of the upgrade",
-			See: []string{pspSource, levelsSource}, Run: pspOrLabels,
+			Name: "psp-or-labels", Title: "pods are let in by what the cluster serves, and will be after an upgrade", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
+			Why:        "PodSecurityPolicies are gone with Kubernetes 1.25, whatever roles and bindings of them are left; levels of namespaces count from 1.23 on. With both nothing changes on the day of the upgrade",
+			References: []string{pspSource, levelsSource}, Run: pspOrLabels,
 		},
 		{
 			Name: "psp-role", Title: "there is a role by which profiles' pods may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"signed-in"},
-			Why: "a binding to a role that is not there is refused, and the published guide's extension ends its thread on that",
-			See: []string{fixerSource, pspSource}, Run: pspRoleThere,
+			Why:        "a binding to a role that is not there is refused, and the published guide's extension ends its thread on that",
+			References: []string{fixerSource, pspSource}, Run: pspRoleThere,
 		},
 		{
-			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"}, Mend: "psp-bindings", Within: time.Minute,
-			Why: "pods of a namespace without the binding are refused one and all: notebooks never start, and only an event says why",
-			See: []string{fixerSource, pspSource}, Run: pspBound,
+			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"}, FixedBy: "psp-bindings", Timeout: time.Minute,
+			Why:        "pods of a namespace without the binding are refused one and all: notebooks never start, and only an event says why",
+			References: []string{fixerSource, pspSource}, Run: pspBound,
 		},
 		{
-			Name: "psp-leftovers", Title: "no binding speaks of PodSecurityPolicies that are gone", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, Mend: "leftovers",
-			Why: "they look like protection and do nothing",
-			See: []string{fixerSource, pspSource}, Run: pspLeftovers,
+			Name: "psp-leftovers", Title: "no binding speaks of PodSecurityPolicies that are gone", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "leftovers",
+			Why:        "they look like protection and do nothing",
+			References: []string{fixerSource, pspSource}, Run: pspLeftovers,
 		},
 	}
 }
@@ -51,7 +51,7 @@ func pspChecks() []steps.Check {
 func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 	branch, err := e.Own.Text("branch")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if branch == branchLabels {
 		return steps.Passed("it serves no PodSecurityPolicies: levels of namespaces are what counts")
@@ -61,7 +61,7 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and there is no file that would give profiles one: "+err.Error(), "install Kubeflow's profile controller, or label each namespace")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if f.labels[check.EnforceLabel] == "" {
 		return steps.Warned(fmt.Sprintf("it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and ConfigMap %s gives profiles none", f), "")
@@ -96,7 +96,7 @@ func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without 
 		for j, name := range accounts {
 			asks = append(asks, func() error {
 				user := check.Account{Namespace: ns, Name: name}.User()
-				said, err := e.Cluster.CanAs(ctx, user, true, permission.Right{
+				said, err := e.Cluster.CanAs(ctx, user, true, permission.Rule{
 					Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName, Namespace: ns,
 				})
 				if err != nil {
@@ -121,14 +121,14 @@ func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without 
 func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(spaces) == 0 {
 		return steps.Skipped("there is no profile yet")
 	}
 	without, err := pspAllowed(ctx, e, spaceNames(spaces))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(without) == 0 {
 		return steps.Passed("those of all %d profiles, PodSecurityPolicy %s", len(spaces), pspName)
@@ -215,14 +215,14 @@ func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err erro
 func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 	found, fix, err := stillFollows(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if found != "" {
 		return steps.Warned(found, fix)
 	}
 	all, err := pspBindings(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(all) == 0 {
 		return steps.Passed("there is no RoleBinding %s… to a role of PodSecurityPolicies", bindingPrefix)

@@ -37,11 +37,11 @@ type refusedPods struct{ kind, namespace, name, why string }
 func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	found, err := refusedIn(ctx, e, spaceNames(spaces))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(found) == 0 {
 		return steps.Passed("no event of the last hour in %d profiles' namespaces says so of a workload that lacks pods still", len(spaces))

@@ -41,7 +41,7 @@ func storage() steps.Step {
 		},
 		Facts: []steps.Fact{
 			{Name: "native-class", Title: "a class of the guest's own", On: steps.Local, Learn: nativeClass},
-			{Name: "nfs-stands", Title: "the NFS provisioner that is there", On: steps.Local, Learn: nfsStands},
+			{Name: "nfs-stands", Title: "the NFS provisioner that is there", On: steps.Local, Learn: nfsExists},
 			{Name: "shared-class", Title: "a class of which many pods have volumes", On: steps.Local, Learn: sharedClass},
 		},
 		Actions: []steps.Action{
@@ -119,7 +119,7 @@ func triedName(e steps.Env, what string) string { return "carrick-" + e.Link + "
 // storageReads are what it takes to see which storage is there.
 var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, check.VolumeClaims)
 
-func storageRights(e steps.Env) []permission.Right {
+func storagePermissions(e steps.Env) []permission.Rule {
 	out := check.ToApply("", check.Namespaces)
 	out = append(out, check.ToFollow("", check.StorageClasses, check.VolumeClaims)...)
 	if triesNative(e) {

@@ -25,14 +25,14 @@ const (
 func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"}, When: triesNative, Mend: "native-try", Within: 5 * time.Minute,
-			Why: "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr 1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a webhook are then parts that can only fail",
-			See: []string{fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go"}, Run: nativeRWX,
+			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"}, When: triesNative, FixedBy: "native-try", Timeout: 5 * time.Minute,
+			Why:        "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr 1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a webhook are then parts that can only fail",
+			References: []string{fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go"}, Run: nativeRWX,
 		},
 		{
 			Name: "page-class", Title: "no claim waits for a class that is not there", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "the published guide installs the class nfs-client and tests with one called nfs, and its test names a volume that is not there: such a claim stays Pending whatever is right with the rest",
-			See: []string{page}, Run: pageClass,
+			Why:        "the published guide installs the class nfs-client and tests with one called nfs, and its test names a volume that is not there: such a claim stays Pending whatever is right with the rest",
+			References: []string{page}, Run: pageClass,
 		},
 	}
 }
@@ -62,7 +62,7 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theClass(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if waitsForPod(c) {
 		return steps.Warned(c.Name+" binds a claim when the first pod uses it (WaitForFirstConsumer): a claim alone stays Pending, as in the published guide's test", "take a class that binds at once: "+answer(e, "storage.class", "its name"))
@@ -124,7 +124,7 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 		},
 	)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	there := map[string]bool{"": true} // a claim without one is bound by hand, or gets the default one
 	for _, c := range classes {

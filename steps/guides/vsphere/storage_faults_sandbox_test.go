@@ -20,16 +20,16 @@ var ofStorage = map[string]struct {
 	try      bool // a claim is tried first
 	finds    []stepstest.Finding
 }{
-	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Mended: true}}},
-	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Mended: true}}},
+	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Fixed: true}}},
+	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Fixed: true}}},
 	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
-		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Mended: true},
+		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Fixed: true},
 	}},
 	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
-		{Check: "provisioner-name", Found: "it makes no volumes of that class", Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Mended: true},
+		{Check: "provisioner-name", Found: "it makes no volumes of that class", Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Fixed: true},
 	}},
 	"provisioner-rights": {adopted: true, answered: true, try: true, finds: []stepstest.Finding{
-		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Mended: true},
+		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Fixed: true},
 	}},
 	"access-denied": {adopted: true, finds: []stepstest.Finding{
 		{Check: "nfs-export", Found: "access denied by server while mounting", Fix: "no_root_squash"},

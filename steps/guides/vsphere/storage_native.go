@@ -29,10 +29,10 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	c, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
 	if apierrors.IsNotFound(err) {
-		return steps.Untried("they have not been tried yet")
+		return steps.NotTried("they have not been tried yet")
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	asked, got := clean.Text(c.Annotations[askedNote]), clean.Text(claimClass(c))
 	if asked != got {
@@ -43,7 +43,7 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	}
 	events, err := eventsOf(ctx, e, trialNamespace(e), "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return nativeFails(e, c, events)
 }

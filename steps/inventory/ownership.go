@@ -24,9 +24,9 @@ const (
 // CreatedBy is the link that created an object, by its annotations; "": none did.
 func CreatedBy(annotations map[string]string) string { return annotations[CreatedByAnnotation] }
 
-// MarkObject puts the mark on what is about to be applied. created-by is for
+// SetOwnership puts the mark on what is about to be applied. created-by is for
 // what this link creates, or has created.
-func MarkObject(env steps.Env, obj, live *unstructured.Unstructured) {
+func SetOwnership(env steps.Env, obj, live *unstructured.Unstructured) {
 	labels := obj.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

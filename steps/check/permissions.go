@@ -16,24 +16,24 @@ import (
 
 // MayI says whether all rights are there and names each that is not. fix is what
 // to do then.
-func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Right, fix string) steps.Result {
+func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix string) steps.Result {
 	if len(rights) == 0 {
 		return steps.Skipped("no right is asked for")
 	}
 	c.Need(rights...)
 	decisions, err := c.Can(ctx, rights...)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	var denied []cluster.Decision
 	var words []string
 	for _, d := range decisions {
 		if d.Err != nil {
-			return steps.Unseen(fmt.Errorf("may I %s: %w", d.Right, d.Err))
+			return steps.Errored(fmt.Errorf("may I %s: %w", d.Rule, d.Err))
 		}
 		if !d.Allowed {
 			denied = append(denied, d)
-			words = append(words, d.Right.String())
+			words = append(words, d.Rule.String())
 		}
 	}
 	if len(denied) == 0 {
@@ -43,18 +43,18 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Right, fi
 }
 
 // Verbs are the rights to do each of the verbs to one resource.
-func Verbs(group, resource, namespace string, verbs ...string) []permission.Right {
-	var out []permission.Right
+func Verbs(group, resource, namespace string, verbs ...string) []permission.Rule {
+	var out []permission.Rule
 	resource, sub, _ := strings.Cut(resource, "/")
 	for _, v := range verbs {
-		out = append(out, permission.Right{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
+		out = append(out, permission.Rule{Verb: v, Group: group, Resource: resource, Subresource: sub, Namespace: namespace})
 	}
 	return out
 }
 
 // To returns the rights to do each of the verbs to each of the kinds in a namespace, "" being the whole cluster.
-func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
-	var out []permission.Right
+func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
+	var out []permission.Rule
 	for _, k := range kinds {
 		out = append(out, Verbs(k.Group, k.Resource, namespace, verbs...)...)
 	}
@@ -62,17 +62,17 @@ func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) 
 }
 
 // ToFollow returns the rights that a live read of objects requires.
-func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
+func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch"}, namespace, kinds...)
 }
 
 // ToEdit returns the rights to follow existing objects and to change them.
-func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
+func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "patch"}, namespace, kinds...)
 }
 
 // ToApply returns the rights to create objects, to change them and to follow them.
-func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permission.Right {
+func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
 
@@ -81,15 +81,15 @@ func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permissio
 func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
 	return steps.Check{
 		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"},
-		Rights: true, Why: why, See: []string{source}, Run: run,
+		Permissions: true, Why: why, References: []string{source}, Run: run,
 	}
 }
 
 // MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who, such
 // as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs its
 // namespace.
-func MayMake(ctx context.Context, e steps.Env, who string, rights []permission.Right, namespaces ...string) steps.Result {
-	var once []permission.Right
+func MayMake(ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string) steps.Result {
+	var once []permission.Rule
 	for _, r := range rights {
 		if !slices.Contains(once, r) {
 			once = append(once, r)
@@ -110,7 +110,7 @@ func MayMake(ctx context.Context, e steps.Env, who string, rights []permission.R
 }
 
 // NamespacesOf returns the namespaces of rights in their order, each once.
-func NamespacesOf(rights []permission.Right) []string {
+func NamespacesOf(rights []permission.Rule) []string {
 	var out []string
 	for _, r := range rights {
 		if r.Namespace != "" && !slices.Contains(out, r.Namespace) {

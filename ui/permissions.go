@@ -8,7 +8,7 @@ import (
 )
 
 // lackingPanel shows the rights that are missing, and what would grant them.
-func (a *app) lackingPanel(lacking engine.Lacking) screen {
+func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 	name := "carrick-" + a.live.Session.Link().Name()
 	grants := func() string {
 		var parts []string
@@ -26,7 +26,7 @@ func (a *app) lackingPanel(lacking engine.Lacking) screen {
 			if !missing {
 				continue
 			}
-			out = append(out, "", a.t.title.Render(a.live.Guide().Sides[side].Name)+"  "+oneLine(a.live.Session.End(side).Name))
+			out = append(out, "", a.t.title.Render(a.live.Guide().Sides[side].Name)+"  "+oneLine(a.live.Session.Endpoint(side).Name))
 			for _, r := range lack.Words() {
 				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r), max(1, w-4)))...)
 			}

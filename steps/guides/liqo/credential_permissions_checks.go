@@ -27,7 +27,7 @@ type answers struct {
 // ask puts all questions at once.
 func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	var out answers
-	writes := func(group string, resource string) []permission.Right {
+	writes := func(group string, resource string) []permission.Rule {
 		return check.Verbs(group, resource, ns, usedVerbs...)
 	}
 	_ = check.Together(
@@ -44,14 +44,14 @@ func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 // credentialRights asks the provider who the consumer is there, and what it may.
 // That it is the provider shows in this: no other cluster knows that user and
 // grants it these rights in that namespace.
-func credentialRights(ctx context.Context, e steps.Env) steps.Result {
+func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 	as, err := check.WithKubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)
 	}
 	want, err := e.Own.Text("credential-user")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	ns := peerNamespace(e)
 	said, bind := ask(ctx, as, ns), e.ApplyStep("credentials")
@@ -59,11 +59,11 @@ func credentialRights(ctx context.Context, e steps.Env) steps.Result {
 	case apierrors.IsUnauthorized(said.unknown):
 		fix, err := anotherCertificate(e)
 		if err != nil {
-			return steps.Unseen(err)
+			return steps.Errored(err)
 		}
 		return steps.Failed("the API server at "+as.Server()+" refuses it (401): it has expired, or that is another cluster than the one that it is of", "compare with "+e.PeerKubectl()+" cluster-info; else "+fix)
 	case said.unknown != nil:
-		return steps.Unseen(said.unknown)
+		return steps.Errored(said.unknown)
 	case said.who.Name != want:
 		return steps.Failed(fmt.Sprintf("it signs in as %s, not as %s", said.who.Name, want), kubeconfigFix(e, bind))
 	case said.may.Status != steps.Pass:
@@ -83,7 +83,7 @@ func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
 	}
 	user, err := e.Own.Text("credential-user")
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	spaces := []string{peerNamespace(e), "default", "kube-system"}
 	if liqo, err := e.Peer.Text("liqo-namespace"); err == nil && !slices.Contains(spaces, liqo) {

@@ -28,7 +28,7 @@ func keysGuide(mend string, on steps.Side) *steps.Guide {
 			{Name: "over-here", Title: "A name of this side", On: steps.Local, Doer: call},
 		},
 		Checks: []steps.Check{{
-			Name: "pair", Title: "there is a pair", Why: "w", On: on, Mend: mend,
+			Name: "pair", Title: "there is a pair", Why: "w", On: on, FixedBy: mend,
 			Run: func(context.Context, steps.Env) steps.Result { return steps.Failed("there is none", "") },
 		}},
 	})
@@ -44,22 +44,22 @@ func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer host.Close()
-	ends := map[steps.Side]engine.End{steps.Local: {Host: host}, steps.Remote: {Host: host}}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Ends: ends, Assets: fstest.MapFS{}})
+	ends := map[steps.Side]engine.Endpoint{steps.Local: {Host: host}, steps.Remote: {Host: host}}
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Endpoints: ends, Assets: fstest.MapFS{}})
 	defer s.Close()
 	for _, c := range g.Cells() {
 		check, step := g.Check(c.Check)
 		if r, _ := s.Probe(t.Context(), c); r.Fix != "carrick apply test.yaml --step "+step.Name {
 			t.Errorf("on the %s the fix is %q", c.Side, r.Fix)
 		}
-		action, _ := g.Mending(check, c.Side)
+		action, _ := g.FixingAction(check, c.Side)
 		if action == nil || action.On != c.Side {
 			t.Fatalf("on the %s it is mended by %v", c.Side, action)
 		}
 		plan := &engine.Plan{Actions: []engine.Planned{{Action: action.Name, Side: c.Side}}}
 		other := steps.Cell{Step: c.Step, Check: c.Check, Side: c.Side.Peer()}
-		if !plan.Mends(g, c) || plan.Mends(g, other) {
-			t.Errorf("a plan of %s mends the %s: %v, the other side: %v", action.Name, c.Side, plan.Mends(g, c), plan.Mends(g, other))
+		if !plan.Fixes(g, c) || plan.Fixes(g, other) {
+			t.Errorf("a plan of %s mends the %s: %v, the other side: %v", action.Name, c.Side, plan.Fixes(g, c), plan.Fixes(g, other))
 		}
 	}
 }
@@ -70,15 +70,15 @@ func TestAVerdictNamesTheActionThatMendsIt(t *testing.T) {
 	c := g.Cells()[0]
 	check, step := g.Check(c.Check)
 	check.Run = func(context.Context, steps.Env) steps.Result {
-		return steps.Failed("there is none", "").MendedBy("here-keys")
+		return steps.Failed("there is none", "").FixedBy("here-keys")
 	}
 	host, err := host.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer host.Close()
-	ends := map[steps.Side]engine.End{steps.Local: {Host: host}, steps.Remote: {Host: host}}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Ends: ends, Assets: fstest.MapFS{}})
+	ends := map[steps.Side]engine.Endpoint{steps.Local: {Host: host}, steps.Remote: {Host: host}}
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Endpoints: ends, Assets: fstest.MapFS{}})
 	defer s.Close()
 	if r, _ := s.Probe(t.Context(), c); r.Fix != "carrick apply test.yaml --step "+step.Name {
 		t.Errorf("the fix is %q", r.Fix)

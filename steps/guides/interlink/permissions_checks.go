@@ -22,28 +22,28 @@ func rightsChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "kubelet-mints", Title: "the virtual kubelet may make tokens for the jobs", On: steps.Local, Needs: []string{"signed-in"},
-			Why: "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts all the same",
-			See: []string{vkSource, vkRoleSource}, Run: kubeletMints,
+			Why:        "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts all the same",
+			References: []string{vkSource, vkRoleSource}, Run: kubeletMints,
 		},
 		{
 			Name: "kubelet-mints-no-more", Title: "the virtual kubelet may make tokens for nobody else", On: steps.Local, Needs: []string{"kubelet-mints"},
-			Why: "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, has the cluster",
-			See: []string{vkRoleSource}, Run: kubeletMintsNoMore,
+			Why:        "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, has the cluster",
+			References: []string{vkRoleSource}, Run: kubeletMintsNoMore,
 		},
 	}
 }
 
-func tokensIn(namespace string) permission.Right {
-	return permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
+func tokensIn(namespace string) permission.Rule {
+	return permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace}
 }
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	acts := permission.Right{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
+	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
-		permission.Right{Verb: "get", Resource: "configmaps", Namespace: ns}, permission.Right{Verb: "get", Resource: "pods", Namespace: ns})
+		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns}, permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if slices.Contains(lacks, acts.String()) {
 		return steps.Failed(fmt.Sprintf("%s may not %s: it is no virtual kubelet, and is to get no tokens", vkUser(e), acts),
@@ -68,7 +68,7 @@ func grantTokens(e steps.Env, ns string) string {
 func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), false, tokensIn(""))
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	if len(lacks) > 0 {
 		return steps.Passed("not in all namespaces")
@@ -77,7 +77,7 @@ func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
 	if s, err := e.Cluster.Secret(ctx, vkNamespace(e), nodeName(e)+"-secret"); err == nil && s.Type == string(corev1.SecretTypeServiceAccountToken) {
 		said += fmt.Sprintf("; Secret %s/%s-secret holds a token of it that never ends", vkNamespace(e), nodeName(e))
 	} else if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	return steps.Warned(said, grantTokens(e, workloadNamespace(e))+
 		fmt.Sprintf("\n%s edit clusterrole %s-role    # take serviceaccounts/token out; again after each upgrade of the chart", e.Kubectl(), nodeName(e)))

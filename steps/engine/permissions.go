@@ -15,36 +15,36 @@ import (
 	"carrick/steps"
 )
 
-// Lacking are the sides on which rights are missing that a plan takes.
-type Lacking map[steps.Side]Lack
+// MissingPermissions are the sides on which rights are missing that a plan takes.
+type MissingPermissions map[steps.Side]Missing
 
-// Lack is what is missing on one side.
-type Lack struct {
+// Missing is what is missing on one side.
+type Missing struct {
 	Missing []cluster.Decision
-	Needed  []permission.Right // all that the plan takes, there or not: a grant of the missing alone would take the others away
-	Partly  bool               // what more it takes can be told once these are there
-	Fresh   []string           // namespaces of Needed that are not there, or may not be
+	Needed  []permission.Rule // all that the plan takes, there or not: a grant of the missing alone would take the others away
+	Partly  bool              // what more it takes can be told once these are there
+	Fresh   []string          // namespaces of Needed that are not there, or may not be
 }
 
 // Grant is YAML that would grant what is needed, under that name.
-func (l Lack) Grant(name string) string { return steps.Grant(name, l.Needed, l.Fresh...) }
+func (l Missing) Grant(name string) string { return steps.Grant(name, l.Needed, l.Fresh...) }
 
 // Words are the rights that are missing, all verbs on a kind in one: "create,
 // patch secrets in renku".
-func (l Lack) Words() []string {
-	var kinds []permission.Right
-	verbs := map[permission.Right][]string{}
+func (l Missing) Words() []string {
+	var kinds []permission.Rule
+	verbs := map[permission.Rule][]string{}
 	for _, d := range l.Missing {
-		kind := d.Right
+		kind := d.Rule
 		kind.Verb = ""
-		if !slices.Contains(steps.VerbsByName, d.Right.Verb) {
+		if !slices.Contains(steps.VerbsByName, d.Rule.Verb) {
 			kind.Name = ""
 		}
 		if verbs[kind] == nil {
 			kinds = append(kinds, kind)
 		}
-		if !slices.Contains(verbs[kind], d.Right.Verb) {
-			verbs[kind] = append(verbs[kind], d.Right.Verb)
+		if !slices.Contains(verbs[kind], d.Rule.Verb) {
+			verbs[kind] = append(verbs[kind], d.Rule.Verb)
 		}
 	}
 	out := make([]string, len(kinds))
@@ -55,24 +55,24 @@ func (l Lack) Words() []string {
 	return out
 }
 
-// Lacking asks both sides for every right that the plan takes, before anything
+// MissingPermissions asks both sides for every right that the plan takes, before anything
 // is written. Where one is missing, what the checks may not look at is needed,
 // too: who has to ask an admin should have to ask once.
-func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
+func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermissions, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
-	need, partly := map[steps.Side][]permission.Right{}, map[steps.Side]bool{}
+	need, partly := map[steps.Side][]permission.Rule{}, map[steps.Side]bool{}
 	for _, a := range p.Actions {
 		if !a.changes() && !a.Refused {
 			continue
 		}
-		need[a.Side] = append(need[a.Side], a.Change.Rights...)
+		need[a.Side] = append(need[a.Side], a.Change.Permissions...)
 		partly[a.Side] = partly[a.Side] || a.Refused
 		for _, side := range steps.Sides { // what is read for one side may stand on the other
 			need[side] = append(need[side], s.denied(ctx, side, a.unread)...)
 		}
 	}
 	for side := range s.unplanned(p) {
-		need[side] = append(need[side], s.guideRights(ctx, side)...)
+		need[side] = append(need[side], s.guidePermissions(ctx, side)...)
 	}
 	out, err := s.lacking(ctx, need)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 		return out, p.refused(s.guide)
 	}
 	s.Look(ctx, s.guide.Cells())
-	all := map[steps.Side][]permission.Right{}
+	all := map[steps.Side][]permission.Rule{}
 	for side := range out {
 		all[side] = append(need[side], s.ends[side].Cluster.Needed()...)
 	}
@@ -98,7 +98,7 @@ func (s *Session) Lacking(ctx context.Context, p *Plan) (Lacking, error) {
 }
 
 // denied are those of some rights that are missing on a side.
-func (s *Session) denied(ctx context.Context, side steps.Side, rights []permission.Right) []permission.Right {
+func (s *Session) denied(ctx context.Context, side steps.Side, rights []permission.Rule) []permission.Rule {
 	if len(rights) == 0 || s.ends[side].Cluster == nil {
 		return nil
 	}
@@ -106,10 +106,10 @@ func (s *Session) denied(ctx context.Context, side steps.Side, rights []permissi
 	if err != nil {
 		return nil // who asks for all that is needed says so
 	}
-	var out []permission.Right
+	var out []permission.Rule
 	for _, d := range decisions {
 		if d.Err == nil && !d.Allowed {
-			out = append(out, d.Right)
+			out = append(out, d.Rule)
 		}
 	}
 	return out
@@ -128,9 +128,9 @@ func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
 }
 
 // guideRights are what the guide's own checks of rights ask for on a side.
-func (s *Session) guideRights(ctx context.Context, side steps.Side) []permission.Right {
+func (s *Session) guidePermissions(ctx context.Context, side steps.Side) []permission.Rule {
 	for _, c := range s.guide.Cells() {
-		if check, _ := s.guide.Check(c.Check); check.Rights && c.Side == side {
+		if check, _ := s.guide.Check(c.Check); check.Permissions && c.Side == side {
 			s.Probe(ctx, c)
 		}
 	}
@@ -138,7 +138,7 @@ func (s *Session) guideRights(ctx context.Context, side steps.Side) []permission
 }
 
 // unsureNamespaces are those of rights that nobody can say are there.
-func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights []permission.Right, fresh []string) []string {
+func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights []permission.Rule, fresh []string) []string {
 	for _, r := range rights {
 		if r.Namespace == "" || slices.Contains(fresh, r.Namespace) {
 			continue
@@ -152,10 +152,10 @@ func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights 
 
 // Unread are the sides on which something was not read, so far, because the
 // rights are missing.
-func (s *Session) Unread(ctx context.Context) (Lacking, error) {
+func (s *Session) Unread(ctx context.Context) (MissingPermissions, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	s.Look(ctx, s.guide.Cells())
-	need := map[steps.Side][]permission.Right{}
+	need := map[steps.Side][]permission.Rule{}
 	for side, end := range s.ends {
 		if end.Cluster != nil {
 			need[side] = end.Cluster.Needed()
@@ -170,8 +170,8 @@ func (s *Session) Unread(ctx context.Context) (Lacking, error) {
 }
 
 // lacking asks for rights, and returns the sides on which some are missing.
-func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.Right) (Lacking, error) {
-	out := Lacking{}
+func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.Rule) (MissingPermissions, error) {
+	out := MissingPermissions{}
 	for side, rights := range need {
 		if len(rights) == 0 {
 			continue
@@ -180,10 +180,10 @@ func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.
 		if err != nil {
 			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
 		}
-		lack := Lack{Needed: unique(rights)}
+		lack := Missing{Needed: unique(rights)}
 		for _, d := range decisions {
 			if d.Err != nil {
-				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Right, s.guide.Sides[side].Name, d.Err)
+				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Rule, s.guide.Sides[side].Name, d.Err)
 			}
 			if !d.Allowed {
 				lack.Missing = append(lack.Missing, d)
@@ -233,7 +233,7 @@ func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
 func (p *Plan) NewNamespaces(side steps.Side) []string {
 	var out []string
 	for _, a := range p.Actions {
-		for _, r := range a.Change.Rights {
+		for _, r := range a.Change.Permissions {
 			if a.Side == side && a.Refused && r.Namespace != "" {
 				out = append(out, r.Namespace)
 			}
@@ -247,9 +247,9 @@ func (p *Plan) NewNamespaces(side steps.Side) []string {
 	return out
 }
 
-func unique(rights []permission.Right) []permission.Right {
-	seen := map[permission.Right]bool{}
-	var out []permission.Right
+func unique(rights []permission.Rule) []permission.Rule {
+	seen := map[permission.Rule]bool{}
+	var out []permission.Rule
 	for _, r := range rights {
 		if !seen[r] {
 			seen[r] = true

@@ -14,7 +14,7 @@ import (
 )
 
 // neededRights are what the guide writes on the env's side with these answers.
-func neededRights(e steps.Env) []permission.Right {
+func neededPermissions(e steps.Env) []permission.Rule {
 	ns := tenantNamespace(e)
 	need := check.ToApply("", check.Namespaces)
 	if joins(e) {
@@ -36,7 +36,7 @@ func neededRights(e steps.Env) []permission.Right {
 	if certified(e) {
 		return slices.Concat(need, check.ToApply("", check.SigningRequests),
 			check.Verbs(check.SigningRequests.Group, check.SigningRequests.Resource+"/approval", "", "update"),
-			[]permission.Right{{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer}})
+			[]permission.Rule{{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer}})
 	}
 	return append(need, check.ToApply(ns, check.ServiceAccounts, check.Secrets)...)
 }
@@ -72,7 +72,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	foreseen(e)
 	// Who may not list namespaces can't be told which the tenant's is.
 	var may steps.Result
-	var bind []permission.Right
+	var bind []permission.Rule
 	err := check.Together(
 		func() error {
 			may = check.MayI(ctx, e.Cluster, check.Verbs("", "namespaces", "", "list"), "")
@@ -93,17 +93,17 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
 	}
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	foreseenOfPeer(e)
-	need := append(neededRights(e), bind...)
+	need := append(neededPermissions(e), bind...)
 	return check.MayMake(ctx, e, who, need, check.NamespacesOf(need)...)
 }
 
 // toBind is the right to bind the consumers' role, unless the admin holds all
 // that the role grants: Kubernetes lets nobody give what he has not. None where
 // there is no such role, or it may not be read: other checks say so.
-func toBind(ctx context.Context, e steps.Env) ([]permission.Right, error) {
+func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	name, err := e.Own.Text("controlplane-role")
 	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {
 		return nil, nil
@@ -118,7 +118,7 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Right, error) {
 	if err != nil {
 		return nil, err
 	}
-	bind := permission.Right{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
+	bind := permission.Rule{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
 	granted := grantedBy(role.Rules, tenantNamespace(e))
 	decisions, err := e.Cluster.Can(ctx, append(granted, bind)...)
 	if err != nil {
@@ -129,25 +129,25 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Right, error) {
 		if d.Err != nil {
 			return nil, d.Err
 		}
-		if d.Right != bind && !d.Allowed {
+		if d.Rule != bind && !d.Allowed {
 			holdsAll = false
 		}
 	}
 	if holdsAll {
 		return nil, nil
 	}
-	return []permission.Right{bind}, nil
+	return []permission.Rule{bind}, nil
 }
 
 // grantedBy are the rights that rules give in a namespace, one by one.
-func grantedBy(rules []rbacv1.PolicyRule, namespace string) []permission.Right {
-	var out []permission.Right
+func grantedBy(rules []rbacv1.PolicyRule, namespace string) []permission.Rule {
+	var out []permission.Rule
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				name, sub, _ := strings.Cut(resource, "/")
 				for _, verb := range rule.Verbs {
-					out = append(out, permission.Right{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
+					out = append(out, permission.Rule{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
 				}
 			}
 		}

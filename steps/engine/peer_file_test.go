@@ -41,11 +41,11 @@ func answersCount(t *testing.T, g *steps.Guide, side steps.Side, counting []stri
 	}
 	path := filepath.Join(t.TempDir(), "theirs.facts")
 	writeSigned(t, path, file, signingKey(t))
-	h, err := OpenHanded(path, "", nil, facts.Expects{Guide: "duo", Link: "apart", Side: string(side), Role: role})
+	h, err := OpenPeerFile(path, "", nil, facts.Expects{Guide: "duo", Link: "apart", Side: string(side), Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSession(SessionOptions{Guide: g, Link: linkfile.New("duo", "apart"), Ends: map[steps.Side]End{side: {Handed: h, Absent: "it is a file"}}})
+	s := NewSession(SessionOptions{Guide: g, Link: linkfile.New("duo", "apart"), Endpoints: map[steps.Side]Endpoint{side: {PeerFile: h, Absent: "it is a file"}}})
 	t.Cleanup(s.Close)
 
 	for _, a := range s.Answers(t.Context(), &g.Steps[0]) {

@@ -9,8 +9,8 @@ import (
 )
 
 // stepRights are what each step takes of the guest cluster, in the order of the steps.
-var stepRights = []func(steps.Env) []permission.Right{
-	storageRights, nfsRights, claimRights, securityRights, mutationRights, certificateRights, extensionRights, functionRights, profileRights,
+var stepPermissions = []func(steps.Env) []permission.Rule{
+	storagePermissions, nfsPermissions, claimPermissions, securityPermissions, mutationPermissions, certificatePermissions, extensionPermissions, functionPermissions, profilePermissions,
 }
 
 func mayMakeAll(ctx context.Context, e steps.Env) steps.Result {
@@ -25,8 +25,8 @@ func mayMakeAll(ctx context.Context, e steps.Env) steps.Result {
 		e.Cluster.WillRead(check.RoleBindings, "")
 		e.Cluster.WillRead(check.Roles, nfsSpace(e)) // what the provisioner's account is allowed
 	}
-	var rights []permission.Right
-	for _, of := range stepRights {
+	var rights []permission.Rule
+	for _, of := range stepPermissions {
 		rights = append(rights, of(e)...)
 	}
 	return check.MayMake(ctx, e, e.SideName(), rights, check.NamespacesOf(rights)...)

@@ -20,14 +20,14 @@ const (
 type tickMsg struct{ n int }
 
 // beat is the one clock of the screen. The zero value stands still.
-type beat struct {
+type ticker struct {
 	n     int           // number of the beat that is under way
 	every time.Duration // its length; 0: none is
 	frame int           // of the spinner
 }
 
 // at makes the beat that fast, if it is slower or stands still.
-func (b *beat) at(pace time.Duration) tea.Cmd {
+func (b *ticker) at(pace time.Duration) tea.Cmd {
 	if pace == 0 || (b.every != 0 && b.every <= pace) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (b *beat) at(pace time.Duration) tea.Cmd {
 }
 
 // over ends a beat; the one of an earlier pace is nobody's.
-func (b *beat) over(msg tickMsg) {
+func (b *ticker) over(msg tickMsg) {
 	if msg.n != b.n {
 		return
 	}
@@ -49,7 +49,7 @@ func (b *beat) over(msg tickMsg) {
 }
 
 // spin is the sign of something under way.
-func (b *beat) spin() string { return spinner[b.frame%len(spinner)] }
+func (b *ticker) spin() string { return spinner[b.frame%len(spinner)] }
 
 // faster is the quicker of two paces.
 func faster(a, b time.Duration) time.Duration {
@@ -77,5 +77,5 @@ func (a *app) foundOf(c steps.Cell) string {
 	if r.Status != steps.Waiting || r.Since.IsZero() || check == nil {
 		return found
 	}
-	return waited(a.now().Sub(r.Since), check.Within) + ": " + found
+	return waited(a.now().Sub(r.Since), check.Timeout) + ": " + found
 }

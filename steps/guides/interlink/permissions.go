@@ -11,7 +11,7 @@ import (
 )
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
-	rights := slices.Concat(endpointRights(e), kubeletRights(e), trialRights(e))
+	rights := slices.Concat(endpointPermissions(e), kubeletPermissions(e), trialPermissions(e))
 	e.Cluster.WillRead(check.SigningRequests, "") // once the virtual node runs
 	if mode(e) == byProxy {                       // looked at once it is there
 		e.Cluster.WillRead(check.EndpointSlices, space(e))
@@ -21,7 +21,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // endpointRights are for what opens a way to the API.
-func endpointRights(e steps.Env) []permission.Right {
+func endpointPermissions(e steps.Env) []permission.Rule {
 	if mode(e) != byProxy {
 		return nil // nothing is made: it is there, or files are written for who makes it
 	}
@@ -45,7 +45,7 @@ func endpointRights(e steps.Env) []permission.Right {
 
 // kubeletRights are for what the virtual kubelet is told, and to see it start with
 // that.
-func kubeletRights(e steps.Env) []permission.Right {
+func kubeletPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.ToEdit(vkNamespace(e), check.ConfigMaps, check.Deployments),
 		check.ToFollow(vkNamespace(e), check.Pods),
@@ -54,7 +54,7 @@ func kubeletRights(e steps.Env) []permission.Right {
 }
 
 // trialRights are for what is tried, and for what jobs are given.
-func trialRights(e steps.Env) []permission.Right {
+func trialPermissions(e steps.Env) []permission.Rule {
 	ns := workloadNamespace(e)
 	out := slices.Concat(
 		check.ToApply(ns, check.ConfigMaps),
@@ -66,7 +66,7 @@ func trialRights(e steps.Env) []permission.Right {
 	}
 	if forArgo(e) {
 		out = append(out, check.ToApply(ns, check.Roles, check.RoleBindings)...)
-		out = append(out, argoRights(ns)...) // nobody gives what he has not
+		out = append(out, argoPermissions(ns)...) // nobody gives what he has not
 	}
 	if runsJob(e) {
 		out = slices.Concat(

@@ -11,7 +11,7 @@ import (
 // meeting is what a context says of itself.
 type meeting struct {
 	done bool
-	is   engine.Meeting
+	is   engine.Preflight
 	err  error
 }
 
@@ -34,7 +34,7 @@ func (p *sides) meet(names []string) {
 			defer func() { <-turn }()
 			ctx, cancel := context.WithTimeout(p.w.ctx, meetWithin)
 			defer cancel()
-			is, err := p.w.o.Meet(ctx, name)
+			is, err := p.w.o.Preflight(ctx, name)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			m.done, m.is, m.err = true, is, err

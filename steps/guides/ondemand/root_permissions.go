@@ -23,12 +23,12 @@ var rootUses = []struct {
 	{"networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "patch"}},
 }
 
-func rootRights(ctx context.Context, e steps.Env) steps.Result {
+func rootPermissions(ctx context.Context, e steps.Env) steps.Result {
 	as, _, err := withRoot(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
-	var rights []permission.Right
+	var rights []permission.Rule
 	for _, u := range rootUses {
 		for _, resource := range u.resources {
 			rights = append(rights, check.Verbs(u.group, resource, "", u.verbs...)...)
@@ -36,22 +36,22 @@ func rootRights(ctx context.Context, e steps.Env) steps.Result {
 	}
 	decisions, err := as.Can(ctx, rights...)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	lacks := map[string][]string{} // verbs, by resource
 	var order []string
 	for _, d := range decisions {
 		if d.Err != nil {
-			return steps.Unseen(fmt.Errorf("may root %s: %w", d.Right, d.Err))
+			return steps.Errored(fmt.Errorf("may root %s: %w", d.Rule, d.Err))
 		}
 		if d.Allowed {
 			continue
 		}
-		what := strings.TrimPrefix(d.Right.String(), d.Right.Verb+" ")
+		what := strings.TrimPrefix(d.Rule.String(), d.Rule.Verb+" ")
 		if lacks[what] == nil {
 			order = append(order, what)
 		}
-		lacks[what] = append(lacks[what], d.Right.Verb)
+		lacks[what] = append(lacks[what], d.Rule.Verb)
 	}
 	if len(order) == 0 {
 		return steps.Passed("all %d rights of upstream's ClusterRole, in every namespace", len(rights))
@@ -66,13 +66,13 @@ func rootRights(ctx context.Context, e steps.Env) steps.Result {
 func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	as, _, err := withRoot(ctx, e)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
-	right := permission.Right{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
+	right := permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
 	decisions, err := as.Can(ctx, right)
 	switch {
 	case err != nil:
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	case !decisions[0].Allowed:
 		return steps.Failed("it may not "+right.String(), e.ApplyStep("token")).Symptom()
 	}

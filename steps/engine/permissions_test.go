@@ -11,7 +11,7 @@ import (
 // Who may bind every role, or approve for every signer, may do everything: such a
 // right is granted for the one name that it is needed for.
 func TestGrantsAreForOneNameWhereThatCounts(t *testing.T) {
-	got := steps.Grant("g", []permission.Right{
+	got := steps.Grant("g", []permission.Rule{
 		{Verb: "get", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 		{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "small"},
 		{Verb: "approve", Group: "certificates.k8s.io", Resource: "signers", Name: "kubernetes.io/kube-apiserver-client"},

@@ -9,28 +9,28 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// HandedHead is what a file of facts says of itself, before it is used.
-type HandedHead struct {
+// PeerFileHeader is what a file of facts says of itself, before it is used.
+type PeerFileHeader struct {
 	Link, Context string // the link that it is of, and what the other admin calls their side
 	ByPhrase      bool   // a passphrase opens its seal
 	Signer        string // fingerprint of the key that signed it
 }
 
-// LookIntoHanded reads the head of a file of facts that is to stand for a side of a
+// ReadPeerFileHeader reads the head of a file of facts that is to stand for a side of a
 // new link. A FileError says why it can't.
-func LookIntoHanded(path string, g *steps.Guide, side steps.Side) (HandedHead, error) {
+func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileHeader, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return HandedHead{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	case !info.Mode().IsRegular():
-		return HandedHead{}, &linkfile.FileError{Path: path, Problem: "is no plain file"}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: "is no plain file"}
 	case info.Size() > facts.Max:
-		return HandedHead{}, &linkfile.FileError{Path: path, Problem: "is larger than any file of facts"}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: "is larger than any file of facts"}
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return HandedHead{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	}
 	f, err := facts.Decode(data)
 	if err == nil {
@@ -40,9 +40,9 @@ func LookIntoHanded(path string, g *steps.Guide, side steps.Side) (HandedHead, e
 		err = linkfile.CheckName(f.Link)
 	}
 	if err != nil {
-		return HandedHead{}, &linkfile.FileError{Path: path, Problem: err.Error()}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: err.Error()}
 	}
-	head := HandedHead{Link: f.Link, Context: f.Context, Signer: f.Signer}
+	head := PeerFileHeader{Link: f.Link, Context: f.Context, Signer: f.Signer}
 	head.ByPhrase = f.Sealed != nil && len(f.Sealed.For) == 1 && f.Sealed.For[0] == facts.ByPassphrase
 	return head, nil
 }

@@ -21,7 +21,7 @@ func (e Env) Manager() string { return FieldManager(e.Link, e.Action) }
 
 // Marked selects what an action of this link has written, of any kind; "" is any
 // action.
-func (e Env) Marked(action string) cluster.Selector {
+func (e Env) OwnedBy(action string) cluster.Selector {
 	if action == "" {
 		return cluster.Selector{Labels: LinkLabel(e.Link)}
 	}

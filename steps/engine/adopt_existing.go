@@ -39,8 +39,8 @@ func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]ma
 func (s *Session) Standing(b *Board) (holds, all int) {
 	for _, c := range s.guide.Cells() {
 		check, _ := s.guide.Check(c.Check)
-		act, _ := s.guide.Mending(check, c.Side)
-		if check.Mend == "" || act == nil || !leavesBehind(act.Doer) {
+		act, _ := s.guide.FixingAction(check, c.Side)
+		if check.FixedBy == "" || act == nil || !leavesBehind(act.Doer) {
 			continue
 		}
 		r := b.Verdict(c)

@@ -22,7 +22,7 @@ import (
 
 // Handed is a side that is known by a file alone: the file of facts that its
 // admin handed over. The file is live: a newer one in its place is read at once.
-type Handed struct {
+type PeerFile struct {
 	Path string
 
 	host *host.Host // the file's folder
@@ -38,9 +38,9 @@ type Handed struct {
 	err  error // why it can't be used, its age apart
 }
 
-// OpenHanded reads a file of facts; want.Now is filled in. An error says why the
+// OpenPeerFile reads a file of facts; want.Now is filled in. An error says why the
 // file is refused, with its path. An empty signer allows any key, see Unconfirmed.
-func OpenHanded(path, signer string, keys facts.Keys, want facts.Expects) (*Handed, error) {
+func OpenPeerFile(path, signer string, keys facts.Keys, want facts.Expects) (*PeerFile, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	} else if info.IsDir() {
@@ -52,7 +52,7 @@ func OpenHanded(path, signer string, keys facts.Keys, want facts.Expects) (*Hand
 	if err != nil {
 		return nil, &linkfile.FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}
 	}
-	h := &Handed{Path: path, host: host, keys: keys, want: want}
+	h := &PeerFile{Path: path, host: host, keys: keys, want: want}
 	if signer != "" {
 		h.signer.Store(&signer)
 	}
@@ -64,7 +64,7 @@ func OpenHanded(path, signer string, keys facts.Keys, want facts.Expects) (*Hand
 }
 
 // read is the file as it stands at this moment.
-func (h *Handed) read(ctx context.Context) (*facts.File, error) {
+func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	data, err := h.host.Read(ctx, "/"+filepath.Base(h.Path))
 	if err != nil {
 		return nil, &linkfile.FileError{Path: h.Path, Problem: linkfile.PlainFileError(err)}
@@ -107,13 +107,13 @@ func (h *Handed) read(ctx context.Context) (*facts.File, error) {
 }
 
 // fact is a fact out of the file.
-func (h *Handed) fact(ctx context.Context, f *steps.Fact) (any, error) {
+func (h *PeerFile) fact(ctx context.Context, f *steps.Fact) (any, error) {
 	file, err := h.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if f.Now {
-		return nil, lackingHanded("%s is not known: it is of the moment, and the other side is not here", f.DisplayName())
+		return nil, missingPeerFacts("%s is not known: it is of the moment, and the other side is not here", f.DisplayName())
 	}
 	if f.Secret {
 		return h.secret(file, f)
@@ -122,7 +122,7 @@ func (h *Handed) fact(ctx context.Context, f *steps.Fact) (any, error) {
 		return shaped(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
-		return nil, lackingHanded("%s (%s)", why, h.said(file))
+		return nil, missingPeerFacts("%s (%s)", why, h.said(file))
 	}
 	if why, ok := file.Unread[f.Name]; ok {
 		return nil, fmt.Errorf("%s could not be read when the file was written: %s (%s)", f.DisplayName(), why, h.said(file))
@@ -130,17 +130,17 @@ func (h *Handed) fact(ctx context.Context, f *steps.Fact) (any, error) {
 	return nil, fmt.Errorf("%s is not in the file: another version of carrick wrote it (%s)", f.DisplayName(), h.said(file))
 }
 
-func (h *Handed) secret(file *facts.File, f *steps.Fact) (any, error) {
+func (h *PeerFile) secret(file *facts.File, f *steps.Fact) (any, error) {
 	if v, ok := file.Secret(f.Name); ok {
 		return masked.New(v), nil
 	}
 	if why, ok := file.Absent[f.Name]; ok {
-		return nil, lackingHanded("%s (%s)", why, h.said(file))
+		return nil, missingPeerFacts("%s (%s)", why, h.said(file))
 	}
 	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
-		return nil, lackingHanded("%s is sealed in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file))
+		return nil, missingPeerFacts("%s is sealed in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file))
 	}
-	return nil, lackingHanded("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.DisplayName(), file.Role)
+	return nil, missingPeerFacts("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.DisplayName(), file.Role)
 }
 
 // opens says what opens a file's seal.
@@ -152,7 +152,7 @@ func opens(file *facts.File) string {
 }
 
 // Sealed says why what is sealed in the file can't be read; nil: it can.
-func (h *Handed) Sealed(ctx context.Context) error {
+func (h *PeerFile) Sealed(ctx context.Context) error {
 	file, err := h.read(ctx)
 	if err != nil || file.Opened() {
 		return err
@@ -162,10 +162,10 @@ func (h *Handed) Sealed(ctx context.Context) error {
 
 // HandedFits says why a file of facts of this session can't be used; nil: it can, or
 // there is none.
-func (s *Session) HandedFits(ctx context.Context) error {
+func (s *Session) PeerFileFits(ctx context.Context) error {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	for _, side := range steps.Sides {
-		if h := s.ends[side].Handed; h != nil {
+		if h := s.ends[side].PeerFile; h != nil {
 			if _, err := h.read(ctx); err != nil {
 				return err
 			}
@@ -175,16 +175,16 @@ func (s *Session) HandedFits(ctx context.Context) error {
 }
 
 // said is where a value comes from: "the provider's file of 22:51".
-func (h *Handed) said(file *facts.File) string {
+func (h *PeerFile) said(file *facts.File) string {
 	return fmt.Sprintf("the %s's file of %s", file.Role, file.Taken.Local().Format("2 Jan 15:04"))
 }
 
 // verdict is what the other side's admin saw: a skip here, because it was not
 // looked at from here, on which others may lean.
-func (h *Handed) verdict(ctx context.Context, check string) steps.Result {
+func (h *PeerFile) verdict(ctx context.Context, check string) steps.Result {
 	file, err := h.read(ctx)
 	if err != nil {
-		return steps.Unseen(err)
+		return steps.Errored(err)
 	}
 	t, ok := file.Checks[check]
 	if !ok {
@@ -198,7 +198,7 @@ func (h *Handed) verdict(ctx context.Context, check string) steps.Result {
 }
 
 // answer is an answer that the other admin gave.
-func (h *Handed) answer(ctx context.Context, q *steps.Question) (v any, from string) {
+func (h *PeerFile) answer(ctx context.Context, q *steps.Question) (v any, from string) {
 	file, err := h.read(ctx)
 	if err != nil || q.Secret {
 		return nil, ""
@@ -214,7 +214,7 @@ func (h *Handed) answer(ctx context.Context, q *steps.Question) (v any, from str
 }
 
 // proposal is what the fact that a question names would answer.
-func (h *Handed) proposal(ctx context.Context, q *steps.Question) (v any, from string) {
+func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from string) {
 	file, err := h.read(ctx)
 	if err != nil || q.Secret {
 		return nil, ""
@@ -227,7 +227,7 @@ func (h *Handed) proposal(ctx context.Context, q *steps.Question) (v any, from s
 
 // Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins have
 // to agree, whoever decides: they follow one set-up.
-func (h *Handed) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
+func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
 	file, err := h.read(context.Background())
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (h *Handed) Differences(g *steps.Guide, side steps.Side, given steps.Given)
 }
 
 // Close ends what is held open.
-func (h *Handed) Close() { h.host.Close() }
+func (h *PeerFile) Close() { h.host.Close() }
 
 // shaped gives a value out of YAML the shape that facts have.
 func shaped(v any) any {
