@@ -80,8 +80,8 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	return open(cfg, kubeconfig.Access{}, o, nil)
 }
 
-// OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. One request may take as long
-// as timeout says; 0: 10 s. One with a proxy is failure.ErrProxy.
+// OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. One request may take as
+// long as timeout says; 0: 10 s. One with a proxy is failure.ErrProxy.
 func OpenKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options) (*Cluster, error) {
 	if k.ProxyURL != "" {
 		return nil, failure.ErrProxy

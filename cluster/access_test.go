@@ -49,7 +49,10 @@ func TestContextsAreSorted(t *testing.T) {
 	}
 	want := []kubeconfig.Context{
 		{Name: "kind-milan", Cluster: "milan", User: "milan", Server: "https://milan.test:6443"},
-		{Name: "kind-rome", Cluster: "rome", User: "rome", Namespace: "forum", Server: "https://rome.test:6443", Current: true},
+		{
+			Name: "kind-rome", Cluster: "rome", User: "rome", Namespace: "forum", Server: "https://rome.test:6443",
+			Current: true,
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -58,7 +61,13 @@ func TestContextsAreSorted(t *testing.T) {
 
 func TestKubeconfigsAreMergedAsKubectlDoes(t *testing.T) {
 	other := strings.ReplaceAll(strings.ReplaceAll(twoContexts, "rome", "turin"), "milan", "bari")
-	t.Setenv("KUBECONFIG", strings.Join([]string{config(t, twoContexts), filepath.Join(t.TempDir(), "none"), config(t, other)}, string(filepath.ListSeparator)))
+	t.Setenv(
+		"KUBECONFIG",
+		strings.Join(
+			[]string{config(t, twoContexts), filepath.Join(t.TempDir(), "none"), config(t, other)},
+			string(filepath.ListSeparator),
+		),
+	)
 	got, err := kubeconfig.Contexts("")
 	if err != nil || len(got) != 4 {
 		t.Fatalf("got %v, %v", got, err)
@@ -93,7 +102,8 @@ func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if c.Context() != "kind-rome" || c.Namespace() != "forum" || c.Server() != "https://rome.test:6443" || string(c.CA()) != string(pem) {
+	if c.Context() != "kind-rome" || c.Namespace() != "forum" || c.Server() != "https://rome.test:6443" ||
+		string(c.CA()) != string(pem) {
 		t.Errorf("got %q %q %q %q", c.Context(), c.Namespace(), c.Server(), c.CA())
 	}
 	milan, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Context: "kind-milan"}, cluster.Options{})
@@ -171,7 +181,9 @@ func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
 			if err := os.WriteFile(through, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := opened(kubeconfig.Access{Kubeconfig: home + "/.kube/../" + filepath.Base(path), FromFile: true}); (err == nil) != (tc.want == "") {
+			if err := opened(
+				kubeconfig.Access{Kubeconfig: home + "/.kube/../" + filepath.Base(path), FromFile: true},
+			); (err == nil) != (tc.want == "") {
 				t.Errorf("a path that leads out of ~/.kube: %v", err)
 			}
 		})
@@ -185,19 +197,45 @@ func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		content, context string
 		want             []string
 	}{
-		"unknown context":      {twoContexts, "kind-rom", []string{`no context "kind-rom"`, `did you mean "kind-rome"?`, "kind-milan, kind-rome"}},
-		"part of a context":    {twoContexts, "milan", []string{`did you mean "kind-milan"?`}},
-		"nothing like it":      {twoContexts, "production-eu-west", []string{`no context "production-eu-west": there are kind-milan, kind-rome`}},
-		"no current context":   {strings.Replace(twoContexts, "current-context: kind-rome\n", "", 1), "", []string{"no current context: choose one of kind-milan, kind-rome"}},
-		"cluster not there":    {strings.Replace(twoContexts, "- name: rome\n  cluster:", "- name: florence\n  cluster:", 1), "", []string{`context "kind-rome"`, `no cluster "rome"`}},
-		"user not there":       {strings.Replace(twoContexts, "- name: rome\n  user:", "- name: florence\n  user:", 1), "", []string{`no user "rome"`}},
-		"no server":            {strings.Replace(twoContexts, `server: "https://rome.test:6443", `, "", 1), "", []string{`cluster "rome"`, "has no server"}},
-		"no contexts":          {"apiVersion: v1\nkind: Config\n", "", []string{"has no context"}},
-		"malformed":            {strings.Replace(twoContexts, "clusters:\n", "clusters\n", 1), "", []string{"line 9", "could not find expected ':'"}},
-		"a tab":                {"apiVersion: v1\n\tkind: Config\n", "", []string{"line 2"}},
-		"a map for a list":     {"apiVersion: v1\nkind: Config\ncontexts:\n  name: x\n", "", []string{"line 4: there is a map where a list belongs"}},
-		"a list for a map":     {strings.Replace(twoContexts, "  user: {token: secret-token}", "  user: [secret-token]", 1), "", []string{"there is a list where a map belongs"}},
-		"not base64":           {strings.Replace(twoContexts, "certificate-authority: pki/ca.crt", "certificate-authority-data: secret-token", 1), "", []string{"line 11: the value of certificate-authority-data is not base64"}},
+		"unknown context": {
+			twoContexts, "kind-rom", []string{`no context "kind-rom"`, `did you mean "kind-rome"?`, "kind-milan, kind-rome"},
+		},
+		"part of a context": {twoContexts, "milan", []string{`did you mean "kind-milan"?`}},
+		"nothing like it": {
+			twoContexts, "production-eu-west", []string{`no context "production-eu-west": there are kind-milan, kind-rome`},
+		},
+		"no current context": {
+			strings.Replace(twoContexts, "current-context: kind-rome\n", "", 1), "",
+			[]string{"no current context: choose one of kind-milan, kind-rome"},
+		},
+		"cluster not there": {
+			strings.Replace(twoContexts, "- name: rome\n  cluster:", "- name: florence\n  cluster:", 1), "",
+			[]string{`context "kind-rome"`, `no cluster "rome"`},
+		},
+		"user not there": {
+			strings.Replace(twoContexts, "- name: rome\n  user:", "- name: florence\n  user:", 1), "",
+			[]string{`no user "rome"`},
+		},
+		"no server": {
+			strings.Replace(twoContexts, `server: "https://rome.test:6443", `, "", 1), "",
+			[]string{`cluster "rome"`, "has no server"},
+		},
+		"no contexts": {"apiVersion: v1\nkind: Config\n", "", []string{"has no context"}},
+		"malformed": {
+			strings.Replace(twoContexts, "clusters:\n", "clusters\n", 1), "", []string{"line 9", "could not find expected ':'"},
+		},
+		"a tab": {"apiVersion: v1\n\tkind: Config\n", "", []string{"line 2"}},
+		"a map for a list": {
+			"apiVersion: v1\nkind: Config\ncontexts:\n  name: x\n", "", []string{"line 4: there is a map where a list belongs"},
+		},
+		"a list for a map": {
+			strings.Replace(twoContexts, "  user: {token: secret-token}", "  user: [secret-token]", 1), "",
+			[]string{"there is a list where a map belongs"},
+		},
+		"not base64": {
+			strings.Replace(twoContexts, "certificate-authority: pki/ca.crt", "certificate-authority-data: secret-token", 1), "",
+			[]string{"line 11: the value of certificate-authority-data is not base64"},
+		},
 		"certificate not read": {twoContexts, "", []string{`context "kind-rome"`, "ca.crt", "no such file"}},
 		"empty":                {"", "", []string{"has no context"}},
 	}

@@ -34,7 +34,10 @@ func (c *Cluster) Ahead(server string) {
 	if c.closed || c.ahead[at] != nil || !strings.HasPrefix(server, "https://") {
 		return
 	}
-	stranger, err := open(kubeconfig.RESTConfig(kubeconfig.Config{Server: server, CA: []byte(at.ca)}), kubeconfig.Access{Timeout: c.timeout}, c.options, nil)
+	stranger, err := open(
+		kubeconfig.RESTConfig(kubeconfig.Config{Server: server, CA: []byte(at.ca)}), kubeconfig.Access{Timeout: c.timeout},
+		c.options, nil,
+	)
 	if err != nil {
 		return
 	}

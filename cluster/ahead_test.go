@@ -56,7 +56,10 @@ func newCrowd(t *testing.T) *crowd {
 
 func (s *crowd) open(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c, err := cluster.New(&rest.Config{Host: s.URL, BearerToken: "admin", TLSClientConfig: rest.TLSClientConfig{CAData: s.ca}}, cluster.Options{Once: true})
+	c, err := cluster.New(
+		&rest.Config{Host: s.URL, BearerToken: "admin", TLSClientConfig: rest.TLSClientConfig{CAData: s.ca}},
+		cluster.Options{Once: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +94,9 @@ func TestAConnectionAheadIsThatOfTheKubeconfig(t *testing.T) {
 	if s.conns != 1 {
 		t.Errorf("%d connections, want 1", s.conns)
 	}
-	if want := []string{"HTTP/2.0 Bearer one", "HTTP/2.0 Bearer two"}; !slices.Equal(slices.Sorted(slices.Values(s.asked)), want) {
+	if want := []string{
+		"HTTP/2.0 Bearer one", "HTTP/2.0 Bearer two",
+	}; !slices.Equal(slices.Sorted(slices.Values(s.asked)), want) {
 		t.Errorf("asked with %q, want each of %q once", s.asked, want)
 	}
 }

@@ -17,7 +17,9 @@ import (
 	"carrick/cluster/clean"
 )
 
-var signingRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
+var signingRequests = schema.GroupVersionResource{
+	Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
+}
 
 // ErrDenied means that somebody has denied a certificate signing request: that
 // can't be taken back.
@@ -28,7 +30,8 @@ var ErrDenied = errors.New("the request was denied")
 // refuses the update of an object that was recreated in between. A request that is approved already stays unchanged.
 // One that was denied is ErrDenied. Approve requires the permissions to update certificatesigningrequests/approval and
 // to approve for the signer.
-func (c *Cluster) Approve(ctx context.Context, name string, expected func(certificatesv1.CertificateSigningRequestSpec) error,
+func (c *Cluster) Approve(
+	ctx context.Context, name string, expected func(certificatesv1.CertificateSigningRequestSpec) error,
 	reason, message string,
 ) error {
 	doing := "approve CertificateSigningRequest " + clean.Text(name)
@@ -45,7 +48,9 @@ func (c *Cluster) Approve(ctx context.Context, name string, expected func(certif
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	has := func(kind certificatesv1.RequestConditionType) bool {
-		return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
+		return slices.ContainsFunc(
+			csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind },
+		)
 	}
 	switch {
 	case has(certificatesv1.CertificateDenied):
@@ -54,7 +59,8 @@ func (c *Cluster) Approve(ctx context.Context, name string, expected func(certif
 		return nil
 	}
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.Now(),
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastUpdateTime: metav1.Now(),
 	})
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&csr)
 	if err != nil {

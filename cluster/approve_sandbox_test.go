@@ -26,13 +26,19 @@ func signingRequest(t *testing.T, box *clustertest.Sandbox, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	der, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	body := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
-	box.Run(t, clustertest.Remote, `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: `+name+`},
-spec: {request: `+body+`, signerName: kubernetes.io/kube-apiserver-client, usages: [client auth]}}`, "create", "-f", "-")
+	box.Run(
+		t, clustertest.Remote,
+		`{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: `+name+`},
+spec: {request: `+body+`, signerName: kubernetes.io/kube-apiserver-client, usages: [client auth]}}`, "create", "-f",
+		"-",
+	)
 	box.Cleanup(t, clustertest.Remote, "delete", "csr", name)
 }
 
@@ -47,7 +53,8 @@ func TestApprove(t *testing.T) {
 		t.Errorf("of another request: %v", err)
 	}
 	expected := func(spec certificatesv1.CertificateSigningRequestSpec) error {
-		if spec.SignerName != "kubernetes.io/kube-apiserver-client" || !strings.Contains(string(spec.Request), "CERTIFICATE REQUEST") {
+		if spec.SignerName != "kubernetes.io/kube-apiserver-client" ||
+			!strings.Contains(string(spec.Request), "CERTIFICATE REQUEST") {
 			return other
 		}
 		return nil
@@ -58,14 +65,18 @@ func TestApprove(t *testing.T) {
 		}
 	}
 	box.Run(t, clustertest.Remote, "", "wait", "--for=jsonpath={.status.certificate}", "--timeout=300s", "csr/approve-me")
-	got := box.Run(t, clustertest.Remote, "", "get", "csr", "approve-me", "-o", "jsonpath={.status.conditions[*].type} {.status.conditions[*].reason} {.status.conditions[*].message}")
+	got := box.Run(
+		t, clustertest.Remote, "", "get", "csr", "approve-me", "-o",
+		"jsonpath={.status.conditions[*].type} {.status.conditions[*].reason} {.status.conditions[*].message}",
+	)
 	if got != "Approved Test because" {
 		t.Errorf("conditions: %s", got)
 	}
 
 	signingRequest(t, box, "deny-me")
 	box.Run(t, clustertest.Remote, "", "certificate", "deny", "deny-me")
-	if err := c.Approve(t.Context(), "deny-me", expected, "Test", "because"); !errors.Is(err, cluster.ErrDenied) || !strings.Contains(err.Error(), "deny-me") {
+	if err := c.Approve(t.Context(), "deny-me", expected, "Test", "because"); !errors.Is(err, cluster.ErrDenied) ||
+		!strings.Contains(err.Error(), "deny-me") {
 		t.Errorf("of one that was denied: %v", err)
 	}
 	if err := c.Approve(t.Context(), "nobody", expected, "Test", "because"); !apierrors.IsNotFound(err) {

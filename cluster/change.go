@@ -46,7 +46,9 @@ func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*u
 // Apply applies obj by server-side apply and returns what became of it. The API server refuses unknown and duplicate
 // fields. Applying the same twice changes nothing. Fields that another manager owns are a conflict (see Conflicts),
 // unless it is told to force. Values of a Secret must be text.
-func (c *Cluster) Apply(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error) {
+func (c *Cluster) Apply(
+	ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions,
+) (*unstructured.Unstructured, error) {
 	doing := "apply " + describeObject(obj)
 	at, err := c.locate(ctx, obj)
 	if err != nil {
@@ -59,7 +61,9 @@ func (c *Cluster) Apply(ctx context.Context, obj *unstructured.Unstructured, o A
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	r := request{verb: http.MethodPatch, at: at, body: body, contentType: types.ApplyPatchType, manager: o.Manager, dryRun: o.DryRun}
+	r := request{
+		verb: http.MethodPatch, at: at, body: body, contentType: types.ApplyPatchType, manager: o.Manager, dryRun: o.DryRun,
+	}
 	if o.Force {
 		r.params = map[string]string{"force": "true"}
 	}
@@ -67,7 +71,9 @@ func (c *Cluster) Apply(ctx context.Context, obj *unstructured.Unstructured, o A
 }
 
 // Patch sends a JSON merge patch. A UID or version that is not the object's any more is apierrors.IsConflict.
-func (c *Cluster) Patch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, merge []byte, o PatchOptions) (*unstructured.Unstructured, error) {
+func (c *Cluster) Patch(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, merge []byte, o PatchOptions,
+) (*unstructured.Unstructured, error) {
 	at := location{gvr: gvr, namespace: namespace, name: name}
 	doing := "patch " + at.String()
 	body, err := withPreconditions(merge, o)
@@ -78,14 +84,18 @@ func (c *Cluster) Patch(ctx context.Context, gvr schema.GroupVersionResource, na
 		verb: http.MethodPatch, at: at, body: body, contentType: types.MergePatchType, manager: o.Manager, dryRun: o.DryRun,
 	})
 	if o.UID != "" && changesUID(err) {
-		return nil, failed(ctx, doing, apierrors.NewConflict(gvr.GroupResource(), name, errors.New("it is another object of the same name")))
+		return nil, failed(
+			ctx, doing, apierrors.NewConflict(gvr.GroupResource(), name, errors.New("it is another object of the same name")),
+		)
 	}
 	return out, err
 }
 
 // Create creates obj, which must not be there yet: apierrors.IsAlreadyExists. With metadata.generateName and no name,
 // the name is in the answer. Values of a Secret must be text.
-func (c *Cluster) Create(ctx context.Context, obj *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+func (c *Cluster) Create(
+	ctx context.Context, obj *unstructured.Unstructured, manager string,
+) (*unstructured.Unstructured, error) {
 	doing := "create " + describeObject(obj)
 	at, err := c.locate(ctx, obj)
 	if err != nil {
@@ -102,7 +112,9 @@ func (c *Cluster) Create(ctx context.Context, obj *unstructured.Unstructured, ma
 // Delete deletes the object with that UID, which is required; what it owns is deleted after it. It returns as soon as
 // the API server has agreed: Gone waits. An object that is gone already is nil, another object of the same name is
 // apierrors.IsConflict and stays.
-func (c *Cluster) Delete(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID) error {
+func (c *Cluster) Delete(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
+) error {
 	return c.DeleteVersion(ctx, gvr, namespace, name, uid, "")
 }
 

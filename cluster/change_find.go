@@ -20,7 +20,9 @@ const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 
 // Find lists the metadata of the objects that s selects; namespace "" is all namespaces. It asks for pages of 500. A
 // resource that is not there is failure.ErrNotServed.
-func (c *Cluster) Find(ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector) ([]metav1.PartialObjectMetadata, error) {
+func (c *Cluster) Find(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector,
+) ([]metav1.PartialObjectMetadata, error) {
 	at := location{gvr: gvr, namespace: namespace}
 	doing := "list " + at.String()
 	found, err := c.pages(ctx, doing, at, s, pageSize)
@@ -34,7 +36,9 @@ func (c *Cluster) Find(ctx context.Context, gvr schema.GroupVersionResource, nam
 	return found, err
 }
 
-func (c *Cluster) pages(ctx context.Context, doing string, at location, s Selector, limit int) ([]metav1.PartialObjectMetadata, error) {
+func (c *Cluster) pages(
+	ctx context.Context, doing string, at location, s Selector, limit int,
+) ([]metav1.PartialObjectMetadata, error) {
 	params := map[string]string{}
 	if limit > 0 {
 		params["limit"] = strconv.Itoa(limit)

@@ -18,14 +18,16 @@ import (
 	"carrick/cluster/failure"
 )
 
-// goneWithin is how long Gone waits. 71 s have been seen for the virtual node of a Liqo peering whose pods were drained,
-// and a pod may take 30 s to stop by default.
+// goneWithin is how long Gone waits. 71 s have been seen for the virtual node of a Liqo peering whose pods were
+// drained, and a pod may take 30 s to stop by default.
 const goneWithin = 3 * time.Minute
 
 // Gone returns once the object with that UID is gone, whether or not another of the same name has come; it watches, and
 // where it may not it asks every second. When ctx ends first, or after three minutes, the error says what holds the
 // object: its finalizers, or that nobody has deleted it.
-func (c *Cluster) Gone(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID) error {
+func (c *Cluster) Gone(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, goneWithin)
 	defer cancel()
 	at := location{gvr: gvr, namespace: namespace, name: name}
@@ -98,7 +100,8 @@ func held(obj *unstructured.Unstructured) string {
 		return "it is still there, and nobody has deleted it"
 	}
 	holders := obj.GetFinalizers()
-	if spec, found, _ := unstructured.NestedStringSlice(obj.Object, "spec", "finalizers"); found && obj.GetKind() == "Namespace" {
+	if spec, found, _ := unstructured.NestedStringSlice(obj.Object, "spec", "finalizers"); found &&
+		obj.GetKind() == "Namespace" {
 		holders = append(holders, spec...)
 	}
 	if len(holders) == 0 {

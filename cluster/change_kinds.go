@@ -37,13 +37,16 @@ type changeState struct {
 
 // served is one answer to the question what a cluster serves.
 type served struct {
-	kinds  []Kind                        // without subresources; groups as the API server orders them, its preferred version first
+	// without subresources; groups as the API server orders them, its preferred version first
+	kinds  []Kind
 	silent map[schema.GroupVersion]error // versions whose own API server does not answer
 }
 
 // Resource returns how the API calls a kind, and whether its objects stand in namespaces. What a cluster serves is
 // asked once and kept; a kind that is not among it is asked for once more, and is then failure.ErrNotServed.
-func (c *Cluster) Resource(ctx context.Context, gvk schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error) {
+func (c *Cluster) Resource(
+	ctx context.Context, gvk schema.GroupVersionKind,
+) (gvr schema.GroupVersionResource, namespaced bool, err error) {
 	if gvk.Kind == "" || gvk.Version == "" {
 		return gvr, false, fmt.Errorf("apiVersion %q and kind %q don't name a kind", gvk.GroupVersion(), gvk.Kind)
 	}
@@ -94,8 +97,8 @@ func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	return out, nil
 }
 
-// Silent returns the groups and versions whose own API server does not answer, sorted: what they hold can't be told, and
-// Kinds leaves it out.
+// Silent returns the groups and versions whose own API server does not answer, sorted: what they hold can't be told,
+// and Kinds leaves it out.
 func (c *Cluster) Silent(ctx context.Context) ([]string, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -180,7 +183,9 @@ func (c *Cluster) ask(ctx context.Context) (*served, error) {
 	return out, nil
 }
 
-func (c *Cluster) askHalf(ctx context.Context, path string, into *apidiscovery.APIGroupDiscoveryList) (aggregated bool, err error) {
+func (c *Cluster) askHalf(
+	ctx context.Context, path string, into *apidiscovery.APIGroupDiscoveryList,
+) (aggregated bool, err error) {
 	var contentType string
 	result := c.api.Get().AbsPath(path).MaxRetries(fewRetries).
 		SetHeader("Accept", discovery.AcceptV2+","+discovery.AcceptV1).

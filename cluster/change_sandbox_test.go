@@ -40,7 +40,9 @@ func object(t *testing.T, namespace, text string) *unstructured.Unstructured {
 // emptyNamespace makes a namespace of the test's own on a real API server.
 func emptyNamespace(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
-	made, err := c.Create(t.Context(), object(t, "", "{apiVersion: v1, kind: Namespace, metadata: {generateName: change-}}"), manager)
+	made, err := c.Create(
+		t.Context(), object(t, "", "{apiVersion: v1, kind: Namespace, metadata: {generateName: change-}}"), manager,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func TestApplyOnARealServer(t *testing.T) {
 		if err != nil || now.GetResourceVersion() != first.GetResourceVersion() || len(now.GetManagedFields()) == 0 {
 			t.Errorf("then %v, %v", now, err)
 		}
-		if diff := diff.Objects(now, would); !strings.Contains(diff, "-  key: one\n+  key: two\n") || strings.Contains(diff, "resourceVersion") {
+		if diff := diff.Objects(now, would); !strings.Contains(diff, "-  key: one\n+  key: two\n") ||
+			strings.Contains(diff, "resourceVersion") {
 			t.Errorf("diff %s", diff)
 		}
 	})
@@ -88,7 +91,8 @@ func TestApplyOnARealServer(t *testing.T) {
 		other := cluster.ApplyOptions{Manager: "carrick.test.b"}
 		_, err := c.Apply(t.Context(), config("two"), other)
 		conflicts := failure.Conflicts(err)
-		if len(conflicts) != 1 || conflicts[0] != (failure.Conflict{Manager: manager, Field: ".data.key"}) || !apierrors.IsConflict(err) {
+		if len(conflicts) != 1 || conflicts[0] != (failure.Conflict{Manager: manager, Field: ".data.key"}) ||
+			!apierrors.IsConflict(err) {
 			t.Fatalf("got %+v, %v", conflicts, err)
 		}
 		other.Force = true
@@ -98,7 +102,10 @@ func TestApplyOnARealServer(t *testing.T) {
 	})
 	for _, tc := range []struct{ situation, object, words string }{
 		{"an unknown field", "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, dta: {}}", "dta"},
-		{"an unknown field, deep in it", "{apiVersion: v1, kind: Service, metadata: {name: b}, spec: {ports: [{port: 1, nodeport: 2}]}}", "nodeport"},
+		{
+			"an unknown field, deep in it",
+			"{apiVersion: v1, kind: Service, metadata: {name: b}, spec: {ports: [{port: 1, nodeport: 2}]}}", "nodeport",
+		},
 	} {
 		t.Run(tc.situation+" is refused", func(t *testing.T) {
 			_, err := c.Apply(t.Context(), object(t, namespace, tc.object), cluster.ApplyOptions{Manager: manager})
@@ -121,7 +128,8 @@ func TestApplyOnARealServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		diff := diff.Objects(before, would)
-		if !strings.Contains(diff, "+  password: (hidden, 10 bytes, changed)\n") || strings.Contains(diff, "c2VjcmV0") || strings.Contains(diff, "-secret") {
+		if !strings.Contains(diff, "+  password: (hidden, 10 bytes, changed)\n") || strings.Contains(diff, "c2VjcmV0") ||
+			strings.Contains(diff, "-secret") {
 			t.Errorf("diff %s", diff)
 		}
 	})
@@ -172,7 +180,8 @@ func TestGoneOnARealServer(t *testing.T) {
 	obj := apply(t, c, object(t, namespace, held))
 	gone := func(ctx context.Context) error { return c.Gone(ctx, configMaps, namespace, "a", obj.GetUID()) }
 
-	if err := gone(soon()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "nobody has deleted it") {
+	if err := gone(soon()); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "nobody has deleted it") {
 		t.Errorf("nobody has deleted it: %v", err)
 	}
 	if err := c.Delete(t.Context(), configMaps, namespace, "a", obj.GetUID()); err != nil {
@@ -183,7 +192,10 @@ func TestGoneOnARealServer(t *testing.T) {
 	}
 	end := make(chan error, 1)
 	go func() { end <- gone(t.Context()) }()
-	if _, err := c.Patch(t.Context(), configMaps, namespace, "a", []byte(`{"metadata":{"finalizers":null}}`), cluster.PatchOptions{Manager: manager}); err != nil {
+	if _, err := c.Patch(
+		t.Context(), configMaps, namespace, "a", []byte(`{"metadata":{"finalizers":null}}`),
+		cluster.PatchOptions{Manager: manager},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-end; err != nil {
@@ -233,7 +245,9 @@ type: kubernetes.io/service-account-token`))
 		}
 	})
 	t.Run("a requested token ends", func(t *testing.T) {
-		token, expires, err := c.RequestToken(t.Context(), namespace, "robot", cluster.TokenOptions{Audiences: []string{"other"}, Expires: 20 * time.Minute})
+		token, expires, err := c.RequestToken(
+			t.Context(), namespace, "robot", cluster.TokenOptions{Audiences: []string{"other"}, Expires: 20 * time.Minute},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +285,9 @@ func TestKindsOnARealServer(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t).Open(t, clustertest.Local, cluster.Options{})
 	namespace := emptyNamespace(t, c)
-	made := apply(t, c, object(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {carrick/link.test: ''}}}"))
+	made := apply(
+		t, c, object(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {carrick/link.test: ''}}}"),
+	)
 
 	kinds, err := c.Kinds(t.Context())
 	if err != nil || len(kinds) < 30 {
@@ -292,7 +308,9 @@ func TestKindsOnARealServer(t *testing.T) {
 	if _, _, err := c.Resource(t.Context(), gvk); !errors.Is(err, failure.ErrNotServed) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := c.Find(t.Context(), gvk.GroupVersion().WithResource("nothings"), "", cluster.Selector{}); !errors.Is(err, failure.ErrNotServed) {
+	if _, err := c.Find(
+		t.Context(), gvk.GroupVersion().WithResource("nothings"), "", cluster.Selector{},
+	); !errors.Is(err, failure.ErrNotServed) {
 		t.Errorf("error %v", err)
 	}
 }

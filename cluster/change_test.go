@@ -56,7 +56,9 @@ func (s *script) requests() []string {
 	return append([]string(nil), s.asked...)
 }
 
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) {
+func refuse(
+	w http.ResponseWriter, code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails,
+) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
@@ -93,7 +95,10 @@ func discovered(group, freshness string, kinds ...string) string {
 }
 
 func groupList(groups ...string) http.HandlerFunc {
-	return say(aggregatedType, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`+strings.Join(groups, ",")+`]}`)
+	return say(
+		aggregatedType,
+		`{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`+strings.Join(groups, ",")+`]}`,
+	)
 }
 
 // scripted returns a cluster whose API server answers from the table; core kinds and two more are discovered.
@@ -138,9 +143,12 @@ func TestResource(t *testing.T) {
 		{situation: "no kind", words: "don't name a kind"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
-			gvr, namespaced, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: tc.group, Version: "v1", Kind: tc.kind})
+			gvr, namespaced, err := c.Resource(
+				t.Context(), schema.GroupVersionKind{Group: tc.group, Version: "v1", Kind: tc.kind},
+			)
 			if tc.resource == "" {
-				if err == nil || tc.is != nil && !errors.Is(err, tc.is) || tc.is == nil && errors.Is(err, failure.ErrNotServed) || !strings.Contains(err.Error(), tc.words) {
+				if err == nil || tc.is != nil && !errors.Is(err, tc.is) || tc.is == nil && errors.Is(err, failure.ErrNotServed) ||
+					!strings.Contains(err.Error(), tc.words) {
 					t.Errorf("error %v", err)
 				}
 				return
@@ -172,8 +180,11 @@ func TestResourceThatAppearsIsFoundAtOnce(t *testing.T) {
 
 func TestDiscoveryOfOldServers(t *testing.T) {
 	c, _ := scripted(t, map[string]http.HandlerFunc{
-		"GET /api":  say("application/json", `{"kind":"APIVersions","versions":["v1"]}`),
-		"GET /apis": say("application/json", `{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}`),
+		"GET /api": say("application/json", `{"kind":"APIVersions","versions":["v1"]}`),
+		"GET /apis": say(
+			"application/json",
+			`{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}`,
+		),
 		"GET /api/v1": say("application/json", `{"kind":"APIResourceList","groupVersion":"v1","resources":[
 			{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list"]},{"name":"pods/log","kind":"Pod","namespaced":true,"verbs":["get"]}]}`),
 		"GET /apis/apps/v1": say("application/json", `{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
@@ -192,7 +203,8 @@ func TestDiscoveryOfOldServers(t *testing.T) {
 
 func TestApply(t *testing.T) {
 	const path = "PATCH /api/v1/namespaces/a/configmaps/x"
-	good := "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a, managedFields: [{manager: m}]}, data: {k: v}}"
+	good := "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a, managedFields: [{manager: m}]}, " +
+		"data: {k: v}}"
 	echo := say("application/json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`)
 
 	t.Run("what is sent", func(t *testing.T) {
@@ -212,11 +224,20 @@ func TestApply(t *testing.T) {
 	for _, tc := range []struct{ situation, object, manager, words string }{
 		{"no manager", good, "", "no field manager"},
 		{"no namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", "m", "has no namespace"},
-		{"a namespace too many", "{apiVersion: v1, kind: Namespace, metadata: {name: x, namespace: a}}", "m", `has the namespace "a"`},
+		{
+			"a namespace too many", "{apiVersion: v1, kind: Namespace, metadata: {name: x, namespace: a}}", "m",
+			`has the namespace "a"`,
+		},
 		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: a}}", "m", "has no name"},
 		{"no kind", "{metadata: {name: x}}", "m", "don't name a kind"},
-		{"a path in the name", "{apiVersion: v1, kind: ConfigMap, metadata: {name: ../x, namespace: a}}", "m", "can't be part of a path"},
-		{"a Secret's value that is no text", "{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: a}, stringData: {pin: 4711}}", "m", `value of "pin"`},
+		{
+			"a path in the name", "{apiVersion: v1, kind: ConfigMap, metadata: {name: ../x, namespace: a}}", "m",
+			"can't be part of a path",
+		},
+		{
+			"a Secret's value that is no text",
+			"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: a}, stringData: {pin: 4711}}", "m", `value of "pin"`,
+		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			c, s := scripted(t, nil)
@@ -235,8 +256,14 @@ func TestApply(t *testing.T) {
 
 func TestConflicts(t *testing.T) {
 	details := &metav1.StatusDetails{Causes: []metav1.StatusCause{
-		{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-edit" using apps/v1 at 2026-01-01T00:00:00Z`, Field: ".spec.replicas"},
-		{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "a \"b\"\x1b[2J" with subresource "status" using v1`, Field: ".status.x"},
+		{
+			Type:    metav1.CauseTypeFieldManagerConflict,
+			Message: `conflict with "kubectl-edit" using apps/v1 at 2026-01-01T00:00:00Z`, Field: ".spec.replicas",
+		},
+		{
+			Type:    metav1.CauseTypeFieldManagerConflict,
+			Message: `conflict with "a \"b\"\x1b[2J" with subresource "status" using v1`, Field: ".status.x",
+		},
 		{Type: metav1.CauseTypeFieldManagerConflict, Message: "something else", Field: ".x"},
 		{Type: metav1.CauseTypeFieldValueInvalid, Message: "no conflict", Field: ".y"},
 	}}
@@ -245,14 +272,20 @@ func TestConflicts(t *testing.T) {
 			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "Apply failed with 3 conflicts\x1b[2J", details)
 		},
 	})
-	_, err := c.Apply(t.Context(), parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}}"), ApplyOptions{Manager: "m"})
+	_, err := c.Apply(
+		t.Context(), parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}}"),
+		ApplyOptions{Manager: "m"},
+	)
 	want := []failure.Conflict{
-		{Manager: "kubectl-edit", Field: ".spec.replicas"}, {Manager: `a "b"`, Field: ".status.x"}, {Manager: "something else", Field: ".x"},
+		{Manager: "kubectl-edit", Field: ".spec.replicas"},
+		{Manager: `a "b"`, Field: ".status.x"},
+		{Manager: "something else", Field: ".x"},
 	}
 	if diff := cmp.Diff(want, failure.Conflicts(err)); diff != "" {
 		t.Error(diff)
 	}
-	if !apierrors.IsConflict(err) || strings.Contains(err.Error(), "\x1b") || !strings.HasPrefix(err.Error(), "apply ConfigMap a/x: ") {
+	if !apierrors.IsConflict(err) || strings.Contains(err.Error(), "\x1b") ||
+		!strings.HasPrefix(err.Error(), "apply ConfigMap a/x: ") {
 		t.Errorf("error %q", err)
 	}
 	if got := failure.Conflicts(errors.New("other")); got != nil {
@@ -267,7 +300,11 @@ func TestPatchPreconditions(t *testing.T) {
 		want             string
 	}{
 		{"none", `{"data":{"a":null}}`, PatchOptions{}, `{"data":{"a":null}}`},
-		{"both", `{"metadata":{"labels":{"a":"b"}}}`, PatchOptions{UID: "u", ResourceVersion: "7"}, `{"metadata":{"labels":{"a":"b"},"resourceVersion":"7","uid":"u"}}`},
+		{
+			"both", `{"metadata":{"labels":{"a":"b"}}}`,
+			PatchOptions{UID: "u", ResourceVersion: "7"},
+			`{"metadata":{"labels":{"a":"b"},"resourceVersion":"7","uid":"u"}}`,
+		},
 		{"no metadata yet", `{}`, PatchOptions{UID: "u"}, `{"metadata":{"uid":"u"}}`},
 		{"no object", `[]`, PatchOptions{}, ""},
 		{"null", `null`, PatchOptions{}, ""},
@@ -285,7 +322,9 @@ func TestPatchPreconditions(t *testing.T) {
 func TestDelete(t *testing.T) {
 	const path = "DELETE /api/v1/namespaces/a/configmaps/x"
 	t.Run("what is sent", func(t *testing.T) {
-		c, s := scripted(t, map[string]http.HandlerFunc{path: say("application/json", `{"kind":"Status","status":"Success"}`)})
+		c, s := scripted(
+			t, map[string]http.HandlerFunc{path: say("application/json", `{"kind":"Status","status":"Success"}`)},
+		)
 		if err := c.Delete(t.Context(), configMapsGVR, "a", "x", "u1"); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +350,9 @@ func TestDelete(t *testing.T) {
 func TestFind(t *testing.T) {
 	const path = "GET /api/v1/configmaps"
 	page := func(name, next string) string {
-		return fmt.Sprintf(`{"kind":"PartialObjectMetadataList","metadata":{"continue":%q},"items":[{"metadata":{"name":%q}}]}`, next, name)
+		return fmt.Sprintf(
+			`{"kind":"PartialObjectMetadataList","metadata":{"continue":%q},"items":[{"metadata":{"name":%q}}]}`, next, name,
+		)
 	}
 	names := func(found []metav1.PartialObjectMetadata) (out string) {
 		for _, item := range found {
@@ -334,7 +375,8 @@ func TestFind(t *testing.T) {
 		if err != nil || names(found) != "ab" {
 			t.Errorf("got %v, %v", found, err)
 		}
-		if want := path + "?fieldSelector=metadata.name%3Da&labelSelector=carrick%2Flink.x&limit=500"; s.requests()[0] != want {
+		if want := path +
+			"?fieldSelector=metadata.name%3Da&labelSelector=carrick%2Flink.x&limit=500"; s.requests()[0] != want {
 			t.Errorf("asked %s", s.requests()[0])
 		}
 	})
@@ -385,15 +427,21 @@ func TestRequestsThatFail(t *testing.T) {
 	})
 	t.Run("an object that is not there", func(t *testing.T) {
 		c, _ := scripted(t, map[string]http.HandlerFunc{path: func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, `configmaps "x" not found`, &metav1.StatusDetails{Name: "x", Kind: "configmaps"})
+			refuse(
+				w, http.StatusNotFound, metav1.StatusReasonNotFound, `configmaps "x" not found`,
+				&metav1.StatusDetails{Name: "x", Kind: "configmaps"},
+			)
 		}})
-		if _, err := c.Fetch(t.Context(), parsed(t, get)); !apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
+		if _, err := c.Fetch(t.Context(), parsed(t, get)); !apierrors.IsNotFound(err) ||
+			errors.Is(err, failure.ErrNotServed) {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("a kind that is not there", func(t *testing.T) {
 		c, _ := scripted(t, nil)
-		if _, err := c.Fetch(t.Context(), parsed(t, "{apiVersion: liqo.io/v1, kind: X, metadata: {name: x}}")); !errors.Is(err, failure.ErrNotServed) {
+		if _, err := c.Fetch(
+			t.Context(), parsed(t, "{apiVersion: liqo.io/v1, kind: X, metadata: {name: x}}"),
+		); !errors.Is(err, failure.ErrNotServed) {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -96,7 +96,8 @@ func (r *read) publish(records map[string]record, polled bool) {
 	r.c.outages.heal()
 	r.mu.Lock()
 	recovered := r.fails > 0
-	differs := !r.answered || r.err != nil || r.stale != nil || r.polled != polled || !maps.EqualFunc(r.records, records, record.same)
+	differs := !r.answered || r.err != nil || r.stale != nil || r.polled != polled ||
+		!maps.EqualFunc(r.records, records, record.same)
 	r.content = content{answered: true, records: records, polled: polled}
 	r.settle(differs)
 	r.mu.Unlock()
@@ -217,7 +218,9 @@ func (r *read) grow(said *failure.StaleError) {
 // order sorts a list by namespace and name.
 func order(records map[string]record) ([]record, []*unstructured.Unstructured) {
 	sorted := slices.SortedFunc(maps.Values(records), func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.object.GetNamespace(), b.object.GetNamespace()), cmp.Compare(a.object.GetName(), b.object.GetName()))
+		return cmp.Or(
+			cmp.Compare(a.object.GetNamespace(), b.object.GetNamespace()), cmp.Compare(a.object.GetName(), b.object.GetName()),
+		)
 	})
 	if sorted == nil {
 		sorted = []record{}

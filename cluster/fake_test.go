@@ -23,7 +23,9 @@ var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secretsGVR = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	widgets    = schema.GroupVersionResource{Group: "shop.example.com", Version: "v1", Resource: "widgets"}
-	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds       = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 )
 
 // fakeAPI is an API server in memory: TLS and HTTP/2 over pipes, so that a test
@@ -123,7 +125,10 @@ func (api *fakeAPI) put(gvr schema.GroupVersionResource, namespace, name string,
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
-	object := map[string]any{"apiVersion": schema.GroupVersion{Group: gvr.Group, Version: gvr.Version}.String(), "kind": "Thing", "metadata": metadata}
+	object := map[string]any{
+		"apiVersion": schema.GroupVersion{Group: gvr.Group, Version: gvr.Version}.String(), "kind": "Thing",
+		"metadata": metadata,
+	}
 	for field, value := range more {
 		if field == "annotations" {
 			metadata[field] = value
@@ -300,7 +305,10 @@ func (api *fakeAPI) one(w http.ResponseWriter, path, name string) {
 	found := api.objects[path] != nil
 	api.mu.Unlock()
 	if !found {
-		status(w, http.StatusNotFound, "NotFound", fmt.Sprintf("things %q not found", name), map[string]any{"name": name, "kind": "things"})
+		status(
+			w, http.StatusNotFound, "NotFound", fmt.Sprintf("things %q not found", name),
+			map[string]any{"name": name, "kind": "things"},
+		)
 		return
 	}
 	answerRaw(w, http.StatusOK, raw)
@@ -317,7 +325,9 @@ func (api *fakeAPI) watch(w http.ResponseWriter, r *http.Request, collection, na
 		}
 		first = append(first, eventOf("BOOKMARK", map[string]any{
 			"apiVersion": "v1", "kind": "Thing",
-			"metadata": map[string]any{"resourceVersion": strconv.Itoa(api.version), "annotations": map[string]any{"k8s.io/initial-events-end": "true"}},
+			"metadata": map[string]any{
+				"resourceVersion": strconv.Itoa(api.version), "annotations": map[string]any{"k8s.io/initial-events-end": "true"},
+			},
 		}))
 	}
 	api.watches[watch] = true
@@ -360,7 +370,9 @@ func answerRaw(w http.ResponseWriter, code int, raw []byte) {
 }
 
 func status(w http.ResponseWriter, code int, reason, message string, details map[string]any) {
-	body := map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
+	body := map[string]any{
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message,
+	}
 	if details != nil {
 		body["details"] = details
 	}
@@ -368,5 +380,8 @@ func status(w http.ResponseWriter, code int, reason, message string, details map
 }
 
 func forbidden(w http.ResponseWriter) {
-	status(w, http.StatusForbidden, "Forbidden", `things is forbidden: User "jane" cannot watch resource "things" in API group "" in the namespace "a"`, nil)
+	status(
+		w, http.StatusForbidden, "Forbidden",
+		`things is forbidden: User "jane" cannot watch resource "things" in API group "" in the namespace "a"`, nil,
+	)
 }

@@ -84,7 +84,12 @@ func TestAServerThatCannotStreamListsIsListedFirst(t *testing.T) {
 					if r.URL.Query().Get("sendInitialEvents") == "" {
 						return false
 					}
-					status(w, code, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled", nil)
+					status(
+						w, code, "Invalid",
+						"sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature "+
+							"gate is enabled",
+						nil,
+					)
 					return true
 				})
 				c := api.open(cluster.Options{})
@@ -93,7 +98,8 @@ func TestAServerThatCannotStreamListsIsListedFirst(t *testing.T) {
 				api.put(configMaps, "a", "x", data("2"))
 				p.changed(time.Second).is("2")
 				configMap(t, c, "y").look().fails("not found", apierrors.IsNotFound)
-				if got := api.requests(); len(got) != 2 || !strings.HasPrefix(got[0], "LIST") || !strings.HasPrefix(got[1], "WATCH") {
+				if got := api.requests(); len(got) != 2 || !strings.HasPrefix(got[0], "LIST") ||
+					!strings.HasPrefix(got[1], "WATCH") {
 					t.Errorf("the second read asked %q", got)
 				}
 			})

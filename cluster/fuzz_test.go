@@ -24,7 +24,10 @@ func addTexts(f *testing.F, add func(string)) {
 // What an API server says of an error is one clean sentence.
 func FuzzExplain(f *testing.F) {
 	addTexts(f, func(text string) { f.Add(403, text, text, text, "Forbidden") })
-	f.Add(403, `secrets "x" is forbidden: User "\x1b[2J" cannot get resource "secrets" in API group "" in the namespace "a"`, "secrets", "x", "Forbidden")
+	f.Add(
+		403, `secrets "x" is forbidden: User "\x1b[2J" cannot get resource "secrets" in API group "" in the namespace "a"`,
+		"secrets", "x", "Forbidden",
+	)
 	f.Add(409, `Apply failed with 1 conflict: conflict with "a\nb": .x`, "", "", "Conflict")
 	f.Add(422, "x", "kind", "name", "Invalid")
 	f.Fuzz(func(t *testing.T, code int, message, kind, name, reason string) {
@@ -35,7 +38,8 @@ func FuzzExplain(f *testing.F) {
 			}},
 		}}
 		text := failure.Explain(err)
-		if bad := hostile.Unfit(text); bad != "" || strings.Contains(text, "\n") || utf8.RuneCountInString(text) > failure.LongestSentence {
+		if bad := hostile.Unfit(text); bad != "" || strings.Contains(text, "\n") ||
+			utf8.RuneCountInString(text) > failure.LongestSentence {
 			t.Errorf("%s: %q", bad, text)
 		}
 		_ = answerOf(err)

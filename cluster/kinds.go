@@ -12,7 +12,9 @@ import (
 	"carrick/cluster/failure"
 )
 
-var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crds = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 // soon is the pause before a kind is tried that its definition says is served:
 // an API server takes some 60 ms from there.

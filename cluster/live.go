@@ -39,7 +39,9 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 // (failure.ErrNotServed), refused (apierrors.IsForbidden, IsUnauthorized), no answer
 // (*failure.StaleError, after Options.Patience at the latest), failure.ErrClosed, or the cause
 // of ctx.
-func (c *Cluster) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+func (c *Cluster) Get(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
+) (*unstructured.Unstructured, error) {
 	seen, err := c.read(ctx, readKey{gvr: gvr, namespace: namespace, name: name}, true)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,9 @@ func (c *Cluster) Get(ctx context.Context, gvr schema.GroupVersionResource, name
 // List returns the objects that match, sorted by namespace and name; namespace
 // "" means all namespaces. What holds for Get holds for List: callers must not
 // change the objects or the slice, and a refused list is an error, never empty.
-func (c *Cluster) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector) ([]*unstructured.Unstructured, error) {
+func (c *Cluster) List(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector,
+) ([]*unstructured.Unstructured, error) {
 	seen, err := c.read(ctx, readKey{gvr: gvr, namespace: namespace, selector: s}, false)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,10 @@ func realCluster(t *testing.T, side string) *real {
 	t.Helper()
 	s := clustertest.Start(t)
 	r := &real{t: t, sandbox: s, side: side, c: s.Open(t, side, cluster.Options{})}
-	r.namespace = fmt.Sprintf("live-%s-%d", strings.ToLower(strings.NewReplacer("Test", "", "_", "-").Replace(t.Name()[:min(len(t.Name()), 30)])), time.Now().UnixNano()%1e6)
+	r.namespace = fmt.Sprintf(
+		"live-%s-%d", strings.ToLower(strings.NewReplacer("Test", "", "_", "-").Replace(t.Name()[:min(len(t.Name()), 30)])),
+		time.Now().UnixNano()%1e6,
+	)
 	r.kubectl("create", "namespace", r.namespace)
 	return r
 }
@@ -54,7 +57,9 @@ func (r *real) apply(manifest string) {
 func (r *real) put(name, value string) {
 	r.t.Helper()
 	patch := fmt.Appendf(nil, `{"data":{"key":%q}}`, value)
-	if _, err := r.c.Patch(r.t.Context(), configMaps, r.namespace, name, patch, cluster.PatchOptions{Manager: "test"}); err != nil {
+	if _, err := r.c.Patch(
+		r.t.Context(), configMaps, r.namespace, name, patch, cluster.PatchOptions{Manager: "test"},
+	); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -77,7 +82,9 @@ func (r *real) limited(verbs string) *cluster.Cluster {
 	r.kubectl("-n", r.namespace, "create", "role", "limited", "--verb="+verbs, "--resource=configmaps")
 	r.grant()
 	token := strings.TrimSpace(r.kubectl("-n", r.namespace, "create", "token", "limited"))
-	k := kubeconfig.Config{Name: "limited", Server: r.c.Server(), CA: r.c.CA(), Token: masked.New(token), Namespace: r.namespace}
+	k := kubeconfig.Config{
+		Name: "limited", Server: r.c.Server(), CA: r.c.CA(), Token: masked.New(token), Namespace: r.namespace,
+	}
 	c, err := r.c.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
 		r.t.Fatal(err)
@@ -87,7 +94,9 @@ func (r *real) limited(verbs string) *cluster.Cluster {
 
 func (r *real) grant() {
 	r.t.Helper()
-	r.kubectl("-n", r.namespace, "create", "rolebinding", "limited", "--role=limited", "--serviceaccount="+r.namespace+":limited")
+	r.kubectl(
+		"-n", r.namespace, "create", "rolebinding", "limited", "--role=limited", "--serviceaccount="+r.namespace+":limited",
+	)
 }
 
 func (r *real) revoke() {
@@ -263,7 +272,8 @@ func TestSandboxSaysWhoAndWhatItIs(t *testing.T) {
 	t.Parallel()
 	r := realCluster(t, clustertest.Local)
 	version, err := r.c.Version(t.Context())
-	if err != nil || version.Git != r.sandbox.Version || version.Major != 1 || version.Minor < 30 || !version.SkewKnown || version.Skew.Abs() > time.Minute {
+	if err != nil || version.Git != r.sandbox.Version || version.Major != 1 || version.Minor < 30 || !version.SkewKnown ||
+		version.Skew.Abs() > time.Minute {
 		t.Errorf("got %+v, %v", version, err)
 	}
 	who, err := r.c.WhoAmI(t.Context())

@@ -13,10 +13,13 @@ import (
 // logLimit is how much of a log is read.
 const logLimit = 1 << 20
 
-// Logs returns the last lines of a container's log, at most 1 MiB, cleaned (see Clean). A container "" is the pod's only
-// one. A tail of 0 or less is the whole log, from its beginning.
+// Logs returns the last lines of a container's log, at most 1 MiB, cleaned (see Clean). A container "" is the pod's
+// only one. A tail of 0 or less is the whole log, from its beginning.
 func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, tail int) (string, error) {
-	at := location{gvr: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, namespace: namespace, name: pod, subresource: "log"}
+	at := location{
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, namespace: namespace, name: pod,
+		subresource: "log",
+	}
 	params := map[string]string{"limitBytes": strconv.Itoa(logLimit)}
 	if container != "" {
 		params["container"] = container
@@ -24,7 +27,9 @@ func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, ta
 	if tail > 0 {
 		params["tailLines"] = strconv.Itoa(tail)
 	}
-	data, err := c.raw(ctx, "read "+at.String(), request{verb: http.MethodGet, at: at, params: params, accept: "text/plain, */*"})
+	data, err := c.raw(
+		ctx, "read "+at.String(), request{verb: http.MethodGet, at: at, params: params, accept: "text/plain, */*"},
+	)
 	if err != nil {
 		return "", err
 	}

@@ -59,7 +59,9 @@ func (c *Cluster) Needed() []permission.Rule {
 		}
 	}
 	for key := range c.reads {
-		for _, right := range permission.ToRead(permission.Rule{Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace}) {
+		for _, right := range permission.ToRead(permission.Rule{
+			Group: key.gvr.Group, Resource: key.gvr.Resource, Namespace: key.namespace,
+		}) {
 			all[right] = true
 		}
 	}
@@ -67,6 +69,8 @@ func (c *Cluster) Needed() []permission.Rule {
 }
 
 func comparePermissions(a, b permission.Rule) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
-		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name),
+	)
 }

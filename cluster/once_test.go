@@ -42,7 +42,10 @@ func TestOnceReadsEachThingOnceAndOpensNoWatch(t *testing.T) {
 		configMap(t, c, "none").look().fails("not found", apierrors.IsNotFound)
 		got := api.requests()
 		slices.Sort(got)
-		want := []string{"GET /api/v1/namespaces/a/configmaps/none", "GET /api/v1/namespaces/a/configmaps/x", "LIST /api/v1/namespaces/a/configmaps"}
+		want := []string{
+			"GET /api/v1/namespaces/a/configmaps/none", "GET /api/v1/namespaces/a/configmaps/x",
+			"LIST /api/v1/namespaces/a/configmaps",
+		}
 		if !slices.Equal(got, want) {
 			t.Errorf("asked %q, want %q", got, want)
 		}

@@ -136,7 +136,10 @@ func TestAPluginThatFailsSaysSo(t *testing.T) {
 func TestAPluginThatHangsHoldsNobodyUp(t *testing.T) {
 	// it ends when the test's folder is removed
 	path := withPlugin(t, "https://127.0.0.1:1", `while [ -e "$0" ]; do sleep 0.05; done`)
-	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: path, Timeout: 200 * time.Millisecond}, cluster.Options{StaleAfter: 100 * time.Millisecond, Silence: 100 * time.Millisecond})
+	c, err := cluster.Open(
+		kubeconfig.Access{Kubeconfig: path, Timeout: 200 * time.Millisecond},
+		cluster.Options{StaleAfter: 100 * time.Millisecond, Silence: 100 * time.Millisecond},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +183,8 @@ func TestAClusterSeenWithAForeignKubeconfig(t *testing.T) {
 		t.Error("a kubeconfig with an exec plugin is accepted")
 	}
 	c.Close()
-	if _, err := peer.Get(t.Context(), configMaps, "a", "x"); !errors.Is(err, failure.ErrClosed) || apierrors.IsNotFound(err) {
+	if _, err := peer.Get(t.Context(), configMaps, "a", "x"); !errors.Is(err, failure.ErrClosed) ||
+		apierrors.IsNotFound(err) {
 		t.Errorf("after the parent is closed: %v", err)
 	}
 	if _, err := c.As(raw); !errors.Is(err, failure.ErrClosed) {

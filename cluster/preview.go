@@ -69,21 +69,25 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 	}
 	key := "preview/" + at.String() + "/" + masked.New(string(body)).Hash()
 	age := cmp.Or(o.Age, previewAge)
-	return tracked.LookAged(ctx, c, key, tracked.Ages{First: age, Steady: max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
-		if o.On != nil {
-			if err := o.On(ctx); err != nil {
-				return Preview{}, &PremiseError{err}
+	return tracked.LookAged(
+		ctx, c, key, tracked.Ages{First: age, Steady: max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
+			if o.On != nil {
+				if err := o.On(ctx); err != nil {
+					return Preview{}, &PremiseError{err}
+				}
 			}
-		}
-		return c.preview(ctx, doing, at, body)
-	})
+			return c.preview(ctx, doing, at, body)
+		},
+	)
 }
 
 func (c *Cluster) preview(ctx context.Context, doing string, at location, body []byte) (Preview, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	result := c.api.Patch(types.ApplyPatchType).AbsPath(at.path()...).MaxRetries(fewRetries).
-		Param("fieldManager", "carrick.preview").Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
+		Param(
+			"fieldManager", "carrick.preview",
+		).Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
 		WarningHandler(rest.NoWarnings{}). // they are part of the answer
 		Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
@@ -108,27 +112,35 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 // there. The answer, which is not cleaned, is kept as a look for 30 s.
 // It takes the right to get the subresource proxy, which is noted (see Need).
 // port may be a name or a number; "": the only one.
-func (c *Cluster) Proxied(ctx context.Context, resource, namespace, name, port, path string, query map[string]string) ([]byte, error) {
+func (c *Cluster) Proxied(
+	ctx context.Context, resource, namespace, name, port, path string, query map[string]string,
+) ([]byte, error) {
 	c.Need(permission.Rule{Verb: "get", Resource: resource, Subresource: "proxy", Namespace: namespace})
 	if port != "" {
 		name += ":" + port
 	}
-	at := location{gvr: schema.GroupVersionResource{Version: "v1", Resource: resource}, namespace: namespace, name: name, subresource: "proxy"}
+	at := location{
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: resource}, namespace: namespace, name: name,
+		subresource: "proxy",
+	}
 	doing := "ask " + at.String() + " through the API server"
 	if err := at.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	return tracked.LookOf(ctx, c, "proxy/"+at.String()+path+strconv.Quote(fmt.Sprint(query)), 30*time.Second, func(ctx context.Context) ([]byte, error) {
-		ctx, cancel := c.bounded(ctx)
-		defer cancel()
-		call := c.api.Verb(http.MethodGet).AbsPath(append(at.path(), path)...).MaxRetries(fewRetries)
-		for key, value := range query {
-			call.Param(key, value)
-		}
-		result := call.Do(ctx)
-		if err := result.Error(); err != nil {
-			return nil, failed(ctx, doing, err)
-		}
-		return result.Raw()
-	})
+	return tracked.LookOf(
+		ctx, c, "proxy/"+at.String()+path+strconv.Quote(fmt.Sprint(query)), 30*time.Second,
+		func(ctx context.Context) ([]byte, error) {
+			ctx, cancel := c.bounded(ctx)
+			defer cancel()
+			call := c.api.Verb(http.MethodGet).AbsPath(append(at.path(), path)...).MaxRetries(fewRetries)
+			for key, value := range query {
+				call.Param(key, value)
+			}
+			result := call.Do(ctx)
+			if err := result.Error(); err != nil {
+				return nil, failed(ctx, doing, err)
+			}
+			return result.Raw()
+		},
+	)
 }

@@ -27,11 +27,15 @@ func admits(api *fakeAPI, admit func(map[string]any) (warning string, refused bo
 		switch {
 		case r.URL.Path == "/api":
 			w.Header().Set("Content-Type", discoveryType)
-			_, _ = io.WriteString(w, `{"items":[{"metadata":{},"versions":[{"version":"v1","resources":[{"resource":"configmaps","responseKind":{"version":"v1","kind":"ConfigMap"},"scope":"Namespaced","verbs":["list"]}]}]}]}`)
+			_, _ = io.WriteString(
+				w,
+				`{"items":[{"metadata":{},"versions":[{"version":"v1","resources":[{"resource":"configmaps","responseKind":{"version":"v1","kind":"ConfigMap"},"scope":"Namespaced","verbs":["list"]}]}]}]}`,
+			)
 		case r.URL.Path == "/apis":
 			w.Header().Set("Content-Type", discoveryType)
 			_, _ = io.WriteString(w, `{"items":[]}`)
-		case r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "All" && r.URL.Query().Get("fieldValidation") == "Strict":
+		case r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "All" &&
+			r.URL.Query().Get("fieldValidation") == "Strict":
 			*asked++
 			var o map[string]any
 			_ = json.NewDecoder(r.Body).Decode(&o)
@@ -42,7 +46,10 @@ func admits(api *fakeAPI, admit func(map[string]any) (warning string, refused bo
 			}
 			if refused {
 				w.WriteHeader(http.StatusForbidden)
-				o = map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no such thing here"}
+				o = map[string]any{
+					"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403,
+					"message": "no such thing here",
+				}
 			}
 			_ = json.NewEncoder(w).Encode(o)
 		default:
@@ -56,7 +63,8 @@ func admits(api *fakeAPI, admit func(map[string]any) (warning string, refused bo
 func preview(t *testing.T, c *cluster.Cluster, ctx context.Context, o cluster.PreviewOptions) (cluster.Preview, error) {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": "a"}, "data": map[string]any{"key": "asked"},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": "a"},
+		"data": map[string]any{"key": "asked"},
 	}}
 	return c.Preview(ctx, obj, o)
 }
@@ -73,7 +81,8 @@ func TestAPreviewSaysWhatWouldBeKeptAndWarnedOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v, _, _ := unstructured.NestedString(got.Kept.Object, "data", "key"); v != "changed" || len(got.Warnings) != 1 || got.Warnings[0] != "it was asked for otherwise" {
+			if v, _, _ := unstructured.NestedString(got.Kept.Object, "data", "key"); v != "changed" || len(got.Warnings) != 1 ||
+				got.Warnings[0] != "it was asked for otherwise" {
 				t.Errorf("got %q, %q", v, got.Warnings)
 			}
 		}

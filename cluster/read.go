@@ -23,7 +23,9 @@ type readKey struct {
 
 // String is the key for a log.
 func (k readKey) String() string {
-	return strings.Join([]string{k.gvr.GroupResource().String(), k.namespace, k.name, k.selector.Labels, k.selector.Fields}, " ")
+	return strings.Join(
+		[]string{k.gvr.GroupResource().String(), k.namespace, k.name, k.selector.Labels, k.selector.Fields}, " ",
+	)
 }
 
 // read is one tracked read: what the API server said last, kept current by one

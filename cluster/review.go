@@ -41,9 +41,11 @@ func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decisio
 	group.SetLimit(reviewsTogether)
 	for i, right := range rights {
 		group.Go(func() error {
-			decision, err := tracked.LookOf(ctx, c, fmt.Sprintf("review/can/%#v", right), reviewAge, func(ctx context.Context) (Decision, error) {
-				return c.decide(ctx, right)
-			})
+			decision, err := tracked.LookOf(
+				ctx, c, fmt.Sprintf("review/can/%#v", right), reviewAge, func(ctx context.Context) (Decision, error) {
+					return c.decide(ctx, right)
+				},
+			)
 			decisions[i] = decision
 			decisions[i].Rule, decisions[i].Err = right, err
 			return nil
@@ -94,7 +96,9 @@ type allRules struct {
 // resources, and on non-resource URLs (rules with NonResourceURLs alone). When
 // incomplete, an authorizer could not list all that it allows. It is kept as a
 // look for a minute.
-func (c *Cluster) Rules(ctx context.Context, namespace string) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
+func (c *Cluster) Rules(
+	ctx context.Context, namespace string,
+) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
 	all, err := tracked.LookOf(ctx, c, "review/rules/"+namespace, reviewAge, func(ctx context.Context) (allRules, error) {
 		return c.rules(ctx, namespace)
 	})
@@ -105,7 +109,9 @@ func (c *Cluster) Rules(ctx context.Context, namespace string) (rules, nonResour
 }
 
 func (c *Cluster) rules(ctx context.Context, namespace string) (allRules, error) {
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	review := &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectRulesReview"
 	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review, review); err != nil {
 		return allRules{}, err
@@ -134,7 +140,12 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	answer, err := slurp(ctx, c.api.Post().AbsPath(strings.TrimPrefix(path, "/")).SetHeader("Content-Type", "application/json").Body(body).MaxRetries(2))
+	answer, err := slurp(
+		ctx,
+		c.api.Post().AbsPath(
+			strings.TrimPrefix(path, "/"),
+		).SetHeader("Content-Type", "application/json").Body(body).MaxRetries(2),
+	)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,9 @@ func reviews(api *fakeAPI, allowed *map[string]bool) {
 			body["status"] = map[string]any{"allowed": (*allowed)[verb], "reason": "RBAC:\x1b[31m said so"}
 		case strings.HasSuffix(path, "/selfsubjectrulesreviews"):
 			body["status"] = map[string]any{
-				"resourceRules":    []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"pods"}}},
+				"resourceRules": []any{
+					map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"pods"}},
+				},
 				"nonResourceRules": []any{map[string]any{"verbs": []any{"get"}, "nonResourceURLs": []any{"/healthz"}}},
 				"incomplete":       true,
 			}
@@ -46,7 +48,11 @@ func TestCanAsksEachRightOnceAMinute(t *testing.T) {
 		reviews(api, &allowed)
 		c := api.open(cluster.Options{})
 		ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())
-		rights := []permission.Rule{{Verb: "get", Resource: "pods", Namespace: "a"}, {Verb: "delete", Resource: "pods", Namespace: "a"}, {Verb: "get", Path: "/metrics"}}
+		rights := []permission.Rule{
+			{Verb: "get", Resource: "pods", Namespace: "a"},
+			{Verb: "delete", Resource: "pods", Namespace: "a"},
+			{Verb: "get", Path: "/metrics"},
+		}
 		can := func() (got []bool) {
 			decisions, err := c.Can(ctx, rights...)
 			if err != nil {
@@ -90,7 +96,9 @@ func TestCanFailsOnlyIfNothingCouldBeAsked(t *testing.T) {
 			return true
 		})
 		c := api.open(cluster.Options{})
-		decisions, err := c.Can(t.Context(), permission.Rule{Verb: "get", Resource: "a"}, permission.Rule{Verb: "get", Resource: "b"})
+		decisions, err := c.Can(
+			t.Context(), permission.Rule{Verb: "get", Resource: "a"}, permission.Rule{Verb: "get", Resource: "b"},
+		)
 		if err != nil || (decisions[0].Err == nil) == (decisions[1].Err == nil) {
 			t.Errorf("got %+v, %v", decisions, err)
 		}
@@ -152,7 +160,8 @@ func TestWhoAmIRulesAndVersion(t *testing.T) {
 			t.Errorf("skew is %v", version.Skew)
 		}
 		rules, paths, incomplete, err := c.Rules(t.Context(), "a")
-		if err != nil || !incomplete || len(rules) != 1 || rules[0].Resources[0] != "pods" || len(paths) != 1 || paths[0].NonResourceURLs[0] != "/healthz" {
+		if err != nil || !incomplete || len(rules) != 1 || rules[0].Resources[0] != "pods" || len(paths) != 1 ||
+			paths[0].NonResourceURLs[0] != "/healthz" {
 			t.Errorf("got %v, %v, %v, %v", rules, paths, incomplete, err)
 		}
 	})
@@ -160,11 +169,15 @@ func TestWhoAmIRulesAndVersion(t *testing.T) {
 
 func TestARightReadsAsASentenceGoesOn(t *testing.T) {
 	for want, right := range map[string]permission.Rule{
-		"create secrets in renku-user-sessions":   {Verb: "create", Resource: "secrets", Namespace: "renku-user-sessions"},
-		"list priorityclasses.scheduling.k8s.io":  {Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses"},
-		"get /metrics":                            {Verb: "get", Path: "/metrics"},
-		`create serviceaccounts/token "x" in a`:   {Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "x", Namespace: "a"},
-		"update deployments.apps/scale in b":      {Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "b"},
+		"create secrets in renku-user-sessions":  {Verb: "create", Resource: "secrets", Namespace: "renku-user-sessions"},
+		"list priorityclasses.scheduling.k8s.io": {Verb: "list", Group: "scheduling.k8s.io", Resource: "priorityclasses"},
+		"get /metrics":                           {Verb: "get", Path: "/metrics"},
+		`create serviceaccounts/token "x" in a`: {
+			Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "x", Namespace: "a",
+		},
+		"update deployments.apps/scale in b": {
+			Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "b",
+		},
 		"impersonate users.authentication.k8s.io": {Verb: "impersonate", Group: "authentication.k8s.io", Resource: "users"},
 	} {
 		if got := right.String(); got != want {

@@ -102,7 +102,9 @@ func (r *read) try() time.Duration {
 	}
 	r.stood = false
 	err := r.watch(ctx, cancel)
-	r.c.options.Log.Debug("a watch ended", "server", r.c.Server(), "read", r.key.String(), "after", time.Since(start), "err", err)
+	r.c.options.Log.Debug(
+		"a watch ended", "server", r.c.Server(), "read", r.key.String(), "after", time.Since(start), "err", err,
+	)
 	if r.stood && time.Since(start) > time.Second {
 		r.fails = 0
 	}

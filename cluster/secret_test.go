@@ -71,7 +71,8 @@ func TestASecretIsHiddenUnlessAskedFor(t *testing.T) {
 		}
 		raw, _ := json.Marshal(s)
 		leaks(t, "the secret", string(raw)+fmt.Sprintf("%+v %#v", s, *s))
-		if len(s.Data) != 1 || s.Data["token"].Reveal() != "correct-horse" || s.Keys["ca.crt"] != 14 || len(s.Keys) != 2 || s.Type != "Opaque" {
+		if len(s.Data) != 1 || s.Data["token"].Reveal() != "correct-horse" || s.Keys["ca.crt"] != 14 || len(s.Keys) != 2 ||
+			s.Type != "Opaque" {
 			t.Errorf("got %+v", s)
 		}
 	})
@@ -133,15 +134,19 @@ func TestAMaskedValueIsNeverShown(t *testing.T) {
 	for where, shown := range map[string]string{
 		"log": log.String(), "JSON": string(asJSON), "YAML": string(asYAML), "text": string(text),
 		"formats": fmt.Sprintf("%v %+v %#v %s %q %x %d %v", m, m, m, m, m, m, m, struct{ M *masked.Value }{&m}),
-		"fields":  fmt.Sprintf("%v %+v %#v (hidden)", struct{ m masked.Value }{m}, struct{ m *masked.Value }{&m}, struct{ m map[string]masked.Value }{map[string]masked.Value{"k": m}}),
-		"String":  m.String() + m.GoString(), "hash": m.Hash(),
+		"fields": fmt.Sprintf(
+			"%v %+v %#v (hidden)", struct{ m masked.Value }{m}, struct{ m *masked.Value }{&m},
+			struct{ m map[string]masked.Value }{map[string]masked.Value{"k": m}},
+		),
+		"String": m.String() + m.GoString(), "hash": m.Hash(),
 	} {
 		leaks(t, where, shown)
 		if where != "hash" && !strings.Contains(shown, "(hidden)") && where != "formats" {
 			t.Errorf("%s does not say that it is hidden: %s", where, shown)
 		}
 	}
-	if m != masked.New("correct-"+strings.Repeat("horse", 1)) || m == masked.New("other") || masked.New("") != (masked.Value{}) {
+	if m != masked.New("correct-"+strings.Repeat("horse", 1)) || m == masked.New("other") ||
+		masked.New("") != (masked.Value{}) {
 		t.Error("masked values can't be compared")
 	}
 	if m.IsZero() || !masked.New("").IsZero() || m.Reveal() != "correct-horse" || len(m.Hash()) != len("sha256:")+12 {

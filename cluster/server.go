@@ -106,7 +106,9 @@ func (c *Cluster) version(ctx context.Context) (Version, error) {
 		return Version{}, caused(ctx, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return Version{}, apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "version"}, "", clean.Excerpt(body), 0, true)
+		return Version{}, apierrors.NewGenericServerResponse(
+			resp.StatusCode, "get", schema.GroupResource{Resource: "version"}, "", clean.Excerpt(body), 0, true,
+		)
 	}
 	version, err := parseVersion(body)
 	if err != nil {

@@ -26,8 +26,13 @@ type TokenOptions struct {
 
 // RequestToken mints a token for a service account and returns it with the moment when it ends. It can't be taken back
 // before that, other than with the service account or what it is bound to.
-func (c *Cluster) RequestToken(ctx context.Context, namespace, serviceAccount string, o TokenOptions) (masked.Value, time.Time, error) {
-	at := location{gvr: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, namespace: namespace, name: serviceAccount, subresource: "token"}
+func (c *Cluster) RequestToken(
+	ctx context.Context, namespace, serviceAccount string, o TokenOptions,
+) (masked.Value, time.Time, error) {
+	at := location{
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, namespace: namespace,
+		name: serviceAccount, subresource: "token",
+	}
 	doing := "request a token for " + at.String()
 	ask := authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},

@@ -35,8 +35,8 @@ func (a *Action) Wanted(step *Step, env Env) bool {
 	return (step.When == nil || step.When(env)) && (a.When == nil || a.When(env))
 }
 
-// Doer plans, does and undoes a change. Package action has the implementations: Manifest, Chart, File, Command, Edit, Mint
-// and Call. A Doer that can be exported is an action.Exporter, too.
+// Doer plans, does and undoes a change. Package action has the implementations: Manifest, Chart, File, Command, Edit,
+// Mint and Call. A Doer that can be exported is an action.Exporter, too.
 type Doer interface {
 	// Plan says what Do would change and what rights that takes. It touches
 	// nothing. A fact that is not there yet comes back as an AbsentError: the

@@ -170,7 +170,9 @@ func (q *Question) Accept(v any) (any, error) {
 	}
 }
 
-var errNoText = errors.New("a text that is YAML itself belongs here: write | after the colon, and the text indented below")
+var errNoText = errors.New(
+	"a text that is YAML itself belongs here: write | after the colon, and the text indented below",
+)
 
 // one validates a single value by kind and by the question's own rule.
 func (q *Question) one(typed string) (any, error) {

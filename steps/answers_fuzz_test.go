@@ -13,7 +13,10 @@ import (
 
 // An answer that is taken shows as what gives it again.
 func FuzzAnswers(f *testing.F) {
-	for i, text := range []string{"a", "a, b", "https://a:1/b?c#d", "10.0.0.0/8", "a/b=c", "1e3", "YES", "/a/b", "a: 1\nb: |\n  c\n", " , ", "٣", "1_000", "0x1f", "+1", "[::1]", "::ffff:1.2.3.4/128"} {
+	for i, text := range []string{
+		"a", "a, b", "https://a:1/b?c#d", "10.0.0.0/8", "a/b=c", "1e3", "YES", "/a/b", "a: 1\nb: |\n  c\n", " , ", "٣",
+		"1_000", "0x1f", "+1", "[::1]", "::ffff:1.2.3.4/128",
+	} {
 		f.Add(uint(i), text)
 	}
 	for _, text := range hostile.Texts {

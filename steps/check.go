@@ -13,12 +13,13 @@ import (
 // Check is one assertion about one side. Run sees that side and the other
 // side's facts, never both clusters.
 type Check struct {
-	Name       string   // "gateway-up": lower-kebab-case, unique in the guide
-	Title      string   // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
-	Why        string   // why it matters: what goes wrong later if it does not hold
-	References []string // where upstream says so: "owner/repository: path (symbol)", "owner/repository#issue", a page's URL
-	On         Side     // Local, Remote or Both (then it runs once a side)
-	From       string   // where it looks from, when not the side's API: "this machine"
+	Name  string // "gateway-up": lower-kebab-case, unique in the guide
+	Title string // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
+	Why   string // why it matters: what goes wrong later if it does not hold
+	// where upstream says so: "owner/repository: path (symbol)", "owner/repository#issue", a page's URL
+	References []string
+	On         Side   // Local, Remote or Both (then it runs once a side)
+	From       string // where it looks from, when not the side's API: "this machine"
 	// Needs are checks without which this one says nothing: "name" on the same
 	// side (or on its only side), "peer/name" on the other. A need that does
 	// not hold makes the verdict a skip; it never delays a read. Only where both
@@ -122,8 +123,8 @@ func Warned(found, fix string) Result { return Result{Status: Warn, Found: found
 // Failed is for what does not hold.
 func Failed(found, fix string) Result { return Result{Status: Fail, Found: found, Fix: fix} }
 
-// Undone is a failure for what an action of the guide creates and what does not exist. As long as nothing of that step or
-// a later one exists, it is work to be done, and no trouble's cause.
+// Undone is a failure for what an action of the guide creates and what does not exist. As long as nothing of that step
+// or a later one exists, it is work to be done, and no trouble's cause.
 func Undone(found string) Result { return Result{Status: Fail, Found: found, Undone: true} }
 
 // NotTried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.

@@ -13,10 +13,13 @@ func TestACheckThatDoesNotApplyNamesTheAnswer(t *testing.T) {
 		applies     bool
 		says        string
 	}{
-		"no condition":            {nil, nil, true, ""},
-		"the step's":              {joins, nil, false, "does not apply with net.join: no"},
-		"the check's":             {nil, joins, false, "does not apply with net.join: no"},
-		"the last one decides":    {nil, func(e Env) bool { return !joins(e) && e.Answers.Text("net.mode") != "" }, false, "does not apply with net.mode: empty"},
+		"no condition": {nil, nil, true, ""},
+		"the step's":   {joins, nil, false, "does not apply with net.join: no"},
+		"the check's":  {nil, joins, false, "does not apply with net.join: no"},
+		"the last one decides": {
+			nil, func(e Env) bool { return !joins(e) && e.Answers.Text("net.mode") != "" }, false,
+			"does not apply with net.mode: empty",
+		},
 		"none is read, no answer": {nil, func(Env) bool { return false }, false, NotAsked},
 	} {
 		applies, answer := Applies(guide, &Step{When: c.step}, &Check{When: c.check}, env)

@@ -5,8 +5,8 @@
 // carrick but package cluster, whose clusters and hosts an Env has.
 //
 // Read in this order: guide.go (guides and steps), question.go (questions), check.go (verdicts), action.go (changes),
-// env.go (what checks and actions see), cell.go (a check on one side), entry.go and ownership.go (what changes leave behind).
-// What guides are built from, and what runs them, is in these packages:
+// env.go (what checks and actions see), cell.go (a check on one side), entry.go and ownership.go (what changes leave
+// behind). What guides are built from, and what runs them, is in these packages:
 //
 //   - action: what actions do, such as applying a manifest or installing a chart
 //   - check: checks that guides share

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entry is what the inventory of a link records about one object that the link created or changed. See package inventory.
+// Entry is what the inventory of a link records about one object that the link created or changed. See package
+// inventory.
 type Entry struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`

@@ -91,7 +91,8 @@ func (e Env) Sound() error {
 	return e.Runtime.Sound()
 }
 
-// Answered reports whether the admin answered a question, in the link file or for this run: its value is then no default.
+// Answered reports whether the admin answered a question, in the link file or for this run: its value is then no
+// default.
 func (e Env) Answered(key string) bool { return e.Runtime.Given != nil && e.Runtime.Given(key) }
 
 // LeftEmpty reports whether the admin left an optional question empty on purpose: its default does not count.
@@ -101,8 +102,8 @@ func (e Env) LeftEmpty(key string) bool { return e.Runtime.Emptied != nil && e.R
 // handed over.
 func (e Env) PeerFromFile() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
 
-// PeerUnconfirmed says that no one has confirmed yet whose facts file the other side is known by: no key is used with an
-// address out of it, although none is sent there. nil: the signer is confirmed, or there is no such file.
+// PeerUnconfirmed says that no one has confirmed yet whose facts file the other side is known by: no key is used with
+// an address out of it, although none is sent there. nil: the signer is confirmed, or there is no such file.
 func (e Env) PeerUnconfirmed() error {
 	if err := e.Runtime.Sides[e.Side.Peer()].Unconfirmed; err != nil {
 		return err()

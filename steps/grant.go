@@ -68,7 +68,8 @@ func addRule(rules []rbacv1.PolicyRule, r permission.Rule) []rbacv1.PolicyRule {
 		rule.ResourceNames = []string{r.Name}
 	}
 	for i := range rules {
-		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == rule.Resources[0] && slices.Equal(rules[i].ResourceNames, rule.ResourceNames) {
+		if rules[i].APIGroups[0] == r.Group && rules[i].Resources[0] == rule.Resources[0] &&
+			slices.Equal(rules[i].ResourceNames, rule.ResourceNames) {
 			if !slices.Contains(rules[i].Verbs, r.Verb) {
 				rules[i].Verbs = append(rules[i].Verbs, r.Verb)
 			}

@@ -83,7 +83,8 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 		return s, nil
 	case URL:
 		u, err := url.Parse(s)
-		if err != nil || checkHost(u.Hostname()) != nil || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || badPort(u.Port()) {
+		if err != nil || checkHost(u.Hostname()) != nil || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil ||
+			badPort(u.Port()) {
 			return nil, fmt.Errorf("%q is not an address such as https://example.org", s)
 		}
 		return s, nil

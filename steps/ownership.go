@@ -8,8 +8,8 @@ import (
 	"carrick/cluster"
 )
 
-// LinkLabelPrefix begins the label of each object that a link has written: the name of the link follows, and the value is
-// the action.
+// LinkLabelPrefix begins the label of each object that a link has written: the name of the link follows, and the value
+// is the action.
 const LinkLabelPrefix = "carrick/link."
 
 // LinkLabel is the label of what a link has written.

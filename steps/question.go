@@ -86,7 +86,8 @@ func (q *Question) Side() Side {
 }
 
 // CountsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
-// questions, and those of no side where it is the local one. Else its admin would choose what is done on the other side.
+// questions, and those of no side where it is the local one. Else its admin would choose what is done on the other
+// side.
 func (q *Question) CountsFrom(side Side) bool {
 	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
 }

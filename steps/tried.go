@@ -36,8 +36,8 @@ func (t Tried) changed() *Dependency {
 // Outdated reports whether something that was tried on has changed since.
 func (t Tried) Outdated() bool { return !t.At.IsZero() && t.changed() != nil }
 
-// Aged is the pass of a check that goes by something that was tried once: a warning where what it was tried on has changed
-// since.
+// Aged is the pass of a check that goes by something that was tried once: a warning where what it was tried on has
+// changed since.
 func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 	t, err := check.Tried(ctx, env)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {

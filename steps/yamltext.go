@@ -17,8 +17,8 @@ const maxYAMLLines = 9999
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parseYAML checks a long answer and gives it the form in which it is kept: no
-// blanks at the ends of lines, and one newline at its end. That is what stays as it is in a literal block of a link file. Errors
-// name the line: "line 3: …".
+// blanks at the ends of lines, and one newline at its end. That is what stays as it is in a literal block of a link
+// file. Errors name the line: "line 3: …".
 func parseYAML(s string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 	for i, l := range lines {

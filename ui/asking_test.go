@@ -12,7 +12,8 @@ import (
 // A device login, as an action says it.
 const (
 	loginURL  = "https://renku.example.org/auth/realms/Renku/device?user_code=WDJB-MJHT"
-	loginLine = "log in at " + loginURL + ", or open https://renku.example.org/auth/realms/Renku/device and type the code WDJB-MJHT."
+	loginLine = "log in at " + loginURL +
+		", or open https://renku.example.org/auth/realms/Renku/device and type the code WDJB-MJHT."
 )
 
 func login() *tunnel {
@@ -55,7 +56,9 @@ func TestAnAddressAndACodeStayInView(t *testing.T) {
 func TestNoSizeBreaksWhatIsAsked(t *testing.T) {
 	m := login()
 	m.slow = time.Hour
-	m.asks = append(m.asks, "https://例え.example.org/"+strings.Repeat("日本語", 40)+" 日本語", "see (https://example.org/a). Then go on")
+	m.asks = append(
+		m.asks, "https://例え.example.org/"+strings.Repeat("日本語", 40)+" 日本語", "see (https://example.org/a). Then go on",
+	)
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("a", "y")
 		p.after(time.Second)

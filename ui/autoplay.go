@@ -223,7 +223,8 @@ func (p *player) stalled() bool {
 
 // walkKeys are the keys of a walk that are no letters.
 var walkKeys = map[string]tea.KeyType{
-	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "right": tea.KeyRight,
+	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown,
+	"right":  tea.KeyRight,
 	"pgdown": tea.KeyPgDown, "ctrl+s": tea.KeyCtrlS, "ctrl+u": tea.KeyCtrlU,
 }
 

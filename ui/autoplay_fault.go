@@ -20,7 +20,9 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	cell, ok := p.broken(s)
 	switch {
 	case ok && cell.Step != s.step().Name:
-		return p.toStep(s, cell.Step, fmt.Sprintf("The fault shows in step %s already. There first.", s.guide().Step(cell.Step).Title)), true
+		return p.toStep(
+			s, cell.Step, fmt.Sprintf("The fault shows in step %s already. There first.", s.guide().Step(cell.Step).Title),
+		), true
 	case ok && p.a.now().Sub(p.still) < sure:
 		return move{id: "sure/" + s.step().Name, kind: wait, text: "Looking …", what: p.unseen}, true
 	case ok:

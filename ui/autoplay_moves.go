@@ -29,7 +29,9 @@ func (p *player) next() move {
 	case *summary:
 		return p.onSummary(page)
 	case *opening:
-		return move{id: "opening", kind: wait, text: "Opening the link …", what: func() string { return "the link to be opened" }}
+		return move{
+			id: "opening", kind: wait, text: "Opening the link …", what: func() string { return "the link to be opened" },
+		}
 	case *standing:
 		return move{id: "standing", kind: wait, text: "Looking where the clusters stand …", what: p.unseen}
 	}
@@ -42,18 +44,29 @@ func (p *player) onSides(s *sides) move {
 	case s.said != "":
 		return move{id: "sides/" + s.said, kind: halt, text: "The link can't be opened: " + s.said}
 	case s.busy:
-		return move{id: "sides/busy", kind: wait, text: "Connecting to both sides …", what: func() string { return "both sides to answer" }}
+		return move{
+			id: "sides/busy", kind: wait, text: "Connecting to both sides …",
+			what: func() string { return "both sides to answer" },
+		}
 	case !s.naming() || !s.read:
-		return move{id: "sides/read", kind: wait, text: "Reading the contexts …", what: func() string { return "two sides to be picked" }}
+		return move{
+			id: "sides/read", kind: wait, text: "Reading the contexts …",
+			what: func() string { return "two sides to be picked" },
+		}
 	}
 	for side, spec := range s.spec {
 		m := s.met[spec.Context]
 		switch {
 		case spec.Context == "":
 		case m == nil || !m.done:
-			return move{id: "sides/meet", kind: wait, text: "Asking both sides who they are …", what: func() string { return "the " + sideWord(s.guide, side) + " to say who it is" }}
+			return move{
+				id: "sides/meet", kind: wait, text: "Asking both sides who they are …",
+				what: func() string { return "the " + sideWord(s.guide, side) + " to say who it is" },
+			}
 		case m.err != nil:
-			return move{id: "sides/gone", kind: halt, text: fmt.Sprintf("The %s does not answer: %v", sideWord(s.guide, side), m.err)}
+			return move{
+				id: "sides/gone", kind: halt, text: fmt.Sprintf("The %s does not answer: %v", sideWord(s.guide, side), m.err),
+			}
 		}
 	}
 	text := fmt.Sprintf("%s. %s", s.guide.Title, s.guide.About)
@@ -71,7 +84,10 @@ func (p *player) onStep(s *stepPage) move {
 	case run.busy():
 		return p.running(run)
 	case s.asked != nothing:
-		return move{id: "plan/" + step.Name, kind: wait, text: "Finding out what would change: a dry run, nothing is written …", what: func() string { return "the plan of this step" }}
+		return move{
+			id: "plan/" + step.Name, kind: wait, text: "Finding out what would change: a dry run, nothing is written …",
+			what: func() string { return "the plan of this step" },
+		}
 	case s.typing():
 		return move{id: "typing", kind: at1, key: "esc"}
 	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
@@ -105,21 +121,36 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 		return move{}, false
 	}
 	if len(pl.answers) == 0 {
-		return move{id: "answers/read/" + step.Name, kind: wait, text: "Reading the answers of this step …", what: func() string { return "the answers of this step" }}, true
+		return move{
+			id: "answers/read/" + step.Name, kind: wait, text: "Reading the answers of this step …",
+			what: func() string { return "the answers of this step" },
+		}, true
 	}
 	id, q := "answers/"+step.Name, p.toAnswer(pl.answers, nil)
 	if p.told[id] && (q == nil || p.told["asked/"+q.Question.Key]) {
 		if p.last == "form/save/"+step.Name && q != nil {
-			return move{id: "answers/save/" + step.Name, kind: wait, text: "Saving the answers …", what: func() string { return "the answers to be saved" }}, true
+			return move{
+				id: "answers/save/" + step.Name, kind: wait, text: "Saving the answers …",
+				what: func() string { return "the answers to be saved" },
+			}, true
 		}
 		return move{}, false
 	}
 	if q != nil { // for the first time, or because of an answer that was saved
-		text := fmt.Sprintf("This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help, p.shown(q.Question))
+		text := fmt.Sprintf(
+			"This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help,
+			p.shown(q.Question),
+		)
 		return move{id: id, text: text, key: "e", hint: p.a.k.Answers.hint()}, true
 	}
 	if missing := pl.missing(); len(missing) > 0 {
-		return move{id: id, kind: halt, text: fmt.Sprintf("This step can't go on without an answer that a person gives: %s. e opens the questions.", missing[0].Question.Title)}, true
+		return move{
+			id: id, kind: halt,
+			text: fmt.Sprintf(
+				"This step can't go on without an answer that a person gives: %s. e opens the questions.",
+				missing[0].Question.Title,
+			),
+		}, true
 	}
 	return move{}, false
 }
@@ -155,7 +186,10 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 		return move{}, false
 	}
 	if _, pending := live.Known(step.Name); pending {
-		return move{id: "plan/" + step.Name, kind: hold, text: "Finding out what this step would change …", what: func() string { return "the plan of this step" }}, true
+		return move{
+			id: "plan/" + step.Name, kind: hold, text: "Finding out what this step would change …",
+			what: func() string { return "the plan of this step" },
+		}, true
 	}
 	todo := live.Changes(step.Name)
 	switch {
@@ -180,7 +214,10 @@ func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
 	if n.Of(steps.Waiting)+n.Of(steps.Pending) > 0 {
-		return move{id: "waiting/" + step.Name, kind: wait, text: "What was started comes up. The rows follow it by themselves …", what: func() string { return p.waited(s) }}
+		return move{
+			id: "waiting/" + step.Name, kind: wait, text: "What was started comes up. The rows follow it by themselves …",
+			what: func() string { return p.waited(s) },
+		}
 	}
 	cell, bad := p.firstBad(s)
 	if bad && a.now().Sub(p.still) < sure {

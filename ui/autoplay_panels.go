@@ -105,7 +105,11 @@ func (p *player) onConfirm(c *confirm) move {
 	}
 	id := fmt.Sprintf("confirm/%s/%d/%p", s.step().Name, c.at, c)
 	if cell, yes := p.broken(s); yes && !p.told["fault/over"] && len(a.unmet(c.plan, 80)) > 0 {
-		return move{id: "later/" + s.guide().ID(cell), text: "That needs earlier steps first, as it says. So: no, and the whole way from the first step.", key: "n", hint: a.k.No.hint()}
+		return move{
+			id:   "later/" + s.guide().ID(cell),
+			text: "That needs earlier steps first, as it says. So: no, and the whole way from the first step.", key: "n",
+			hint: a.k.No.hint(),
+		}
 	}
 	text := p.tally(c.plan)
 	if p.first("confirm") {
@@ -131,16 +135,24 @@ func (p *player) onForm(f *form) move {
 	if q == nil {
 		for _, q := range f.asked {
 			if d := f.drafts()[q.Question.Key]; q.Value == nil && !q.Question.Opt && (d == nil || strings.TrimSpace(*d) == "") {
-				return move{id: "form/missing/" + q.Question.Key, kind: halt, text: fmt.Sprintf("A person has to answer here: %s.", q.Question.Title)}
+				return move{
+					id: "form/missing/" + q.Question.Key, kind: halt,
+					text: fmt.Sprintf("A person has to answer here: %s.", q.Question.Title),
+				}
 			}
 		}
-		return move{id: "form/save/" + name, text: "ctrl+s saves the answers to the link file.", key: "ctrl+s", hint: p.a.k.Store.hint()}
+		return move{
+			id: "form/save/" + name, text: "ctrl+s saves the answers to the link file.", key: "ctrl+s", hint: p.a.k.Store.hint(),
+		}
 	}
 	want := p.w.Answers[q.Question.Key]
 	if at := f.form.GetFocusedField().GetKey(); at != q.Question.Key {
 		id := "form/from/" + at
 		if p.last == id { // the form takes a moment to move on
-			return move{id: "form/moves", kind: wait, text: q.Question.Title + " …", what: func() string { return "the field " + q.Question.Title }}
+			return move{
+				id: "form/moves", kind: wait, text: q.Question.Title + " …",
+				what: func() string { return "the field " + q.Question.Title },
+			}
 		}
 		return move{id: id, kind: at1, key: "tab"}
 	}
@@ -179,18 +191,29 @@ func (p *player) onSummary(s *summary) move {
 		return move{id: id, text: p.summaryText(s)}
 	}
 	if id := "summary/end/" + round; !p.told[id] && len(s.lines(a.w-2)) > a.h-5 {
-		return move{id: id, text: "Below: what stands because of this link, what runs out when, and how to go on without the screen.", key: "pgdown", hint: a.k.PageDown.as("scroll")}
+		return move{
+			id: id, text: "Below: what stands because of this link, what runs out when, and how to go on without the screen.",
+			key: "pgdown", hint: a.k.PageDown.as("scroll"),
+		}
 	}
 	if id := "summary/top/" + round; !p.told[id] && s.scroll.shown > 0 {
-		return move{id: id, text: "carrick check, diff, apply and undo do the same without a screen.", key: "g", hint: a.k.Top.hint()}
+		return move{
+			id: id, text: "carrick check, diff, apply and undo do the same without a screen.", key: "g", hint: a.k.Top.hint(),
+		}
 	}
 	switch {
 	case p.w.Undo && !p.told["undo"]:
-		return move{id: "undo", text: "All of it can be taken back: what this link made, in the order in which that is possible.", key: "u", hint: a.k.Undo.as("undo all")}
+		return move{
+			id: "undo", text: "All of it can be taken back: what this link made, in the order in which that is possible.",
+			key: "u", hint: a.k.Undo.as("undo all"),
+		}
 	case a.live.Board.Count("").Green() || p.told["undo"]:
 		return move{id: "end", kind: end, text: "That was the walk. The screen is yours: every key works. q leaves."}
 	}
-	return move{id: "end", kind: end, text: "The walk ends here, and not all is green: the summary says what is left. The screen is yours; q leaves."}
+	return move{
+		id: "end", kind: end,
+		text: "The walk ends here, and not all is green: the summary says what is left. The screen is yours; q leaves.",
+	}
 }
 
 // taking follows what is taken back from the summary.
@@ -200,11 +223,19 @@ func (p *player) taking(s *summary) (move, bool) {
 	case run.busy():
 		return p.running(run), true
 	case s.from.asked != nothing:
-		return move{id: "plan/undo", kind: wait, text: "Finding out what would be taken back …", what: func() string { return "the plan of the undo" }}, true
+		return move{
+			id: "plan/undo", kind: wait, text: "Finding out what would be taken back …",
+			what: func() string { return "the plan of the undo" },
+		}, true
 	case run == nil || !run.Plan.Undo || p.told["undone"]:
 		return move{}, false
 	case run.err != nil:
 		return move{id: "undone", kind: halt, text: "That did not go through: " + run.err.Error()}, true
 	}
-	return move{id: "undone", text: fmt.Sprintf("Taken back: %s. The checks say so: what was green fails again.", model.Plural(run.Changed, "change"))}, true
+	return move{
+		id: "undone",
+		text: fmt.Sprintf(
+			"Taken back: %s. The checks say so: what was green fails again.", model.Plural(run.Changed, "change"),
+		),
+	}, true
 }

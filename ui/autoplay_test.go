@@ -114,7 +114,8 @@ func TestACaptionStaysAsLongAsItTakesToReadIt(t *testing.T) {
 				p.after(50 * time.Millisecond)
 			}
 			took[pace] = time.Since(began)
-			if want := reading(strings.TrimPrefix(said, "▸ "), pace); took[pace] < want-300*time.Millisecond || took[pace] > want+300*time.Millisecond {
+			if want := reading(strings.TrimPrefix(said, "▸ "), pace); took[pace] < want-300*time.Millisecond ||
+				took[pace] > want+300*time.Millisecond {
 				t.Errorf("pace %v: %q was on show for %s, and takes %s to read", pace, said, took[pace], want)
 			}
 		})
@@ -178,7 +179,8 @@ func TestAWalkSaysWhatTakesLong(t *testing.T) {
 }
 
 func TestAWalkWaitsForTheChecksBeforeItGoesOn(t *testing.T) {
-	m := &tunnel{came: time.Date(2000, 1, 1, 0, 0, 20, 0, time.UTC)} // the bubble's clock begins with that day; it is answered 30 s after
+	// the bubble's clock begins with that day; it is answered 30 s after
+	m := &tunnel{came: time.Date(2000, 1, 1, 0, 0, 20, 0, time.UTC)}
 	walking(t, m, Walk{Pace: 20}, 80, 24, func(p *play) {
 		p.until("What was started comes up.")
 		p.never("can't be told", 15*time.Second)
@@ -218,7 +220,9 @@ func TestAWalkStopsWhereThereIsNoPlan(t *testing.T) {
 
 func TestAWalkBeginsWhereTheFaultShows(t *testing.T) {
 	m := &tunnel{}
-	w := Walk{Pace: 2, Fault: "Somebody deleted the keys.", Broken: []steps.Cell{{Step: "keys", Check: "pair", Side: steps.Remote}}}
+	w := Walk{
+		Pace: 2, Fault: "Somebody deleted the keys.", Broken: []steps.Cell{{Step: "keys", Check: "pair", Side: steps.Remote}},
+	}
 	walking(t, m, w, 80, 24, func(p *play) {
 		p.until("On the provider this fails: the keys Secret holds one key pair. It found: there is no key pair.")
 		p.until("Why it matters: a half pair answers nobody.")
@@ -303,9 +307,12 @@ func TestNewLinkIsWalkedFromItsFirstPage(t *testing.T) {
 
 func TestCaptionsBreakAtSentences(t *testing.T) {
 	walking(t, &tunnel{}, Walk{Pace: 1}, 80, 24, func(p *play) {
-		text := "One is short. Two is short, too. " + strings.Repeat("Three is longer than both of them are. ", 4) + strings.Repeat("four never ends and ", 20) + "ends. Liqo 1.2.0 is no end."
+		text := "One is short. Two is short, too. " + strings.Repeat("Three is longer than both of them are. ", 4) +
+			strings.Repeat("four never ends and ", 20) + "ends. Liqo 1.2.0 is no end."
 		parts := p.a.player.inParts(move{text: text})
-		if got := strings.Join(strings.Fields(strings.ReplaceAll(strings.Join(parts, " "), "…", "")), " "); got != strings.TrimSpace(text) {
+		if got := strings.Join(
+			strings.Fields(strings.ReplaceAll(strings.Join(parts, " "), "…", "")), " ",
+		); got != strings.TrimSpace(text) {
 			t.Errorf("what is shown is\n%s\nnot\n%s", got, text)
 		}
 		if !strings.HasSuffix(parts[0], ".") || len(parts) < 4 {

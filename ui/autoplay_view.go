@@ -102,7 +102,8 @@ func sentences(text string) []string {
 	var out []string
 	from, runes := 0, []rune(text)
 	for i := 1; i+2 < len(runes); i++ {
-		if strings.ContainsRune(".?!", runes[i]) && runes[i+1] == ' ' && (unicode.IsUpper(runes[i+2]) || !unicode.IsLetter(runes[i+2])) {
+		if strings.ContainsRune(".?!", runes[i]) && runes[i+1] == ' ' && (unicode.IsUpper(runes[i+2]) ||
+			!unicode.IsLetter(runes[i+2])) {
 			out = append(out, string(runes[from:i+1]))
 			from = i + 2
 		}

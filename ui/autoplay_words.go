@@ -28,7 +28,10 @@ func (p *player) intro(s *stepPage) string {
 	step, guide := s.step(), s.guide()
 	text := fmt.Sprintf("Step %d of %d, %s. %s", s.at+1, len(guide.Steps), step.Title, oneLine(step.Why))
 	if s.at == 0 {
-		text += fmt.Sprintf(" Each row is a check. The columns are the %s and the %s; both are watched, so a row moves when its cluster does.", p.side(steps.Local), p.side(steps.Remote))
+		text += fmt.Sprintf(
+			" Each row is a check. The columns are the %s and the %s; both are watched, so a row moves when its cluster does.",
+			p.side(steps.Local), p.side(steps.Remote),
+		)
 	}
 	return text
 }
@@ -66,7 +69,8 @@ func (p *player) standing(s *stepPage) string {
 
 // does are the verbs of a plan as a sentence has them.
 var does = map[steps.Verb]string{
-	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and makes anew", steps.Release: "lets go of", steps.Delete: "deletes", steps.Run: "runs",
+	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and makes anew", steps.Release: "lets go of",
+	steps.Delete: "deletes", steps.Run: "runs",
 }
 
 // deeds are the actions of a plan that change something, side by side, in the
@@ -121,7 +125,9 @@ func (p *player) tally(plan *engine.Plan) string {
 
 // running is a run that goes on.
 func (p *player) running(r *run) move {
-	m := move{id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) }}
+	m := move{
+		id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) },
+	}
 	if r.asks() && r.Asked.Person {
 		m.id = p.runID("asks")
 		m.text = strings.TrimSpace("Here carrick waits for a person: what to do stands above. " + p.w.Helped)
@@ -173,7 +179,9 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 	if v.Status == steps.Unknown {
 		how = "can't be told"
 	}
-	text := fmt.Sprintf("On the %s this %s: %s. It found: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found))
+	text := fmt.Sprintf(
+		"On the %s this %s: %s. It found: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found),
+	)
 	if check.Why != "" {
 		text += " Why it matters: " + sentence(check.Why)
 	}
@@ -205,7 +213,9 @@ func (p *player) verdictText(s *stepPage) string {
 			text = "Nothing can be told here before an earlier step holds. Each row says which."
 		}
 	default:
-		text = fmt.Sprintf("Left as it is: %s. The next step is never a locked door.", strings.ReplaceAll(n.String(), " · ", ", "))
+		text = fmt.Sprintf(
+			"Left as it is: %s. The next step is never a locked door.", strings.ReplaceAll(n.String(), " · ", ", "),
+		)
 	}
 	if a.live.State(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
 		text += " What is skipped says why."

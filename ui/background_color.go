@@ -122,7 +122,8 @@ func groundOf(answer string) (termenv.Color, bool) {
 // ask once the screen is up; where the theme was named, nobody asks.
 func (a *app) listen(in io.Reader, env environment) io.Reader {
 	file, ok := in.(terminalFile)
-	if !ok || !a.skin.colour || !env.askable() || (a.skin.theme != "" && a.skin.theme != themeAuto && a.skin.theme != themeContrast) {
+	if !ok || !a.skin.colour || !env.askable() || (a.skin.theme != "" && a.skin.theme != themeAuto &&
+		a.skin.theme != themeContrast) {
 		return in
 	}
 	a.asks = true

@@ -88,7 +88,9 @@ func TestWhatATerminalAnswers(t *testing.T) {
 }
 
 func TestTheThemeFollowsAnAnswerInTime(t *testing.T) {
-	for after, want := range map[time.Duration]string{10 * time.Millisecond: themeLight, 300 * time.Millisecond: themeAuto} {
+	for after, want := range map[time.Duration]string{
+		10 * time.Millisecond: themeLight, 300 * time.Millisecond: themeAuto,
+	} {
 		onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 			p.a.asks = true
 			p.do(p.a.askGround())

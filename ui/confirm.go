@@ -39,7 +39,9 @@ type question struct {
 func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	a := p.a
 	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
-	c.questions = []question{{d.question, func(w int) []string { return a.planLines(plan, w) }, func(*steps.ApplyOptions) {}}}
+	c.questions = []question{
+		{d.question, func(w int) []string { return a.planLines(plan, w) }, func(*steps.ApplyOptions) {}},
+	}
 	if plan.Undo {
 		return c
 	}
@@ -47,8 +49,11 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 		c.questions = append(c.questions, question{
 			"Take over fields of " + oneLine(strings.Join(model.Managers(items), ", ")) + "?",
 			func(w int) []string {
-				return a.itemLines("One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool "+
-					"or by hand. Yes changes them, too, and makes them carrick's. "+steps.AppliedAgain+" No changes nothing at all.", items, w)
+				return a.itemLines(
+					"One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool "+
+						"or by hand. Yes changes them, too, and makes them carrick's. "+steps.AppliedAgain+" No changes nothing at all.",
+					items, w,
+				)
 			},
 			func(o *steps.ApplyOptions) { o.TakeOver = true },
 		})
@@ -58,7 +63,11 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 		c.questions = append(c.questions, question{
 			"Delete and make anew?",
 			func(w int) []string {
-				return a.itemLines("One thing more has to be asked, and nothing was changed yet. These can't be changed in place. Yes deletes them and makes them anew; No changes nothing at all.", items, w)
+				return a.itemLines(
+					"One thing more has to be asked, and nothing was changed yet. These can't be changed in place. Yes deletes them "+
+						"and makes them anew; No changes nothing at all.",
+					items, w,
+				)
 			},
 			func(o *steps.ApplyOptions) { o.Replace = true },
 		})
@@ -73,7 +82,11 @@ func (p *stepPage) confirmSigners(m plannedMsg) screen {
 	}}
 	for _, s := range m.Signers {
 		c.questions = append(c.questions, question{s.Question(), func(w int) []string {
-			return wrap(oneLine(s.String())+". Yes keeps the key in the link file, and refuses a file with another one. No changes nothing.", w)
+			return wrap(
+				oneLine(s.String())+
+					". Yes keeps the key in the link file, and refuses a file with another one. No changes nothing.",
+				w,
+			)
 		}, func(*steps.ApplyOptions) {}})
 	}
 	return c

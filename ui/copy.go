@@ -17,7 +17,9 @@ const copyLimit = 70_000
 
 // secretLooking is text that may hold a secret. Nothing that carrick shows should
 // hold one; what comes out of a cluster may all the same.
-var secretLooking = regexp.MustCompile(`PRIVATE KEY-----|client-key-data:|\beyJ[\w-]{16,}\.eyJ[\w-]{16,}|(?i)\b(password|token|secret)["']?\s*[:=]\s*["']?[\w+/-]{16,}`)
+var secretLooking = regexp.MustCompile(
+	`PRIVATE KEY-----|client-key-data:|\beyJ[\w-]{16,}\.eyJ[\w-]{16,}|(?i)\b(password|token|secret)["']?\s*[:=]\s*["']?[\w+/-]{16,}`,
+)
 
 // copyMsg is for the app: what became of a text that was copied.
 type copyMsg struct {
@@ -41,7 +43,10 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 		a.notice = "there is nothing to copy here"
 		return nil
 	case len(text) > copyLimit && saves:
-		a.notice = fmt.Sprintf("%d kB are too much for a terminal's clipboard; %s saves the %s into a file", len(text)/1000, a.k.Save.hint().key, kind)
+		a.notice = fmt.Sprintf(
+			"%d kB are too much for a terminal's clipboard; %s saves the %s into a file", len(text)/1000, a.k.Save.hint().key,
+			kind,
+		)
 		return nil
 	case len(text) > copyLimit:
 		a.notice = fmt.Sprintf("%d kB are too much for a terminal's clipboard", len(text)/1000)

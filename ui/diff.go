@@ -188,7 +188,10 @@ func (a *app) gist(diff string, w int) []string {
 		out = append(out, strings.Repeat(" ", 12)+sign.Render(clip(text, max(1, w-12))))
 	}
 	if len(out) > gistLines {
-		return []string{strings.Repeat(" ", 12) + a.t.faint.Render(fmt.Sprintf("+%d -%d lines; %s shows them", more, less, a.k.Diff.hint().key))}
+		return []string{
+			strings.Repeat(" ", 12) +
+				a.t.faint.Render(fmt.Sprintf("+%d -%d lines; %s shows them", more, less, a.k.Diff.hint().key)),
+		}
 	}
 	return out
 }

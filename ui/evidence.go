@@ -61,7 +61,8 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 		found = "looking"
 	}
 	behind := a.live.Stops(cell)
-	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) + ": "
+	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) +
+		": "
 	blocks := [][]string{hang2(head, "   ", found, w)}
 	if len(behind) > 0 {
 		blocks = append(blocks, []string{"   " + a.t.title.Render(causes(len(behind)))})

@@ -62,7 +62,9 @@ func (p *stepPage) openForm() tea.Cmd {
 	for _, q := range asked {
 		fields = append(fields, f.field(q))
 	}
-	f.form = huh.NewForm(huh.NewGroup(fields...).WithShowErrors(false)).WithShowHelp(false).WithTheme(f.theme).WithKeyMap(formKeys())
+	f.form = huh.NewForm(
+		huh.NewGroup(fields...).WithShowErrors(false),
+	).WithShowHelp(false).WithTheme(f.theme).WithKeyMap(formKeys())
 	return p.a.lay(f)
 }
 

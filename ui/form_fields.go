@@ -106,7 +106,10 @@ func (t *theme) formTheme() *huh.Theme {
 	blurred.Title, blurred.SelectedOption = plain, t.title
 	blurred.NextIndicator, blurred.PrevIndicator = plain, plain.SetString("  ")
 	blurred.TextInput.Prompt = t.faint
-	return &huh.Theme{Focused: f, Blurred: blurred, FieldSeparator: plain.SetString("\n\n"), Form: huh.FormStyles{Base: plain}, Group: huh.GroupStyles{Base: plain, Title: t.title, Description: t.faint}}
+	return &huh.Theme{
+		Focused: f, Blurred: blurred, FieldSeparator: plain.SetString("\n\n"), Form: huh.FormStyles{Base: plain},
+		Group: huh.GroupStyles{Base: plain, Title: t.title, Description: t.faint},
+	}
 }
 
 // formKeys are the keys inside forms. Quit and esc are the app's.

@@ -41,7 +41,10 @@ func TestALongAnswerIsTyped(t *testing.T) {
 		p.press("ctrl+s")
 		p.shows("1 answer saved")
 		text, err := os.ReadFile(o.Link.Path)
-		if err != nil || !strings.Contains(string(text), "  net.routes: |\n    # what it carries\n    routes:\n      - 10.1.0.0/16\n      - 10.2.0.0/16\n") {
+		if err != nil ||
+			!strings.Contains(
+				string(text), "  net.routes: |\n    # what it carries\n    routes:\n      - 10.1.0.0/16\n      - 10.2.0.0/16\n",
+			) {
 			t.Fatalf("%v, saved:\n%s", err, text)
 		}
 	})

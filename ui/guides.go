@@ -20,7 +20,8 @@ func (p *guides) typing() bool        { return false }
 func (p *guides) pace() time.Duration { return 0 }
 
 func (p *guides) about() string {
-	return "carrick joins two clusters and proves each step with checks that stay live on both. Pick what they shall be joined for."
+	return "carrick joins two clusters and proves each step with checks that stay live on both. Pick what they shall be " +
+		"joined for."
 }
 
 func (p *guides) update(msg tea.Msg) tea.Cmd {
@@ -44,7 +45,10 @@ func (p *guides) view() []string {
 		body = append(body, a.rule(), "", " What shall they be joined for?", "")
 	}
 	body = append(body, p.rows(a.h-1-len(body))...)
-	return append(fill(body, a.h-1), a.footer([]hint{a.k.Open.as("choose"), {"↑↓", "move"}, a.k.Page.hint()}, []hint{a.k.Help.hint(), a.k.Quit.hint()}))
+	return append(
+		fill(body, a.h-1),
+		a.footer([]hint{a.k.Open.as("choose"), {"↑↓", "move"}, a.k.Page.hint()}, []hint{a.k.Help.hint(), a.k.Quit.hint()}),
+	)
 }
 
 // rows are the guides; the one of the cursor is told about.

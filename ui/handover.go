@@ -192,7 +192,11 @@ func (h *handover) view() []string {
 
 func (h *handover) fields(w int) []string {
 	a := h.a
-	out := wrap(" The other admin gets these facts in a file, and none of your credentials. What is secret is sealed for the one whom you name, else left out.", w)
+	out := wrap(
+		" The other admin gets these facts in a file, and none of your credentials. What is secret is sealed for the one "+
+			"whom you name, else left out.",
+		w,
+	)
 	if a.h < middleFrom {
 		out = nil
 	}
@@ -208,7 +212,10 @@ func (h *handover) fields(w int) []string {
 		}
 		out = append(out, " "+mark+" "+pad(title, 12)+" "+typed)
 	}
-	out = append(out, "   "+a.t.faint.Render(clip("an age recipient (age1…), an SSH public key, or @FILE; empty: nobody", max(1, w-3))))
+	out = append(
+		out,
+		"   "+a.t.faint.Render(clip("an age recipient (age1…), an SSH public key, or @FILE; empty: nobody", max(1, w-3))),
+	)
 	if h.said != "" {
 		out = append(out, hang(" "+a.t.bad.Render("✗")+" ", wrap(oneLine(h.said), max(1, w-3)))...)
 	}

@@ -83,7 +83,8 @@ func (p *sides) fileLine(name string) string {
 // fileLines say what such a file is, and what to ask the other admin for.
 func (p *sides) fileLines() []string {
 	role, flag := p.guide.Sides[p.side()].Name, p.guide.Sides[p.side()].Flag()
-	text := "   Where you have no credentials for the " + role + ", its admin hands you a file, and you hand them one. Ask them for:"
+	text := "   Where you have no credentials for the " + role +
+		", its admin hands you a file, and you hand them one. Ask them for:"
 	out := wrap(text, max(1, p.a.w-4))
 	return append(out, "", "     "+clip("carrick handover LINK --side "+flag+" -o "+flag+".facts", max(1, p.a.w-6)))
 }

@@ -21,7 +21,8 @@ func fileOfFacts(t *testing.T, link string) string {
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	f := &facts.File{
-		APIVersion: facts.Version, Kind: facts.Kind, Guide: "tunnel", Link: link, Side: string(steps.Remote), Role: "provider",
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: "tunnel", Link: link, Side: string(steps.Remote),
+		Role:  "provider",
 		Taken: now, Until: now.Add(time.Hour), Facts: map[string]any{"name": "rome"},
 	}
 	t.Setenv("HOME", t.TempDir())

@@ -36,13 +36,15 @@ func TestFixDoesTheStepWhereItsActionIsDone(t *testing.T) {
 	o := m.options(t)
 	step := &o.Guides[0].Steps[1]
 	left := func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil }
-	step.Actions = append(step.Actions, steps.Action{Name: "routes", Title: "Make the routes", On: steps.Remote, Doer: action.Call{
-		Preview: func(context.Context, steps.Env) (steps.Change, error) {
-			return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "ConfigMap tunnel/routes", Hash: "2"}}}, nil
-		},
-		Make: func(context.Context, steps.Env, steps.Progress) error { return nil },
-		Left: left, Revert: func(context.Context, steps.Env, steps.Progress) error { return nil },
-	}})
+	step.Actions = append(
+		step.Actions, steps.Action{Name: "routes", Title: "Make the routes", On: steps.Remote, Doer: action.Call{
+			Preview: func(context.Context, steps.Env) (steps.Change, error) {
+				return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "ConfigMap tunnel/routes", Hash: "2"}}}, nil
+			},
+			Make: func(context.Context, steps.Env, steps.Progress) error { return nil },
+			Left: left, Revert: func(context.Context, steps.Env, steps.Progress) error { return nil },
+		}},
+	)
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("f")
 		p.shows("Apply Tunnel keys?", "+ create  ConfigMap tunnel/routes")
@@ -72,7 +74,10 @@ func TestCopy(t *testing.T) {
 func TestDetail(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("enter")
-		p.shows("there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "looked at", "the files and commands of the provider, rome")
+		p.shows(
+			"there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "looked at",
+			"the files and commands of the provider, rome",
+		)
 		p.press("f")
 		p.shows("Make the keys?")
 		p.press("esc", "down", "enter")
@@ -99,8 +104,10 @@ func TestReportIsSavedAndNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Tunnel: milan-rome", "| provider | `rome` | `a machine` |", "- **fail**, provider, step Tunnel keys: the keys Secret holds one key pair\n  - found: `there is no key pair`",
-		"    ```sh\n    tunnel keys --make\n    ```", "because of this 3 other checks could not be told", "### 2 Tunnel keys: ", "- **fail** · provider · the keys Secret",
+		"# Tunnel: milan-rome", "| provider | `rome` | `a machine` |",
+		"- **fail**, provider, step Tunnel keys: the keys Secret holds one key pair\n  - found: `there is no key pair`",
+		"    ```sh\n    tunnel keys --make\n    ```", "because of this 3 other checks could not be told",
+		"### 2 Tunnel keys: ", "- **fail** · provider · the keys Secret",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
@@ -112,7 +119,10 @@ func TestSummary(t *testing.T) {
 	m := &tunnel{keys: true}
 	onStage(t, m.options(t), 80, 40, func(p *play) {
 		p.press("3", "n")
-		p.shows("summary · milan-rome", "Left to do", "? consumer: the log can be read", "Made by this link", "provider   Secret tunnel/keys", "carrick undo ")
+		p.shows(
+			"summary · milan-rome", "Left to do", "? consumer: the log can be read", "Made by this link",
+			"provider   Secret tunnel/keys", "carrick undo ",
+		)
 		p.press("b")
 		p.shows("step 3 of 3")
 	})
@@ -120,7 +130,10 @@ func TestSummary(t *testing.T) {
 
 // What an undo leaves because others need it is named, with who that is.
 func TestAnUndoNamesWhatOthersNeed(t *testing.T) {
-	m := &tunnel{keys: true, items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys", Note: "alice/mydata uses it", Held: true}}}
+	m := &tunnel{
+		keys:  true,
+		items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys", Note: "alice/mydata uses it", Held: true}},
+	}
 	onStage(t, m.options(t), 80, 40, func(p *play) {
 		p.press("3", "n")
 		p.shows("Made by this link", "Secret tunnel/keys: an undo leaves it: alice/mydata uses it", "carrick undo")

@@ -162,7 +162,10 @@ func (p *pager) view() []string {
 		more := p.shown+i+1 < len(lines) && strings.TrimSpace(lines[p.shown+i+1]) != ""
 		shown[i] = " " + p.search.mark(p.a.term.linked(shown[i], more), p.shown+i)
 	}
-	return p.a.panelFrame(p.title, strings.Join(slices.DeleteFunc(where, func(s string) bool { return s == "" }), " · "), shown, p.foot(len(lines) > h))
+	return p.a.panelFrame(
+		p.title, strings.Join(slices.DeleteFunc(where, func(s string) bool { return s == "" }), " · "), shown,
+		p.foot(len(lines) > h),
+	)
 }
 
 func (p *pager) foot(scrolls bool) string {
@@ -173,7 +176,9 @@ func (p *pager) foot(scrolls bool) string {
 	case p.typing():
 		return p.search.line(p.lines(), p.a.w)
 	case p.search.on():
-		return p.a.footer([]hint{keys.Hit.as(p.search.tally(p.lines())), keys.HitBack.hint()}, []hint{keys.Esc.as("end the search")})
+		return p.a.footer(
+			[]hint{keys.Hit.as(p.search.tally(p.lines())), keys.HitBack.hint()}, []hint{keys.Esc.as("end the search")},
+		)
 	}
 	var first []hint
 	if p.hints != nil {

@@ -16,9 +16,15 @@ import (
 func many() []steps.Item {
 	long := "+  note: " + strings.Repeat("a-long-value ", 12) + "end-of-it\n"
 	return []steps.Item{
-		{Verb: steps.Create, What: "Secret a/keys", Diff: "@@ -0,0 +1,2 @@\n+kind: Secret\n+data: (hidden, 3 bytes)\n" + long, Hash: "1"},
+		{
+			Verb: steps.Create, What: "Secret a/keys", Diff: "@@ -0,0 +1,2 @@\n+kind: Secret\n+data: (hidden, 3 bytes)\n" + long,
+			Hash: "1",
+		},
 		{Verb: steps.Leave, What: "Role a/as-it-is", Note: "is as it should be", Hash: "2"},
-		{Verb: steps.Update, What: "ConfigMap a/settings", Diff: "@@ -1,2 +1,2 @@\n kind: ConfigMap\n-port: 1\n+port: 2\n", Hash: "3"},
+		{
+			Verb: steps.Update, What: "ConfigMap a/settings", Diff: "@@ -1,2 +1,2 @@\n kind: ConfigMap\n-port: 1\n+port: 2\n",
+			Hash: "3",
+		},
 		{Verb: steps.Delete, What: "Pod a/old", Hash: "4"},
 		{Verb: steps.Leave, What: "Role a/too", Hash: "5"},
 	}
@@ -27,7 +33,10 @@ func many() []steps.Item {
 func TestDiffGoesFromObjectToObject(t *testing.T) {
 	onStage(t, (&tunnel{items: many()}).options(t), 80, 16, func(p *play) {
 		p.press("d")
-		p.shows("object 1 of 3", "provider  1 create · 1 change · 1 delete · 2 stay as they are", "1 secret value masked", "▸ + create  Secret a/keys")
+		p.shows(
+			"object 1 of 3", "provider  1 create · 1 change · 1 delete · 2 stay as they are", "1 secret value masked",
+			"▸ + create  Secret a/keys",
+		)
 		p.hides("as-it-is")
 		p.press("]")
 		p.shows("object 2 of 3", "▸ ~ change  ConfigMap a/settings")
@@ -69,7 +78,8 @@ func TestNothingOfADiffIsHidden(t *testing.T) {
 
 func TestSearchInEveryPanel(t *testing.T) {
 	for name, c := range map[string]struct{ open, text string }{
-		"diff": {"d", "KIND: secret"}, "detail": {"enter", "half pair"}, "help": {"?", "back to the shell"}, "log": {"l", "nothing went"},
+		"diff": {"d", "KIND: secret"}, "detail": {"enter", "half pair"}, "help": {"?", "back to the shell"},
+		"log": {"l", "nothing went"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, (&tunnel{}).options(t), 60, 20, func(p *play) {
@@ -142,8 +152,10 @@ func TestPlanIsSaved(t *testing.T) {
 		t.Errorf("mode %v", info.Mode())
 	}
 	for _, want := range []string{
-		"# What carrick would change", "# link      milan-rome (", "# guide     Tunnel (tunnel)", "# seen      2000-01-01T00:00:00Z, by carrick v9", "# consumer  milan", "# provider  rome",
-		"# in all: 1 create · 1 change · 1 delete · 2 stay as they are", "## provider: Make the keys", "# create Secret a/keys", "+data: (hidden, 3 bytes)", "# leave Role a/as-it-is (is as it should be)",
+		"# What carrick would change", "# link      milan-rome (", "# guide     Tunnel (tunnel)",
+		"# seen      2000-01-01T00:00:00Z, by carrick v9", "# consumer  milan", "# provider  rome",
+		"# in all: 1 create · 1 change · 1 delete · 2 stay as they are", "## provider: Make the keys",
+		"# create Secret a/keys", "+data: (hidden, 3 bytes)", "# leave Role a/as-it-is (is as it should be)",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the file lacks %q:\n%s", want, text)
@@ -168,7 +180,10 @@ func TestCopyRefusesWhatIsTooLong(t *testing.T) {
 func TestCopyOfWhatLooksSecretNeedsASecondPress(t *testing.T) {
 	o := (&tunnel{}).options(t)
 	onStage(t, o, 80, 24, func(p *play) {
-		for _, text := range []string{"-----BEGIN EC PRIVATE KEY-----", "token: abcdefghij0123456789", "Bearer eyJhbGciOiJSUzI1NiIsImtpZCI6.eyJpc3MiOiJrdWJlcm5ldGVz.x"} {
+		for _, text := range []string{
+			"-----BEGIN EC PRIVATE KEY-----", "token: abcdefghij0123456789",
+			"Bearer eyJhbGciOiJSUzI1NiIsImtpZCI6.eyJpc3MiOiJrdWJlcm5ldGVz.x",
+		} {
 			p.out.Reset()
 			p.do(p.a.copy(text))
 			p.settle()
@@ -219,7 +234,10 @@ func TestClipboardOfTmux(t *testing.T) {
 		"tmux takes it":        {"on/off", nil, "\x1b]52;c;aGk=\x07", "copied"},
 		"tmux lets it through": {"external/on", nil, "\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\", "copied"},
 		"its own command":      {"external/off", nil, "", "copied, also for tmux's own prefix ]"},
-		"no way":               {"off/off", errors.New("no server"), "", `not copied: tmux takes nothing from programs (set-clipboard is "off"); mark it by hand`},
+		"no way": {
+			"off/off", errors.New("no server"), "",
+			`not copied: tmux takes nothing from programs (set-clipboard is "off"); mark it by hand`,
+		},
 	} {
 		var given string
 		term := abilities{clip: inTmux, mux: func(stdin string, args ...string) (string, error) {

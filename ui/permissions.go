@@ -26,7 +26,9 @@ func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 			if !missing {
 				continue
 			}
-			out = append(out, "", a.t.title.Render(a.live.Guide().Sides[side].Name)+"  "+oneLine(a.live.Session.Endpoint(side).Name))
+			out = append(
+				out, "", a.t.title.Render(a.live.Guide().Sides[side].Name)+"  "+oneLine(a.live.Session.Endpoint(side).Name),
+			)
 			for _, r := range lack.Words() {
 				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r), max(1, w-4)))...)
 			}

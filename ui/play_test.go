@@ -109,7 +109,8 @@ func (p *play) press(keys ...string) {
 
 var named = map[string]tea.KeyType{
 	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
-	"right": tea.KeyRight, "ctrl+c": tea.KeyCtrlC, "ctrl+s": tea.KeyCtrlS, "ctrl+e": tea.KeyCtrlE, "ctrl+u": tea.KeyCtrlU, "pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace, "ctrl+end": tea.KeyCtrlEnd,
+	"right": tea.KeyRight, "ctrl+c": tea.KeyCtrlC, "ctrl+s": tea.KeyCtrlS, "ctrl+e": tea.KeyCtrlE, "ctrl+u": tea.KeyCtrlU,
+	"pgdown": tea.KeyPgDown, "backspace": tea.KeyBackspace, "ctrl+end": tea.KeyCtrlEnd,
 }
 
 func keyOf(k string) tea.KeyMsg {

@@ -69,7 +69,13 @@ func (a *app) reportSides() []string {
 			answers = fmt.Sprintf("in %d ms", max(1, p.Latency.Milliseconds()))
 		}
 		cell := func(s string) string { return strings.ReplaceAll(code(s), "|", "/") }
-		out = append(out, fmt.Sprintf("| %s | %s | %s | %s |", guide.Sides[side].Name, cell(end.Name), cell(version), strings.ReplaceAll(answers, "|", "/")))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"| %s | %s | %s | %s |", guide.Sides[side].Name, cell(end.Name), cell(version),
+				strings.ReplaceAll(answers, "|", "/"),
+			),
+		)
 	}
 	return out
 }
@@ -83,7 +89,9 @@ func (a *app) reportWrongs() []string {
 	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
 		check, step := guide.Check(c.Check)
 		r := l.Board.Verdict(c)
-		out = append(out, fmt.Sprintf("- **%s**, %s, step %s: %s", r.Status, guide.Sides[c.Side].Name, step.Title, check.Title))
+		out = append(
+			out, fmt.Sprintf("- **%s**, %s, step %s: %s", r.Status, guide.Sides[c.Side].Name, step.Title, check.Title),
+		)
 		out = append(out, "  - found: "+code(a.foundOf(c)))
 		if check.Why != "" {
 			out = append(out, "  - why it matters: "+oneLine(check.Why))

@@ -37,7 +37,9 @@ func Run(ctx context.Context, o Options) error {
 	a := newApp(inner, o, os.Getenv)
 	a.w, a.h = w, a.player.sized(w, h)
 	a.dir, _ = os.Getwd() // only to say shorter paths
-	p := tea.NewProgram(a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames))
+	p := tea.NewProgram(
+		a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames),
+	)
 	a.send = p.Send
 	// Not tea.WithContext: that kills the program, which then does not wait for
 	// its reader of the terminal.

@@ -25,7 +25,9 @@ func onTerminal(t *testing.T, ctx context.Context, o Options) *terminal {
 	t.Helper()
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("LANG", "en_US.UTF-8")
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORFGBG", "STY", "GOOGLE_CLOUD_SHELL"} {
+	for _, name := range []string{
+		"LC_ALL", "LC_CTYPE", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORFGBG", "STY", "GOOGLE_CLOUD_SHELL",
+	} {
 		t.Setenv(name, "")
 	}
 	ours, theirs, err := pty.Open()

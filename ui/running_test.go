@@ -16,7 +16,11 @@ import (
 
 // parts makes a run of three things, which ends as fault says after so many.
 func parts(m *tunnel, done int, fault error) {
-	m.items = []steps.Item{{Verb: steps.Create, What: "Secret a/one", Hash: "1"}, {Verb: steps.Create, What: "Secret a/two", Hash: "2"}, {Verb: steps.Create, What: "Secret a/three", Hash: "3"}}
+	m.items = []steps.Item{
+		{Verb: steps.Create, What: "Secret a/one", Hash: "1"},
+		{Verb: steps.Create, What: "Secret a/two", Hash: "2"},
+		{Verb: steps.Create, What: "Secret a/three", Hash: "3"},
+	}
 	m.makes = func(ctx context.Context, say steps.Progress) error {
 		for _, it := range m.items[:done] {
 			say.Did(it.Verb, it.What, it.Hash)
@@ -71,12 +75,17 @@ func TestARunThatStoppedSaysWhatToDo(t *testing.T) {
 			onStage(t, m.options(t), size[0], size[1], func(p *play) {
 				p.press("a", "y")
 				p.after(time.Minute)
-				p.panelSays("✗ provider: Make the keys: the disk is full", "Done 2 of 3", "Left provider: Secret a/three", "Next a goes on from there", "Or y carrick apply")
+				p.panelSays(
+					"✗ provider: Make the keys: the disk is full", "Done 2 of 3", "Left provider: Secret a/three",
+					"Next a goes on from there", "Or y carrick apply",
+				)
 				p.shows("✗ provider: Make the keys", "Next  a goes on from there")
 				p.unbroken()
 				p.out.Reset()
 				p.press("y")
-				if want := osc52.New("carrick apply " + p.a.live.Session.Link().Path + " --step keys").String(); p.out.String() != want {
+				if want := osc52.New(
+					"carrick apply " + p.a.live.Session.Link().Path + " --step keys",
+				).String(); p.out.String() != want {
 					t.Fatalf("copied %q", p.out.String())
 				}
 				p.press("esc")
@@ -107,7 +116,10 @@ func TestARunStoppedByTheUserSaysWhatStays(t *testing.T) {
 		p.after(25 * time.Second)
 		p.press("ctrl+c")
 		p.after(time.Second)
-		p.panelSays("! stopped by you after 2 changes", "Done 2 of 3", "it stays", "a goes on from there, d shows what is left to do, u takes back what was done")
+		p.panelSays(
+			"! stopped by you after 2 changes", "Done 2 of 3", "it stays",
+			"a goes on from there, d shows what is left to do, u takes back what was done",
+		)
 	})
 }
 
@@ -172,7 +184,9 @@ func TestARunThatCameTooEarlyNamesTheStepThatIsMissing(t *testing.T) {
 	m := &tunnel{}
 	o := m.options(t)
 	carry := &o.Guides[0].Steps[2]
-	carry.Actions = []steps.Action{{Name: "open", Title: "Open the tunnel", On: steps.Local, Needs: []string{"peer/pair"}, Doer: m.call()}}
+	carry.Actions = []steps.Action{
+		{Name: "open", Title: "Open the tunnel", On: steps.Local, Needs: []string{"peer/pair"}, Doer: m.call()},
+	}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("3", "a")
 		p.shows("this needs first, on the provider side: the keys Secret holds one key pair")

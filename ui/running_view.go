@@ -66,7 +66,8 @@ func (r *run) verdict(a *app, w int) []string {
 		step = p.step().Name
 	}
 	if n := r.failing(a, step); n > 0 && !r.Plan.Undo {
-		text := model.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] + "; esc shows what it found"
+		text := model.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] +
+			"; esc shows what it found"
 		out = append(out, hang(" "+a.t.bad.Render(glyph(steps.Fail))+" ", wrap(text, max(1, w-3)))...)
 	}
 	return out
@@ -136,7 +137,10 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	case v.Status == steps.Waiting:
 		since = waited(quiet, max(settles, check.Timeout))
 	}
-	return fmt.Sprintf("%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title, step.Title)
+	return fmt.Sprintf(
+		"%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title,
+		step.Title,
+	)
 }
 
 // failure is what a run that stopped leaves, in blocks: what failed, what was
@@ -244,7 +248,8 @@ func (r *run) earlier(a *app) string {
 			need = root
 		}
 		for i := range guide.Steps {
-			if step := &guide.Steps[i]; step.Name == need.Step && step.Name != ahead[0].Act.Step && !a.live.Board.Verdict(need).Allows() && i < 9 {
+			if step := &guide.Steps[i]; step.Name == need.Step && step.Name != ahead[0].Act.Step &&
+				!a.live.Board.Verdict(need).Allows() && i < 9 {
 				return fmt.Sprintf("%d goes to step %s, which comes first; then ", i+1, step.Title)
 			}
 		}

@@ -36,13 +36,27 @@ const (
 func everything(t *testing.T, m *tunnel) Options {
 	t.Helper()
 	m.long = true
-	m.shown = "a finding that is long enough to be broken over some lines, with-a-word-that-has-no-space-in-it-whatsoever-and-goes-on " + wideName
+	m.shown = "a finding that is long enough to be broken over some lines, " +
+		"with-a-word-that-has-no-space-in-it-whatsoever-and-goes-on " + wideName
 	o := m.options(t)
 	first := &o.Guides[0].Steps[0]
 	first.Ask = append(first.Ask,
-		steps.Question{Key: "net.token", Title: "A token of the registry " + wideName, Help: "Where the images come from.", Kind: steps.Text, Secret: true, Opt: true},
-		steps.Question{Key: "net.mode", Title: "Mode", Help: "How packets go.", Kind: steps.Pick, Of: []steps.Choice{{Value: "a", Title: "straight"}, {Value: "b", Title: "through a relay that somebody else runs, which takes its time and its price"}}, Default: steps.Fixed("a", "the guide")},
-		steps.Question{Key: "net.hosts", Title: "Hosts", Help: "All that may connect.", Kind: steps.HostName, Many: true, Default: steps.Fixed([]string{"a.example.org", "b.example.org"}, "the certificate")},
+		steps.Question{
+			Key: "net.token", Title: "A token of the registry " + wideName, Help: "Where the images come from.",
+			Kind: steps.Text, Secret: true, Opt: true,
+		},
+		steps.Question{
+			Key: "net.mode", Title: "Mode", Help: "How packets go.", Kind: steps.Pick,
+			Of: []steps.Choice{
+				{Value: "a", Title: "straight"},
+				{Value: "b", Title: "through a relay that somebody else runs, which takes its time and its price"},
+			},
+			Default: steps.Fixed("a", "the guide"),
+		},
+		steps.Question{
+			Key: "net.hosts", Title: "Hosts", Help: "All that may connect.", Kind: steps.HostName, Many: true,
+			Default: steps.Fixed([]string{"a.example.org", "b.example.org"}, "the certificate"),
+		},
 	)
 	first.Checks = append(first.Checks, numbered(30)...)
 	guide := o.Guides[0]
@@ -68,7 +82,13 @@ func strangers(t *testing.T, _ *tunnel) Options {
 	o.Banner = "demo: two local control planes"
 	list, _ := o.Candidates()
 	for i := range 30 {
-		list = append(list, engine.Candidate{Context: fmt.Sprintf("%s-%d", longName, i), Server: "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com"})
+		list = append(
+			list,
+			engine.Candidate{
+				Context: fmt.Sprintf("%s-%d", longName, i),
+				Server:  "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com",
+			},
+		)
 	}
 	list = append(list, engine.Candidate{Context: wideName, Server: "https://" + wideName})
 	o.Candidates = func() ([]engine.Candidate, error) { return list, nil }
@@ -88,7 +108,8 @@ func closed(t *testing.T, m *tunnel) Options {
 func planned(t *testing.T, m *tunnel) Options {
 	for i := range 40 {
 		m.items = append(m.items, steps.Item{
-			Verb: steps.Update, What: fmt.Sprintf("ConfigMap %s/%d", wideName, i), Hash: "1", Diff: "@@ -1 +1 @@\n-a: " + wideName + "\n+a: " + longName + longName + "\n",
+			Verb: steps.Update, What: fmt.Sprintf("ConfigMap %s/%d", wideName, i), Hash: "1",
+			Diff:      "@@ -1 +1 @@\n-a: " + wideName + "\n+a: " + longName + longName + "\n",
 			Conflicts: []failure.Conflict{{Manager: "helm", Field: ".data.x"}},
 		}, steps.Item{Verb: steps.Replace, What: "Role " + longName, Hash: "2"})
 	}
@@ -98,7 +119,9 @@ func planned(t *testing.T, m *tunnel) Options {
 func askingFor(t *testing.T, m *tunnel) Options {
 	*m = *login()
 	m.slow = time.Hour
-	m.asks = append(m.asks, "https://例え.example.org/"+strings.Repeat("日本語", 40)+" 日本語", "see (https://example.org/a). Then go on")
+	m.asks = append(
+		m.asks, "https://例え.example.org/"+strings.Repeat("日本語", 40)+" 日本語", "see (https://example.org/a). Then go on",
+	)
 	return everything(t, m)
 }
 

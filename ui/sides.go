@@ -218,7 +218,10 @@ func (p *sides) choose() tea.Cmd {
 	}
 	c := p.list[p.row.at]
 	if other, taken := p.spec.Taken(c.Context, p.side()); taken {
-		p.said = fmt.Sprintf("%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name, p.guide.Sides[p.side()].Name)
+		p.said = fmt.Sprintf(
+			"%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name,
+			p.guide.Sides[p.side()].Name,
+		)
 		return nil
 	}
 	p.spec[p.side()] = linkfile.EndpointSpec{Context: c.Context}

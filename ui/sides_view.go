@@ -69,13 +69,15 @@ func (p *sides) chosen(stage int, side steps.Side) string {
 	case spec.Host != nil:
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Host.Root)
 	case spec.Facts != "":
-		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Facts) + "  " + a.t.faint.Render("a file of facts")
+		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Facts) + "  " +
+			a.t.faint.Render("a file of facts")
 	case spec.Context != "":
 		says := p.met[spec.Context].says(a)
 		room := max(a.w/3, a.w-width(name)-width(says)-8)
 		return " " + a.t.good.Render("✓") + " " + name + "  " + clipName(oneLine(spec.Context), room) + "  " + says
 	case p.stage == stage && p.onHost():
-		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + p.input.View() + "  " + a.t.faint.Render("this machine; another folder stands for one")
+		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + p.input.View() + "  " +
+			a.t.faint.Render("this machine; another folder stands for one")
 	case p.stage == stage:
 		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render("pick a context")
 	case p.stage > stage:
@@ -167,7 +169,10 @@ func (m *meeting) says(a *app) string {
 	case m.err != nil:
 		return a.t.bad.Render("✗") + " " + oneLine(m.err.Error())
 	}
-	return fmt.Sprintf("%s %s  %s", a.t.good.Render("✓"), oneLine(m.is.Version), a.t.faint.Render(fmt.Sprintf("%d ms", max(1, m.is.Latency.Milliseconds()))))
+	return fmt.Sprintf(
+		"%s %s  %s", a.t.good.Render("✓"), oneLine(m.is.Version),
+		a.t.faint.Render(fmt.Sprintf("%d ms", max(1, m.is.Latency.Milliseconds()))),
+	)
 }
 
 func (p *sides) saidLines() []string {

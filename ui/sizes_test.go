@@ -95,7 +95,9 @@ func TestNothingJumpsWhenTheSelectionMoves(t *testing.T) {
 	onStage(t, everything(t, &tunnel{}), 80, 24, func(p *play) {
 		for _, step := range []string{"1", "2"} {
 			p.press(step)
-			for _, size := range [][2]int{{60, 20}, {60, 50}, {80, 24}, {100, 30}, {120, 40}, {200, 60}, {300, 20}, {40, 12}, {20, 5}} {
+			for _, size := range [][2]int{
+				{60, 20}, {60, 50}, {80, 24}, {100, 30}, {120, 40}, {200, 60}, {300, 20}, {40, 12}, {20, 5},
+			} {
 				p.size(size[0], size[1])
 				p.press("g")
 				want := p.parts()
@@ -159,7 +161,9 @@ func (p *play) unbroken() {
 		case columns(l, western) != w:
 			p.t.Fatalf("%d×%d: line %d is %d wide, and %d in a terminal: %q", p.a.w, p.a.h, i+1, w, columns(l, western), l)
 		case columns(there[i], eastern) != w:
-			p.t.Fatalf("%d×%d: line %d is %d wide, and %d in East Asia: %q", p.a.w, p.a.h, i+1, w, columns(there[i], eastern), there[i])
+			p.t.Fatalf(
+				"%d×%d: line %d is %d wide, and %d in East Asia: %q", p.a.w, p.a.h, i+1, w, columns(there[i], eastern), there[i],
+			)
 		case !isASCII(bare[i]) || len(bare[i]) != w:
 			p.t.Fatalf("%d×%d: line %d is %d wide, and in ASCII %q", p.a.w, p.a.h, i+1, w, bare[i])
 		}

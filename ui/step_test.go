@@ -117,7 +117,15 @@ func TestInterruptStopsTheRunFirst(t *testing.T) {
 }
 
 func TestConflictIsAskedByItself(t *testing.T) {
-	m := &tunnel{items: []steps.Item{{Verb: steps.Update, What: "ConfigMap a/b", Hash: "1", Conflicts: []failure.Conflict{{Manager: "helm", Field: ".data.x"}}}, {Verb: steps.Replace, What: "Role a/c", Hash: "2"}}}
+	m := &tunnel{
+		items: []steps.Item{
+			{
+				Verb: steps.Update, What: "ConfigMap a/b", Hash: "1",
+				Conflicts: []failure.Conflict{{Manager: "helm", Field: ".data.x"}},
+			},
+			{Verb: steps.Replace, What: "Role a/c", Hash: "2"},
+		},
+	}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("a", "y")
 		p.shows("Take over fields of helm?", "Helm 3 and kubectl apply overwrite them", ".data.x is set by helm", "▸ No")
@@ -151,7 +159,10 @@ func TestAConfirmSaysWhatChanges(t *testing.T) {
 	labels := "@@ -1,2 +1,2 @@\n labels:\n-    level: restricted\n+    level: baseline\n"
 	items := []steps.Item{
 		{Verb: steps.Update, What: "Namespace tunnel", Diff: labels, Hash: "1"},
-		{Verb: steps.Update, What: "ConfigMap tunnel/big", Diff: "@@ -1,1 +1,6 @@\n-one\n" + strings.Repeat("+two\n", 5), Hash: "2"},
+		{
+			Verb: steps.Update, What: "ConfigMap tunnel/big", Diff: "@@ -1,1 +1,6 @@\n-one\n" + strings.Repeat("+two\n", 5),
+			Hash: "2",
+		},
 		{Verb: steps.Create, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "3"},
 	}
 	onStage(t, (&tunnel{items: items}).options(t), 80, 24, func(p *play) {

@@ -27,7 +27,9 @@ func (p *stepPage) view() []string {
 	out = append(out, p.whyLines(l)...)
 	out = append(out, p.table(l)...)
 	if l.note > 0 {
-		out = append(out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab changes; %d×%d shows both", bothFrom, tallFrom)))
+		out = append(
+			out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab changes; %d×%d shows both", bothFrom, tallFrom)),
+		)
 	}
 	if l.list > 0 {
 		out = append(append(out, a.rule()), a.stepList(p.at, a.w-2)...)
@@ -221,7 +223,10 @@ func (p *stepPage) foot() string {
 		return a.footer([]hint{{"enter", "keep"}, {"↑↓", "move"}, keys.Esc.as("show all")}, nil)
 	}
 	if a.run.asks() && a.run.Asked.Address() != "" {
-		return a.footer([]hint{keys.Copy.as("copy the address"), keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
+		return a.footer(
+			[]hint{keys.Copy.as("copy the address"), keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()},
+			[]hint{keys.Help.hint()},
+		)
 	}
 	if a.run.busy() {
 		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "move"}, keys.Log.hint()}, []hint{keys.Help.hint()})
@@ -259,7 +264,8 @@ func (p *stepPage) nextText() string {
 	if p.at+1 == len(p.guide().Steps) {
 		word = "summary"
 	}
-	if n := p.a.live.Board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 || p.a.live.Elsewhere(p.step().Name) == 0) {
+	if n := p.a.live.Board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 ||
+		p.a.live.Elsewhere(p.step().Name) == 0) {
 		word += fmt.Sprintf(" (%d %s here)", n, glyph(steps.Fail))
 	}
 	return word

@@ -100,7 +100,8 @@ func (s *stepsPanel) view() []string {
 	lines := a.stepList(-1, a.w-1)
 	lines = append(lines, "   "+pad("", len(strconv.Itoa(len(lines))))+"   Summary")
 	s.row.at = min(s.row.at, len(lines)-1)
-	lines[s.row.at] = " " + a.t.accent.Render("▸") + " " + a.t.selected.Render(strings.TrimPrefix(ansi.Strip(lines[s.row.at]), "   "))
+	lines[s.row.at] = " " + a.t.accent.Render("▸") + " " +
+		a.t.selected.Render(strings.TrimPrefix(ansi.Strip(lines[s.row.at]), "   "))
 	from, to := s.row.window(len(lines), a.panelHeight())
 	right := ""
 	if to-from < len(lines) {

@@ -18,9 +18,11 @@ func longGuide(t *testing.T) Options {
 	o := (&tunnel{keys: true}).options(t)
 	for i := range 8 {
 		name := fmt.Sprintf("more-%d", i+4)
-		o.Guides[0].Steps = append(o.Guides[0].Steps, steps.Step{Name: name, Title: fmt.Sprintf("More %d", i+4), Why: "More.", Checks: []steps.Check{
-			{Name: name, Title: "there is more", On: steps.Both, Run: fixed(steps.Passed("yes"))},
-		}})
+		o.Guides[0].Steps = append(
+			o.Guides[0].Steps, steps.Step{Name: name, Title: fmt.Sprintf("More %d", i+4), Why: "More.", Checks: []steps.Check{
+				{Name: name, Title: "there is more", On: steps.Both, Run: fixed(steps.Passed("yes"))},
+			}},
+		)
 	}
 	return o
 }

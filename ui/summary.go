@@ -139,7 +139,9 @@ func (s *summary) foot(all int) string {
 	case a.run.busy():
 		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
-	first := []hint{a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint()}
+	first := []hint{
+		a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint(),
+	}
 	if !a.live.Board.Count("").Green() {
 		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
 	}
@@ -160,7 +162,8 @@ func (s *summary) lines(w int) []string {
 	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
 	switch {
 	case n.Green() && n[steps.Warn] > 0:
-		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("nothing fails, and "+model.Plural(n[steps.Warn], "warning")+" to look at")
+		verdict = a.t.warn.Render("!") + " " +
+			a.t.title.Render("nothing fails, and "+model.Plural(n[steps.Warn], "warning")+" to look at")
 	case !n.Green():
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be")
 	}
@@ -255,7 +258,9 @@ func (s *summary) onward(w int) []string {
 		out = append(out, hang("    ", wrap(c.command, max(1, w-4)))...)
 	}
 	if a.o.Passing {
-		out = append(out, hang("  ", faint(a.t, wrap("That works from another terminal for as long as this demo runs.", max(1, w-2))))...)
+		out = append(
+			out, hang("  ", faint(a.t, wrap("That works from another terminal for as long as this demo runs.", max(1, w-2))))...,
+		)
 	}
 	return out
 }

@@ -34,7 +34,9 @@ const (
 // linkFamilies are how TERM begins where links are known, or where what is not
 // known is dropped without a trace. Elsewhere (the console of Linux, a VT220,
 // screen, a shell in Emacs) rubbish might stand on the screen.
-var linkFamilies = []string{"xterm", "tmux", "alacritty", "foot", "kitty", "wezterm", "ghostty", "contour", "konsole", "iterm", "vte", "gnome"}
+var linkFamilies = []string{
+	"xterm", "tmux", "alacritty", "foot", "kitty", "wezterm", "ghostty", "contour", "konsole", "iterm", "vte", "gnome",
+}
 
 // abilities are what the environment tells of the terminal. What it does not tell
 // is not there.

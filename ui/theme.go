@@ -99,7 +99,8 @@ func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
 	if text == "" {
 		return false
 	}
-	return s.ground == nil || s.theme != "" && s.theme != themeAuto || contrast(r.ColorProfile().Color(text), s.ground) >= enough
+	return s.ground == nil || s.theme != "" && s.theme != themeAuto ||
+		contrast(r.ColorProfile().Color(text), s.ground) >= enough
 }
 
 // base sets white on black, or black on white where that is what the terminal

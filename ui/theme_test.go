@@ -22,12 +22,20 @@ var grounds = map[string][]string{
 
 // sixteen are the 16 colours of a PC's text mode, and of xterm.
 var sixteen = [][16]string{
-	{"#000000", "#aa0000", "#00aa00", "#aa5500", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa", "#555555", "#ff5555", "#55ff55", "#ffff55", "#5555ff", "#ff55ff", "#55ffff", "#ffffff"},
-	{"#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5", "#7f7f7f", "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff"},
+	{
+		"#000000", "#aa0000", "#00aa00", "#aa5500", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa", "#555555", "#ff5555",
+		"#55ff55", "#ffff55", "#5555ff", "#ff55ff", "#55ffff", "#ffffff",
+	},
+	{
+		"#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5", "#7f7f7f", "#ff0000",
+		"#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff",
+	},
 }
 
 func (p palette) all() map[string]lipgloss.CompleteColor {
-	return map[string]lipgloss.CompleteColor{"good": p.good, "bad": p.bad, "warn": p.warn, "unknown": p.unknown, "accent": p.accent, "faint": p.faint}
+	return map[string]lipgloss.CompleteColor{
+		"good": p.good, "bad": p.bad, "warn": p.warn, "unknown": p.unknown, "accent": p.accent, "faint": p.faint,
+	}
 }
 
 func TestEveryColourCanBeRead(t *testing.T) {
@@ -53,7 +61,10 @@ func TestEveryColourCanBeRead(t *testing.T) {
 			}
 			for i, terminal := range sixteen {
 				if c.ANSI != "" { // these backgrounds are black and white
-					reads(fmt.Sprintf("%s of 16 (%d)", what, i), termenv.RGBColor(terminal[termenv.ANSI.Color(c.ANSI).(termenv.ANSIColor)]), on[0])
+					reads(
+						fmt.Sprintf("%s of 16 (%d)", what, i), termenv.RGBColor(terminal[termenv.ANSI.Color(c.ANSI).(termenv.ANSIColor)]),
+						on[0],
+					)
 				}
 			}
 		}
@@ -72,8 +83,11 @@ func TestNoColourWhereItCannotBeRead(t *testing.T) {
 	for _, ground := range []string{"#808080", "#5f5f5f", "#b0b0b0", "#7a0000"} {
 		s := skin{colour: true, profile: termenv.TrueColor, ground: termenv.RGBColor(ground)}
 		th := newTheme(s)
-		for name, style := range map[string]lipgloss.Style{"good": th.good, "bad": th.bad, "warn": th.warn, "faint": th.faint, "accent": th.accent, "unknown": th.unknown} {
-			if c, ok := style.GetForeground().(lipgloss.CompleteColor); ok && contrast(termenv.RGBColor(c.TrueColor), s.ground) < enough {
+		for name, style := range map[string]lipgloss.Style{
+			"good": th.good, "bad": th.bad, "warn": th.warn, "faint": th.faint, "accent": th.accent, "unknown": th.unknown,
+		} {
+			if c, ok := style.GetForeground().(lipgloss.CompleteColor); ok &&
+				contrast(termenv.RGBColor(c.TrueColor), s.ground) < enough {
 				t.Errorf("%s on %s: %v", name, ground, c)
 			}
 		}
@@ -166,13 +180,17 @@ func allowed(theme string, profile termenv.Profile) map[string]bool {
 		list = []lipgloss.CompleteColor{white}
 	}
 	for _, c := range list {
-		text := map[termenv.Profile]string{termenv.TrueColor: c.TrueColor, termenv.ANSI256: c.ANSI256, termenv.ANSI: c.ANSI}[profile]
+		text := map[termenv.Profile]string{
+			termenv.TrueColor: c.TrueColor, termenv.ANSI256: c.ANSI256, termenv.ANSI: c.ANSI,
+		}[profile]
 		if text != "" {
 			may[profile.Color(text).Sequence(false)] = true
 		}
 	}
 	if theme == themeContrast {
-		text := map[termenv.Profile]string{termenv.TrueColor: black.TrueColor, termenv.ANSI256: black.ANSI256, termenv.ANSI: black.ANSI}[profile]
+		text := map[termenv.Profile]string{
+			termenv.TrueColor: black.TrueColor, termenv.ANSI256: black.ANSI256, termenv.ANSI: black.ANSI,
+		}[profile]
 		may[profile.Color(text).Sequence(true)] = true
 	}
 	return may

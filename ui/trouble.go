@@ -48,7 +48,9 @@ func (t *trouble) pace() time.Duration { return 0 }
 func (t *trouble) list() []engine.Trouble {
 	all := t.a.live.Board.Troubles()
 	if want := strings.ToLower(strings.TrimSpace(t.filter.Value())); want != "" {
-		all = slices.DeleteFunc(all, func(one engine.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) })
+		all = slices.DeleteFunc(
+			all, func(one engine.Trouble) bool { return !strings.Contains(strings.ToLower(t.words(one)), want) },
+		)
 	}
 	if at := slices.IndexFunc(all, func(one engine.Trouble) bool { return one.Cell == t.on }); !t.moved {
 		t.row.at = 0
@@ -65,7 +67,13 @@ func (t *trouble) list() []engine.Trouble {
 // words are what the filter looks at.
 func (t *trouble) words(one engine.Trouble) string {
 	check, step := t.page.guide().Check(one.Cell.Check)
-	return strings.Join([]string{check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, one.Result.Status.String(), one.Result.Found}, " ")
+	return strings.Join(
+		[]string{
+			check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, one.Result.Status.String(),
+			one.Result.Found,
+		},
+		" ",
+	)
 }
 
 func (t *trouble) update(msg tea.Msg) tea.Cmd {
@@ -193,7 +201,9 @@ func (t *trouble) line(one engine.Trouble, selected bool) string {
 	if selected {
 		mark, name = " "+a.t.accent.Render("▸")+" ", a.t.title.Render(name)
 	}
-	head := mark + ink.Render(glyph(one.Result.Status)) + fmt.Sprintf(" %*d  ", len(strconv.Itoa(len(guide.Steps))), number) + pad(guide.Sides[one.Cell.Side].Name, sides) + "  "
+	head := mark + ink.Render(glyph(one.Result.Status)) +
+		fmt.Sprintf(" %*d  ", len(strconv.Itoa(len(guide.Steps))), number) + pad(guide.Sides[one.Cell.Side].Name, sides) +
+		"  "
 	behind := ""
 	if n := len(one.Behind); n > 0 {
 		behind = a.t.faint.Render(causes(n)) + " "
@@ -229,5 +239,7 @@ func (t *trouble) foot(list []engine.Trouble) string {
 	if mend, _ := a.live.Offer(t.on); mend != nil {
 		first = append(first, keys.Fix.hint())
 	}
-	return a.footer(append(first, hint{"↑↓", "move"}, keys.Filter.hint(), keys.Again.hint(), keys.Copy.hint()), []hint{keys.Esc.hint()})
+	return a.footer(
+		append(first, hint{"↑↓", "move"}, keys.Filter.hint(), keys.Again.hint(), keys.Copy.hint()), []hint{keys.Esc.hint()},
+	)
 }

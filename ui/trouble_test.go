@@ -18,7 +18,10 @@ func broken(t *testing.T, m *tunnel) Options {
 	g.Steps[0].Actions = []steps.Action{{Name: "site", Title: "Make the site", On: steps.Local, Doer: m.call()}}
 	g.Steps[0].Checks[0].FixedBy = "site" // it stands: the set-up is not new
 	g.Steps[2].Checks = append(g.Steps[2].Checks,
-		steps.Check{Name: "routed", Title: "routes lead into the tunnel", On: steps.Remote, Run: fixed(steps.Failed("there is none", "ip route add"))})
+		steps.Check{
+			Name: "routed", Title: "routes lead into the tunnel", On: steps.Remote,
+			Run: fixed(steps.Failed("there is none", "ip route add")),
+		})
 	return o
 }
 
@@ -30,7 +33,9 @@ func TestASetUpOpensOnItsFirstCause(t *testing.T) {
 	})
 	m = &tunnel{}
 	onStage(t, broken(t, m), 80, 24, func(p *play) {
-		p.shows("step 2 of 3", "▸ the keys Secret holds one key pair", "✗ provider: there is no key pair", "   causes 3 others")
+		p.shows(
+			"step 2 of 3", "▸ the keys Secret holds one key pair", "✗ provider: there is no key pair", "   causes 3 others",
+		)
 		p.press("enter")
 		p.shows("Stops", "consumer: the gateway answers a WireGuard handshake", "provider: the tunnel carries (step Carry)")
 	})

@@ -62,11 +62,19 @@ func soon(r steps.Result) steps.Result {
 
 func (m *tunnel) guide() *steps.Guide {
 	return &steps.Guide{
-		Name: "tunnel", Title: "Tunnel", About: "Joins two sites by a tunnel, and proves that it carries.", Page: "https://example.org/tunnel",
-		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "consumer", Kind: steps.Host}, steps.Remote: {Name: "provider", Kind: steps.Host}},
+		Name: "tunnel", Title: "Tunnel", About: "Joins two sites by a tunnel, and proves that it carries.",
+		Page: "https://example.org/tunnel",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "consumer", Kind: steps.Host}, steps.Remote: {Name: "provider", Kind: steps.Host},
+		},
 		Steps: []steps.Step{m.sites(), m.tunnelKeys(), {
 			Name: "carry", Title: "Carry", Why: "What the tunnel is for.",
-			Checks: []steps.Check{{Name: "carries", Title: "the tunnel carries", On: steps.Both, Needs: []string{"handshake"}, Run: fixed(steps.Passed("12 ms"))}},
+			Checks: []steps.Check{
+				{
+					Name: "carries", Title: "the tunnel carries", On: steps.Both, Needs: []string{"handshake"},
+					Run: fixed(steps.Passed("12 ms")),
+				},
+			},
 		}},
 	}
 }
@@ -82,7 +90,8 @@ func (m *tunnel) sites() steps.Step {
 	}
 	if m.long {
 		s.Ask = append(s.Ask, steps.Question{
-			Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML, Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
+			Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML,
+			Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
 			Check: func(text string) error {
 				for i, l := range strings.Split(text, "\n") {
 					if strings.Contains(l, "0.0.0.0/0") {
@@ -100,15 +109,24 @@ func (m *tunnel) twoSites() steps.Step {
 	return steps.Step{
 		Name: "sites", Title: "Sites", Why: "Both sites must be there before they can be joined.",
 		Ask: []steps.Question{
-			{Key: "net.port", Title: "Port of the gateway", Kind: steps.Port, Help: "Open in both firewalls.", Default: steps.Fixed(51820, "WireGuard's own")},
-			{Key: "net.fast", Title: "Use jumbo frames", Kind: steps.YesNo, Help: "Only where all between can.", Default: steps.Fixed(false, "most can't")},
+			{
+				Key: "net.port", Title: "Port of the gateway", Kind: steps.Port, Help: "Open in both firewalls.",
+				Default: steps.Fixed(51820, "WireGuard's own"),
+			},
+			{
+				Key: "net.fast", Title: "Use jumbo frames", Kind: steps.YesNo, Help: "Only where all between can.",
+				Default: steps.Fixed(false, "most can't"),
+			},
 			{Key: "net.note", Title: "A note", Kind: steps.Text, Opt: true},
 		},
 		Checks: []steps.Check{
 			{Name: "there", Title: "the site is there", Why: "nothing else can be looked at", On: steps.Both, Run: m.there},
-			{Name: "port", Title: "the port is free or ours", On: steps.Local, Run: func(_ context.Context, e steps.Env) steps.Result {
-				return steps.Passed("port %d", e.Answers.Int("net.port"))
-			}},
+			{
+				Name: "port", Title: "the port is free or ours", On: steps.Local,
+				Run: func(_ context.Context, e steps.Env) steps.Result {
+					return steps.Passed("port %d", e.Answers.Int("net.port"))
+				},
+			},
 		},
 	}
 }
@@ -116,23 +134,39 @@ func (m *tunnel) twoSites() steps.Step {
 func (m *tunnel) tunnelKeys() steps.Step {
 	return steps.Step{
 		Name: "keys", Title: "Tunnel keys", Why: "Each side proves itself with a key pair of its own.",
-		Ask:     []steps.Question{{Key: "keys.owner", Title: "Owner of the keys", Kind: steps.Name, Help: "Who is told before they end."}},
+		Ask: []steps.Question{
+			{Key: "keys.owner", Title: "Owner of the keys", Kind: steps.Name, Help: "Who is told before they end."},
+		},
 		Actions: []steps.Action{{Name: "keys", Title: "Make the keys", On: steps.Remote, Doer: m.call()}},
 		Checks: []steps.Check{
-			{Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both, FixedBy: "keys", References: []string{"example/tunnel: docs/keys.md"}, Run: func(_ context.Context, e steps.Env) steps.Result {
-				if e.Side == steps.Local || m.made() {
-					return soon(steps.Passed("one pair"))
-				}
-				return soon(steps.Failed("there is no key pair", "tunnel keys --make"))
-			}},
-			{Name: "handshake", Title: "the gateway answers a WireGuard handshake on the address that the other side knows", On: steps.Local, From: "this machine", Needs: []string{"pair", "peer/pair"}, Run: func(context.Context, steps.Env) steps.Result {
-				if time.Since(m.came) < 30*time.Second {
-					return soon(steps.Waits(m.came, "sent, no answer yet"))
-				}
-				return steps.Passed("answered")
-			}},
-			{Name: "age", Title: "the credential lives for 30 days more", On: steps.Remote, Run: fixed(steps.Warned("it ends in 6 days", "tunnel keys --renew"))},
-			{Name: "seen", Title: "the log can be read", On: steps.Local, Run: fixed(steps.Errored(errors.New("connection refused")))},
+			{
+				Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both,
+				FixedBy: "keys", References: []string{"example/tunnel: docs/keys.md"},
+				Run: func(_ context.Context, e steps.Env) steps.Result {
+					if e.Side == steps.Local || m.made() {
+						return soon(steps.Passed("one pair"))
+					}
+					return soon(steps.Failed("there is no key pair", "tunnel keys --make"))
+				},
+			},
+			{
+				Name: "handshake", Title: "the gateway answers a WireGuard handshake on the address that the other side knows",
+				On: steps.Local, From: "this machine", Needs: []string{"pair", "peer/pair"},
+				Run: func(context.Context, steps.Env) steps.Result {
+					if time.Since(m.came) < 30*time.Second {
+						return soon(steps.Waits(m.came, "sent, no answer yet"))
+					}
+					return steps.Passed("answered")
+				},
+			},
+			{
+				Name: "age", Title: "the credential lives for 30 days more", On: steps.Remote,
+				Run: fixed(steps.Warned("it ends in 6 days", "tunnel keys --renew")),
+			},
+			{
+				Name: "seen", Title: "the log can be read", On: steps.Local,
+				Run: fixed(steps.Errored(errors.New("connection refused"))),
+			},
 		},
 	}
 }
@@ -148,7 +182,9 @@ func (m *tunnel) call() action.Call {
 		if m.made() == (v == steps.Create) {
 			v = steps.Leave
 		}
-		return steps.Change{Items: []steps.Item{{Verb: v, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "1"}}}, nil
+		return steps.Change{
+			Items: []steps.Item{{Verb: v, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "1"}},
+		}, nil
 	}
 	return action.Call{
 		Preview: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Create) },
@@ -206,7 +242,12 @@ func (m *tunnel) options(t *testing.T) Options {
 			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Endpoints: ends}), nil
 		},
 		Candidates: func() ([]engine.Candidate, error) {
-			return []engine.Candidate{{Context: "kind-milan", Server: "https://10.0.0.1", Current: true}, {Context: "kind-rome", Server: "https://10.0.0.2"}, {Context: "rome-again", Server: "https://10.0.0.2"}, {Context: "gone", Server: "https://10.0.0.9"}}, nil
+			return []engine.Candidate{
+				{Context: "kind-milan", Server: "https://10.0.0.1", Current: true},
+				{Context: "kind-rome", Server: "https://10.0.0.2"},
+				{Context: "rome-again", Server: "https://10.0.0.2"},
+				{Context: "gone", Server: "https://10.0.0.9"},
+			}, nil
 		},
 		Preflight: func(_ context.Context, name string) (engine.Preflight, error) {
 			switch name {
@@ -225,7 +266,13 @@ func (m *tunnel) options(t *testing.T) Options {
 func numbered(n int) []steps.Check {
 	var out []steps.Check
 	for i := range n {
-		out = append(out, steps.Check{Name: fmt.Sprintf("row-%d", i+1), Title: fmt.Sprintf("row %d holds", i+1), On: steps.Both, Run: fixed(steps.Passed("yes"))})
+		out = append(
+			out,
+			steps.Check{
+				Name: fmt.Sprintf("row-%d", i+1), Title: fmt.Sprintf("row %d holds", i+1), On: steps.Both,
+				Run: fixed(steps.Passed("yes")),
+			},
+		)
 	}
 	return out
 }

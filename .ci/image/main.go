@@ -89,12 +89,19 @@ func imageOf(path, version string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return packed(program) }, tarball.WithMediaType(types.OCILayer))
+	layer, err := tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return packed(program) }, tarball.WithMediaType(types.OCILayer),
+	)
 	if err != nil {
 		return nil, err
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	img, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "carrick's .ci/image", Created: v1.Time{Time: time.Unix(0, 0)}}})
+	img, err := mutate.Append(
+		base,
+		mutate.Addendum{
+			Layer: layer, History: v1.History{CreatedBy: "carrick's .ci/image", Created: v1.Time{Time: time.Unix(0, 0)}},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +112,9 @@ func imageOf(path, version string) (v1.Image, error) {
 	c = c.DeepCopy()
 	c.OS, c.Architecture, c.Created = "linux", arch, v1.Time{Time: time.Unix(0, 0)}
 	c.Config.Entrypoint, c.Config.User, c.Config.WorkingDir = []string{"/" + entry}, user, "/"
-	c.Config.Labels = map[string]string{"org.opencontainers.image.title": "carrick", "org.opencontainers.image.version": version}
+	c.Config.Labels = map[string]string{
+		"org.opencontainers.image.title": "carrick", "org.opencontainers.image.version": version,
+	}
 	return mutate.ConfigFile(img, c)
 }
 
@@ -113,7 +122,9 @@ func imageOf(path, version string) (v1.Image, error) {
 func packed(program []byte) (io.ReadCloser, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	err := w.WriteHeader(&tar.Header{Name: entry, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program)), Format: tar.FormatPAX})
+	err := w.WriteHeader(
+		&tar.Header{Name: entry, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program)), Format: tar.FormatPAX},
+	)
 	if err == nil {
 		_, err = w.Write(program)
 	}

@@ -65,7 +65,8 @@ func TestPushedAndPulled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Config.User != "65532:65532" || fmt.Sprint(c.Config.Entrypoint) != "[/carrick]" || c.OS != "linux" || c.Config.Labels["org.opencontainers.image.version"] != "v1" {
+	if c.Config.User != "65532:65532" || fmt.Sprint(c.Config.Entrypoint) != "[/carrick]" || c.OS != "linux" ||
+		c.Config.Labels["org.opencontainers.image.version"] != "v1" {
 		t.Errorf("%+v", c)
 	}
 	if got := runs(t, pulled); got != "[vsphere-extension --class=nfs-client]" {

@@ -57,7 +57,10 @@ func Parse(token masked.Value) (Token, error) {
 	if err := json.Unmarshal(payload, &claims); err != nil || claims == nil {
 		return Token{}, fmt.Errorf("%w: its second part is not a JSON object", ErrNotJWT)
 	}
-	t := Token{Method: method, Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]), IssuedAt: numericDate(claims["iat"])}
+	t := Token{
+		Method: method, Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]),
+		IssuedAt: numericDate(claims["iat"]),
+	}
 	_ = json.Unmarshal(claims["sub"], &t.Subject)
 	_ = json.Unmarshal(claims["iss"], &t.Issuer)
 	t.AccountUID = accountUID(claims)

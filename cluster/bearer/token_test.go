@@ -42,7 +42,10 @@ func TestParseToken(t *testing.T) {
 			},
 		},
 		{situation: "one audience", token: jwt(`{"aud":"api"}`), want: Token{Audience: []string{"api"}}},
-		{situation: "Keycloak's roles", token: jwt(`{"realm_access":{"roles":["a","b"]}}`), want: Token{Roles: []string{"a", "b"}}},
+		{
+			situation: "Keycloak's roles", token: jwt(`{"realm_access":{"roles":["a","b"]}}`),
+			want: Token{Roles: []string{"a", "b"}},
+		},
 		{situation: "roles of another type", token: jwt(`{"realm_access":{"roles":"a"}}`)},
 		{situation: "claims of other types", token: jwt(`{"sub":7,"aud":{"x":1},"exp":"soon"}`)},
 		{situation: "claims in other letters don't count", token: jwt(`{"SUB":"a","Exp":1}`)},

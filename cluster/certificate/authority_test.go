@@ -41,7 +41,9 @@ func TestIssuedServesByItsNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }))
+	s := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }),
+	)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	s.StartTLS()
 	defer s.Close()
@@ -49,7 +51,14 @@ func TestIssuedServesByItsNames(t *testing.T) {
 		ca   []byte
 		name string
 		ok   bool
-	}{{ca.Cert, "127.0.0.1", true}, {ca.Cert, "api.example.org", true}, {ca.Cert, "2001:db8::1", true}, {ca.Cert, "other.example.org", false}, {ca.Cert, "127.0.0.2", false}, {other.Cert, "127.0.0.1", false}} {
+	}{
+		{ca.Cert, "127.0.0.1", true},
+		{ca.Cert, "api.example.org", true},
+		{ca.Cert, "2001:db8::1", true},
+		{ca.Cert, "other.example.org", false},
+		{ca.Cert, "127.0.0.2", false},
+		{other.Cert, "127.0.0.1", false},
+	} {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(x.ca)
 		c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: x.name}}}
@@ -77,10 +86,12 @@ func TestLivesAndUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := parsed(t, leaf)
-	if l.IsCA || len(l.IPAddresses) != 1 || len(l.DNSNames) != 0 || time.Until(l.NotAfter).Round(24*time.Hour) != 90*24*time.Hour {
+	if l.IsCA || len(l.IPAddresses) != 1 || len(l.DNSNames) != 0 ||
+		time.Until(l.NotAfter).Round(24*time.Hour) != 90*24*time.Hour {
 		t.Errorf("the certificate is for %v %v until %s", l.DNSNames, l.IPAddresses, l.NotAfter)
 	}
-	if long, err := certificate.Issue(ca, []string{"a.example.org"}, 4000); err != nil || !parsed(t, long).NotAfter.Equal(c.NotAfter) {
+	if long, err := certificate.Issue(ca, []string{"a.example.org"}, 4000); err != nil ||
+		!parsed(t, long).NotAfter.Equal(c.NotAfter) {
 		t.Errorf("a certificate outlives its CA: %v", err)
 	}
 	if _, err := certificate.Issue(ca, []string{strings.Repeat("a", 60) + ".example.org"}, 4); err != nil {
@@ -100,10 +111,12 @@ func TestRefused(t *testing.T) {
 		t.Error("a CA without a life")
 	}
 	for name, p := range map[string]certificate.Pair{
-		"no CA":             leaf,
-		"nothing":           {},
-		"a key of another":  {Cert: ca.Cert, Key: other.Key},
-		"garbage":           {Cert: ca.Cert, Key: masked.New("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")},
+		"no CA":            leaf,
+		"nothing":          {},
+		"a key of another": {Cert: ca.Cert, Key: other.Key},
+		"garbage": {
+			Cert: ca.Cert, Key: masked.New("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+		},
 		"no certificate":    {Cert: []byte(ca.Key.Reveal()), Key: ca.Key},
 		"no key in the key": {Cert: ca.Cert, Key: masked.New("s3cret")},
 	} {

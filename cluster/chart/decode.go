@@ -60,8 +60,8 @@ type stored struct {
 	Config map[string]any `json:"config"`
 }
 
-// helmWord is what Helm lets a release, a chart and its version be called (helm.sh/helm/v4: pkg/chart/v2/util/create.go and
-// validate_name.go; a version is a SemVer).
+// helmWord is what Helm lets a release, a chart and its version be called (helm.sh/helm/v4: pkg/chart/v2/util/create.go
+// and validate_name.go; a version is a SemVer).
 var helmWord = regexp.MustCompile(`^[A-Za-z0-9._+-]*$`)
 
 // decode reads a release as Helm stores it: JSON, packed by gzip (not always),
@@ -95,7 +95,8 @@ func decode(data string) (*Release, error) {
 		inner: &inner{given: s.Config, defaults: s.Chart.Values, manifest: s.Manifest, how: s.How, hooks: s.Hooks},
 	}
 	for _, f := range s.Chart.Files {
-		if strings.HasPrefix(f.Name, "crds/") && (strings.HasSuffix(f.Name, ".yaml") || strings.HasSuffix(f.Name, ".yml") || strings.HasSuffix(f.Name, ".json")) {
+		if strings.HasPrefix(f.Name, "crds/") && (strings.HasSuffix(f.Name, ".yaml") || strings.HasSuffix(f.Name, ".yml") ||
+			strings.HasSuffix(f.Name, ".json")) {
 			r.inner.crds = append(r.inner.crds, string(f.Data))
 		}
 	}

@@ -36,7 +36,10 @@ func instances(ctx context.Context, c *cluster.Cluster, crd string) (string, err
 			return "", err
 		}
 		if len(list) > 0 {
-			return fmt.Sprintf("it has objects, which would go with it: %d, such as %s %s/%s", len(list), k.GVK.Kind, list[0].Namespace, list[0].Name), nil
+			return fmt.Sprintf(
+				"it has objects, which would go with it: %d, such as %s %s/%s", len(list), k.GVK.Kind, list[0].Namespace,
+				list[0].Name,
+			), nil
 		}
 	}
 	return "", nil

@@ -35,7 +35,9 @@ func FuzzRelease(f *testing.F) {
 			}
 			return
 		}
-		for _, text := range []string{r.Name, r.Namespace, r.Chart, r.Version, r.AppVersion, r.Status, r.Description, r.Notes, fmt.Sprint(r.Dependencies)} {
+		for _, text := range []string{
+			r.Name, r.Namespace, r.Chart, r.Version, r.AppVersion, r.Status, r.Description, r.Notes, fmt.Sprint(r.Dependencies),
+		} {
 			if bad := hostile.Unfit(text); bad != "" {
 				t.Error(bad)
 			}
@@ -60,7 +62,8 @@ func TestAReleaseThatUnpacksWithoutEnd(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := decode(base64.StdEncoding.EncodeToString(out.Bytes())); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := decode(base64.StdEncoding.EncodeToString(out.Bytes())); err == nil ||
+		!strings.Contains(err.Error(), "larger than") {
 		t.Errorf("%d bytes: %v", out.Len(), err)
 	}
 }

@@ -63,7 +63,10 @@ func TestHelmItselfAgrees(t *testing.T) {
 		t.Errorf("after the rollback the message is %q", got)
 	}
 	helm("uninstall", "tiny", "--wait")
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret,configmap,deployment", "-l", "app.kubernetes.io/managed-by=Helm", "-o", "name"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "secret,configmap,deployment", "-l", "app.kubernetes.io/managed-by=Helm",
+		"-o", "name",
+	); got != "" {
 		t.Errorf("helm has left %s", got)
 	}
 
@@ -73,7 +76,9 @@ func TestHelmItselfAgrees(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Version != "0.1.0" {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if _, err := chart.Uninstall(t.Context(), c, chart.Request{Name: "tiny", Namespace: ns, Manager: "carrick.test"}); err != nil {
+	if _, err := chart.Uninstall(
+		t.Context(), c, chart.Request{Name: "tiny", Namespace: ns, Manager: "carrick.test"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if out := helm("list", "-q"); out != "" {

@@ -67,11 +67,15 @@ func TestHooksAndLookups(t *testing.T) {
 		}
 	}
 	req := chart.Request{
-		Name: "asker", Namespace: ns, Source: chart.Source(dir), Chart: "asker", Manager: "carrick.test", Labels: map[string]string{"example.org/mark": "m"},
+		Name: "asker", Namespace: ns, Source: chart.Source(dir), Chart: "asker", Manager: "carrick.test",
+		Labels: map[string]string{"example.org/mark": "m"},
 		Values: map[string]any{"selector": map[string]any{"example.org/none": "here"}}, Timeout: 4 * time.Second,
 	}
 	err := chart.Install(t.Context(), c, req, nil)
-	if err == nil || !strings.Contains(err.Error(), "post-install hook after: the release is not ready after 4s: Job "+ns+"/after runs: pod after-") || !strings.Contains(err.Error(), "can't be scheduled") {
+	if err == nil ||
+		!strings.Contains(
+			err.Error(), "post-install hook after: the release is not ready after 4s: Job "+ns+"/after runs: pod after-",
+		) || !strings.Contains(err.Error(), "can't be scheduled") {
 		t.Errorf("it says %v", err)
 	}
 	req.Values, req.Timeout = nil, time.Minute
@@ -88,7 +92,9 @@ func TestHooksAndLookups(t *testing.T) {
 	if got := get("job,serviceaccount", "-o", "name"); got != "serviceaccount/default\n" {
 		t.Errorf("the hooks have left: %s", got)
 	}
-	if got := get("configmap/asked", "-o", "jsonpath={.data.found} {.data.none} {.data.served} {.data.kube}"); got != "value 0 true "+box.Version {
+	if got := get(
+		"configmap/asked", "-o", "jsonpath={.data.found} {.data.none} {.data.served} {.data.kube}",
+	); got != "value 0 true "+box.Version {
 		t.Errorf("the templates were told %q", got)
 	}
 }

@@ -73,13 +73,16 @@ func (w *Work) allowed() error {
 	case w.Kind == Renew:
 		return w.Stuck("kubectl")
 	case w.Kind == Upgrade:
-		return fmt.Errorf("release %s in namespace %s is somebody else's, in version %s: it is changed to %s only if you take it over", w.Old.Name, w.Old.Namespace, w.Old.Version, w.Version)
+		return fmt.Errorf(
+			"release %s in namespace %s is somebody else's, in version %s: it is changed to %s only if you take it over",
+			w.Old.Name, w.Old.Namespace, w.Old.Version, w.Version,
+		)
 	}
 	return nil
 }
 
-// Stuck says why a release that another tool left pending or failed stops the work, and how to remove its record, with a
-// kubectl that leads to the cluster. helm uninstall and helm rollback would run the record's hooks and delete what it
+// Stuck says why a release that another tool left pending or failed stops the work, and how to remove its record, with
+// a kubectl that leads to the cluster. helm uninstall and helm rollback would run the record's hooks and delete what it
 // lists: whoever can write Secrets in the namespace chooses both.
 func (w *Work) Stuck(kubectl string) error {
 	o := w.Old
@@ -183,7 +186,9 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 }
 
 // remove takes one object of the release out of the cluster, if it still is one.
-func (r Request) remove(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) (left string, err error) {
+func (r Request) remove(
+	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
+) (left string, err error) {
 	live, err := c.Fetch(ctx, o)
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed):

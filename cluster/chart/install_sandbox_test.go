@@ -21,7 +21,8 @@ const crd = "tinywidgets.tiny.example.org"
 func wanted(ns string, values map[string]any) chart.Request {
 	return chart.Request{
 		Name: "tiny", Namespace: ns, Source: "testdata/tiny", Chart: "tiny", Version: "0.1.0", Values: values,
-		Labels: map[string]string{"example.org/mark": "m"}, Annotations: map[string]string{"example.org/by": "test"}, Manager: "carrick.test",
+		Labels: map[string]string{"example.org/mark": "m"}, Annotations: map[string]string{"example.org/by": "test"},
+		Manager: "carrick.test",
 		Timeout: time.Minute,
 	}
 }
@@ -39,7 +40,10 @@ func TestInstallTwiceUpgradeUninstall(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-install"
 	box, c := stage(t, ns)
-	req := wanted(ns, map[string]any{"message": "one", "hook": map[string]any{"enabled": true}, "extra": map[string]any{"enabled": true}})
+	req := wanted(
+		ns,
+		map[string]any{"message": "one", "hook": map[string]any{"enabled": true}, "extra": map[string]any{"enabled": true}},
+	)
 	var said []string
 	if err := chart.Install(t.Context(), c, req, func(s string) { said = append(said, s) }); err != nil {
 		t.Fatal(err)
@@ -52,16 +56,25 @@ func TestInstallTwiceUpgradeUninstall(t *testing.T) {
 		return box.Run(t, clustertest.Remote, "", append([]string{"-n", ns, "get", "--ignore-not-found"}, args...)...)
 	}
 	// The mark stands on everything, and so does what Helm looks for.
-	for _, what := range []string{"configmap/tiny", "configmap/tiny-hook", "configmap/tiny-extra", "secret/tiny", "deployment/tiny", "crd/" + crd, "secret/sh.helm.release.v1.tiny.v1"} {
-		if got := get(what, "-o", `jsonpath={.metadata.labels.example\.org/mark}{.metadata.annotations.example\.org/by}`); got != "mtest" {
+	for _, what := range []string{
+		"configmap/tiny", "configmap/tiny-hook", "configmap/tiny-extra", "secret/tiny", "deployment/tiny", "crd/" + crd,
+		"secret/sh.helm.release.v1.tiny.v1",
+	} {
+		if got := get(
+			what, "-o", `jsonpath={.metadata.labels.example\.org/mark}{.metadata.annotations.example\.org/by}`,
+		); got != "mtest" {
 			t.Errorf("%s: mark %q", what, got)
 		}
 	}
-	if got := get("deployment/tiny", "-o", `jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by} {.metadata.annotations.meta\.helm\.sh/release-name}`); got != "Helm tiny" {
+	if got := get(
+		"deployment/tiny", "-o",
+		`jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by} {.metadata.annotations.meta\.helm\.sh/release-name}`,
+	); got != "Helm tiny" {
 		t.Errorf("ownership is %q", got)
 	}
 	r, err := chart.Find(t.Context(), c, ns, "tiny")
-	if err != nil || r.Status != chart.Deployed || r.Revision != 1 || r.Version != "0.1.0" || r.Notes != "Installed tiny.\n" {
+	if err != nil || r.Status != chart.Deployed || r.Revision != 1 || r.Version != "0.1.0" ||
+		r.Notes != "Installed tiny.\n" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if v, _ := r.Value("replicas"); v != float64(1) {
@@ -69,7 +82,9 @@ func TestInstallTwiceUpgradeUninstall(t *testing.T) {
 	}
 
 	everything := func() string {
-		return get("secret,configmap,deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.resourceVersion} {end}")
+		return get(
+			"secret,configmap,deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.resourceVersion} {end}",
+		)
 	}
 	before := everything()
 	if err := chart.Install(t.Context(), c, req, nil); err != nil {
@@ -95,10 +110,13 @@ func TestInstallTwiceUpgradeUninstall(t *testing.T) {
 	if err := chart.Install(t.Context(), c, req, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := get("configmap/tiny", "-o", "jsonpath={.data.message}{.data.revision}") + get("configmap/tiny-extra", "-o", "name"); got != "two2" {
+	if got := get("configmap/tiny", "-o", "jsonpath={.data.message}{.data.revision}") +
+		get("configmap/tiny-extra", "-o", "name"); got != "two2" {
 		t.Errorf("after the upgrade: %q", got)
 	}
-	if all, err := chart.Releases(t.Context(), box.Open(t, clustertest.Remote, cluster.Options{Once: true}), ns); err != nil || len(all) != 1 || all[0].Revision != 2 {
+	if all, err := chart.Releases(
+		t.Context(), box.Open(t, clustertest.Remote, cluster.Options{Once: true}), ns,
+	); err != nil || len(all) != 1 || all[0].Revision != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
 
@@ -121,7 +139,8 @@ func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
 	req := wanted(ns, map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}})
 	req.Timeout = 4 * time.Second
 	err := chart.Install(t.Context(), c, req, nil)
-	if err == nil || !strings.Contains(err.Error(), "Deployment "+ns+"/tiny: 0 of 1 ready") || !strings.Contains(err.Error(), "can't be scheduled") {
+	if err == nil || !strings.Contains(err.Error(), "Deployment "+ns+"/tiny: 0 of 1 ready") ||
+		!strings.Contains(err.Error(), "can't be scheduled") {
 		t.Fatalf("it says %v", err)
 	}
 	t.Log(err)
@@ -132,18 +151,25 @@ func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
 	// Who is not its maker must not touch it.
 	other := req
 	other.Labels = map[string]string{"example.org/other": "o"}
-	if err := chart.Install(t.Context(), c, other, nil); err == nil || !strings.Contains(err.Error(), "is not this link's and has the status failed") || !strings.Contains(err.Error(), "delete secret sh.helm.release.v1.tiny.v1") {
+	if err := chart.Install(t.Context(), c, other, nil); err == nil ||
+		!strings.Contains(err.Error(), "is not this link's and has the status failed") ||
+		!strings.Contains(err.Error(), "delete secret sh.helm.release.v1.tiny.v1") {
 		t.Errorf("it says %v", err)
 	}
 	req.Values, req.Timeout = nil, time.Minute
 	if err := chart.Install(t.Context(), c, req, nil); err != nil {
 		t.Fatal(err)
 	}
-	box.Run(t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: w}\n", "-n", ns, "apply", "-f", "-")
+	box.Run(
+		t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: w}\n", "-n", ns, "apply",
+		"-f", "-",
+	)
 	if _, err := chart.Uninstall(t.Context(), c, req); err != nil {
 		t.Error(err)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "tinywidget", "-o", "name"); !strings.Contains(got, "/w") {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "tinywidget", "-o", "name",
+	); !strings.Contains(got, "/w") {
 		t.Errorf("the definition went with its objects: %q", got)
 	}
 }
@@ -155,7 +181,8 @@ func TestTheQuotaIsNamed(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "quota", "none", "--hard=pods=0")
 	req := wanted(ns, nil)
 	req.Timeout = 4 * time.Second
-	if err := chart.Install(t.Context(), c, req, nil); err == nil || !strings.Contains(err.Error(), "exceeded quota: none") {
+	if err := chart.Install(t.Context(), c, req, nil); err == nil ||
+		!strings.Contains(err.Error(), "exceeded quota: none") {
 		t.Errorf("it says %v", err)
 	} else {
 		t.Log(err)
@@ -175,7 +202,12 @@ func TestInstallRefusesWhatIsNotItsOwn(t *testing.T) {
 		t.Errorf("something was written down: %v", err)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "tiny")
-	nobody, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{})
+	nobody, err := cluster.Open(
+		kubeconfig.Access{
+			Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody",
+		},
+		cluster.Options{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +244,12 @@ func TestAReleaseThatIsStuck(t *testing.T) {
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, storedSecret("tiny", chart.PendingInstall, 1, ""), "-n", ns, "apply", "-f", "-")
 	err := chart.Install(t.Context(), c, wanted(ns, nil), nil)
-	if err == nil || !strings.Contains(err.Error(), "not this link's and has the status pending-install: if no one is working on it, delete its record, then apply again: kubectl -n "+ns+" delete secret sh.helm.release.v1.tiny.v1") {
+	if err == nil ||
+		!strings.Contains(
+			err.Error(),
+			"not this link's and has the status pending-install: if no one is working on it, delete its record, then apply "+
+				"again: kubectl -n "+ns+" delete secret sh.helm.release.v1.tiny.v1",
+		) {
 		t.Errorf("it says %v", err)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "example.org/mark=m")
@@ -222,7 +259,10 @@ func TestAReleaseThatIsStuck(t *testing.T) {
 	if r, err := chart.Current(t.Context(), c, ns, "tiny"); err != nil || r.Status != chart.Deployed || r.Revision != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	old := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "jsonpath={.metadata.labels.status}")
+	old := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o",
+		"jsonpath={.metadata.labels.status}",
+	)
 	if old != chart.Superseded {
 		t.Errorf("the old revision stands at %s", old)
 	}

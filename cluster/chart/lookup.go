@@ -46,7 +46,9 @@ func (t timed) Namespace(ns string) dynamic.ResourceInterface {
 	return timedIn{t.NamespaceableResourceInterface.Namespace(ns), t.ctx}
 }
 
-func (t timed) Get(_ context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (t timed) Get(
+	_ context.Context, name string, o metav1.GetOptions, sub ...string,
+) (*unstructured.Unstructured, error) {
 	return timedIn{t.NamespaceableResourceInterface, t.ctx}.Get(t.ctx, name, o, sub...)
 }
 
@@ -59,7 +61,9 @@ type timedIn struct {
 	ctx context.Context
 }
 
-func (t timedIn) Get(_ context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (t timedIn) Get(
+	_ context.Context, name string, o metav1.GetOptions, sub ...string,
+) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, lookupWithin)
 	defer cancel()
 	return t.ResourceInterface.Get(ctx, name, o, sub...)

@@ -71,7 +71,9 @@ func objects(manifest string) ([]*unstructured.Unstructured, error) {
 }
 
 // placed puts objects into their namespaces and marks them as Helm does.
-func placed(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string) ([]*unstructured.Unstructured, error) {
+func placed(
+	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
+) ([]*unstructured.Unstructured, error) {
 	out, err := unmarked(ctx, c, objs, crds, name, namespace)
 	for _, o := range out {
 		own(o, name, namespace)
@@ -81,7 +83,9 @@ func placed(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.
 
 // unmarked puts objects into their namespaces. Those of a kind that this chart
 // itself brings are placed as its definition says.
-func unmarked(ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string) ([]*unstructured.Unstructured, error) {
+func unmarked(
+	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
+) ([]*unstructured.Unstructured, error) {
 	brought := map[schema.GroupKind]bool{} // whether its objects stand in namespaces
 	for _, o := range slices.Concat(crds, objs) {
 		if o.GroupVersionKind().GroupKind() == crdKind {
@@ -178,5 +182,6 @@ func describe(o *unstructured.Unstructured) string {
 
 // same tells whether two name one object.
 func same(a, b *unstructured.Unstructured) bool {
-	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
+	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() &&
+		a.GetName() == b.GetName()
 }

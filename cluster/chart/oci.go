@@ -114,7 +114,9 @@ func registryError(err error) error {
 	case !errors.As(err, &answer):
 		return err
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		return errors.New("the registry wants credentials, which carrick does not send; pull it yourself (helm pull) and name the file")
+		return errors.New(
+			"the registry wants credentials, which carrick does not send; pull it yourself (helm pull) and name the file",
+		)
 	}
 	return err
 }

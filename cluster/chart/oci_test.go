@@ -17,7 +17,9 @@ func registry(t *testing.T, layerType string, chart []byte, tamper bool) Source 
 	config := []byte("{}")
 	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-		"config": map[string]any{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": digest(config), "size": len(config)},
+		"config": map[string]any{
+			"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": digest(config), "size": len(config),
+		},
 		"layers": []any{map[string]any{"mediaType": layerType, "digest": digest(chart), "size": len(chart)}},
 	})
 	if err != nil {
@@ -77,8 +79,10 @@ func TestARegistry(t *testing.T) {
 		"no version": {src, "small", "2.0.0", "there are 1.10.0+build.1, 1.9.0"},
 		"no chart":   {src, "large", "1.0.0", `has no chart "large"`},
 		"closed":     {src, "closed", "1.0.0", "wants credentials, which carrick does not send"},
-		"no layer":   {registry(t, "application/vnd.oci.image.layer.v1.tar", packed, false), "small", version, "no layer of a chart's type"},
-		"tampered":   {registry(t, chartLayer, packed, true), "small", version, "digest"},
+		"no layer": {
+			registry(t, "application/vnd.oci.image.layer.v1.tar", packed, false), "small", version, "no layer of a chart's type",
+		},
+		"tampered": {registry(t, chartLayer, packed, true), "small", version, "digest"},
 	} {
 		if _, err := Load(t.Context(), c.src, c.chart, c.vers); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

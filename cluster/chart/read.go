@@ -72,7 +72,9 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 	}
 	found = slices.DeleteFunc(found, func(s *cluster.Secret) bool { return s.Type != storageType })
 	if len(found) > 0 {
-		return unpackedRelease(slices.MaxFunc(found, func(a, b *cluster.Secret) int { return cmp.Compare(revision(a), revision(b)) }))
+		return unpackedRelease(
+			slices.MaxFunc(found, func(a, b *cluster.Secret) int { return cmp.Compare(revision(a), revision(b)) }),
+		)
 	}
 	return nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
 }

@@ -25,8 +25,11 @@ func storedSecret(name, status string, revision int, data string) string {
 	if data == "" {
 		data = recorded(name, status, revision)
 	}
-	return fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\nmetadata:\n  name: sh.helm.release.v1.%s.v%d\n  labels: {owner: helm, name: %s, status: %s, version: %q}\nstringData: {release: %q}\n---\n",
-		name, revision, name, status, fmt.Sprint(revision), data)
+	return fmt.Sprintf(
+		"apiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\nmetadata:\n  name: sh.helm.release.v1.%s.v%d\n  labels: "+
+			"{owner: helm, name: %s, status: %s, version: %q}\nstringData: {release: %q}\n---\n",
+		name, revision, name, status, fmt.Sprint(revision), data,
+	)
 }
 
 // recorded is what stands in it.
@@ -53,11 +56,17 @@ func TestReleasesOfACluster(t *testing.T) {
 	box := clustertest.Start(t)
 	const ns = "chart-reads"
 	namespace(t, box, ns)
-	box.Run(t, clustertest.Remote, storedSecret("a", chart.Superseded, 9, "")+storedSecret("a", chart.Deployed, 10, "")+storedSecret("b", chart.Failed, 1, ""), "-n", ns, "apply", "-f", "-")
+	box.Run(
+		t, clustertest.Remote,
+		storedSecret("a", chart.Superseded, 9, "")+storedSecret("a", chart.Deployed, 10, "")+
+			storedSecret("b", chart.Failed, 1, ""),
+		"-n", ns, "apply", "-f", "-",
+	)
 	c := box.Open(t, clustertest.Remote, cluster.Options{})
 	ctx, trace := tracked.WithTrace(t.Context())
 	got, err := chart.Releases(ctx, c, ns)
-	if err != nil || len(got) != 1 || got[0].Name != "a" || got[0].Revision != 10 || got[0].Version != "0.10.0" || got[0].UID == "" {
+	if err != nil || len(got) != 1 || got[0].Name != "a" || got[0].Revision != 10 || got[0].Version != "0.10.0" ||
+		got[0].UID == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for name, want := range map[string]string{"a": chart.Deployed, "b": chart.Failed} {
@@ -84,7 +93,12 @@ func TestReleasesOfACluster(t *testing.T) {
 	}
 
 	// One that can't be read is told, beside the others; so is one that calls itself another release.
-	box.Run(t, clustertest.Remote, storedSecret("d", chart.Deployed, 1, "broken!")+storedSecret("e", chart.Deployed, 1, recorded("a", chart.Deployed, 10)), "-n", ns, "apply", "-f", "-")
+	box.Run(
+		t, clustertest.Remote,
+		storedSecret("d", chart.Deployed, 1, "broken!")+
+			storedSecret("e", chart.Deployed, 1, recorded("a", chart.Deployed, 10)),
+		"-n", ns, "apply", "-f", "-",
+	)
 	fresh := box.Open(t, clustertest.Remote, cluster.Options{Once: true})
 	if got, err := chart.Releases(t.Context(), fresh, ns); err == nil || len(got) != 2 {
 		t.Errorf("%+v, %v", got, err)
@@ -94,7 +108,12 @@ func TestReleasesOfACluster(t *testing.T) {
 		t.Errorf("a record that calls itself another release: %v", err)
 	}
 
-	nobody, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody"}, cluster.Options{Once: true})
+	nobody, err := cluster.Open(
+		kubeconfig.Access{
+			Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "nobody",
+		},
+		cluster.Options{Once: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,12 +118,17 @@ func containerReason(p *unstructured.Unstructured, s map[string]any) string {
 	case "CrashLoopBackOff":
 		restarts, _, _ := unstructured.NestedInt64(s, "restartCount")
 		code, _, _ := unstructured.NestedInt64(s, "lastState", "terminated", "exitCode")
-		return fmt.Sprintf("container %s ends again and again (%d times, the last with code %d): kubectl -n %s logs %s -c %s --previous", name, restarts, code, p.GetNamespace(), p.GetName(), name)
+		return fmt.Sprintf(
+			"container %s ends again and again (%d times, the last with code %d): kubectl -n %s logs %s -c %s --previous", name,
+			restarts, code, p.GetNamespace(), p.GetName(), name,
+		)
 	default:
 		return fmt.Sprintf("container %s can't start (%s): %s", name, reason, text(waiting, "message"))
 	}
 	if code, found, _ := unstructured.NestedInt64(s, "state", "terminated", "exitCode"); found && code != 0 {
-		return fmt.Sprintf("container %s has ended with code %d: kubectl -n %s logs %s -c %s", name, code, p.GetNamespace(), p.GetName(), name)
+		return fmt.Sprintf(
+			"container %s has ended with code %d: kubectl -n %s logs %s -c %s", name, code, p.GetNamespace(), p.GetName(), name,
+		)
 	}
 	return ""
 }

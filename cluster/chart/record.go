@@ -39,16 +39,22 @@ func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*
 
 // current reads the newest revision of a release with its Secret, as it is at
 // this moment: what is about to change must not rest on what a watch knows.
-func current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, *unstructured.Unstructured, error) {
+func current(
+	ctx context.Context, c *cluster.Cluster, namespace, name string,
+) (*Release, *unstructured.Unstructured, error) {
 	list, err := c.Find(ctx, secrets, namespace, cluster.Selector{Labels: "owner=helm,name=" + name})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the releases of Helm: %w", err)
 	}
-	list = slices.DeleteFunc(list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) })
+	list = slices.DeleteFunc(
+		list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) },
+	)
 	if len(list) == 0 {
 		return nil, nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
 	}
-	last := slices.MaxFunc(list, func(a, b metav1.PartialObjectMetadata) int { return number(a.Labels) - number(b.Labels) })
+	last := slices.MaxFunc(
+		list, func(a, b metav1.PartialObjectMetadata) int { return number(a.Labels) - number(b.Labels) },
+	)
 	return fetched(ctx, c, namespace, last.Name)
 }
 
@@ -59,13 +65,17 @@ type UnreadableError struct {
 }
 
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("the release in Secret %s/%s can't be read: %v", clean.Text(e.Namespace), clean.Text(e.Secret), e.Err)
+	return fmt.Sprintf(
+		"the release in Secret %s/%s can't be read: %v", clean.Text(e.Namespace), clean.Text(e.Secret), e.Err,
+	)
 }
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // fetched reads the release that a Secret holds; an UnreadableError says that it holds none.
-func fetched(ctx context.Context, c *cluster.Cluster, namespace, secret string) (*Release, *unstructured.Unstructured, error) {
+func fetched(
+	ctx context.Context, c *cluster.Cluster, namespace, secret string,
+) (*Release, *unstructured.Unstructured, error) {
 	live, err := c.Fetch(ctx, secretOf(namespace, secret))
 	if apierrors.IsNotFound(err) {
 		return nil, nil, ErrNoRelease
@@ -105,7 +115,9 @@ func ContentOf(secret *unstructured.Unstructured) (string, error) {
 }
 
 // Revisions returns the Secrets of all revisions of a release, as metadata.
-func Revisions(ctx context.Context, c *cluster.Cluster, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
+func Revisions(
+	ctx context.Context, c *cluster.Cluster, namespace, name string,
+) ([]metav1.PartialObjectMetadata, error) {
 	if err := checkName(namespace, name); err != nil {
 		return nil, err
 	}
@@ -113,7 +125,9 @@ func Revisions(ctx context.Context, c *cluster.Cluster, namespace, name string) 
 	if err != nil {
 		return nil, fmt.Errorf("list the revisions of release %s: %w", name, err)
 	}
-	return slices.DeleteFunc(list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) }), nil
+	return slices.DeleteFunc(
+		list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) },
+	), nil
 }
 
 func number(labels map[string]string) int {
@@ -181,10 +195,16 @@ func encode(r *release.Release, salt string) (*unstructured.Unstructured, error)
 		return nil, err
 	}
 	if len(data) > mostStored {
-		return nil, fmt.Errorf("release %s can't be written down: packed it takes %d KiB, and a Secret holds %d; leave files that no template needs out of the chart", r.Name, len(data)>>10, mostStored>>10)
+		return nil, fmt.Errorf(
+			"release %s can't be written down: packed it takes %d KiB, and a Secret holds %d; leave files that no template "+
+				"needs out of the chart",
+			r.Name, len(data)>>10, mostStored>>10,
+		)
 	}
 	o := secretOf(r.Namespace, secretName(r.Name, r.Version))
-	o.SetLabels(map[string]string{"owner": "helm", "name": r.Name, "status": string(r.Info.Status), "version": strconv.Itoa(r.Version)})
+	o.SetLabels(map[string]string{
+		"owner": "helm", "name": r.Name, "status": string(r.Info.Status), "version": strconv.Itoa(r.Version),
+	})
 	o.Object["type"] = storageType
 	o.Object["data"] = map[string]any{storageKey: base64.StdEncoding.EncodeToString(data)}
 	if salt != "" {
@@ -274,6 +294,9 @@ func (w *Work) superseded(ctx context.Context, c *cluster.Cluster, secret *unstr
 	if err != nil {
 		return err
 	}
-	_, err = c.Patch(ctx, secrets, w.Old.Namespace, secret.GetName(), patch, cluster.PatchOptions{Manager: w.request.Manager, UID: secret.GetUID()})
+	_, err = c.Patch(
+		ctx, secrets, w.Old.Namespace, secret.GetName(), patch,
+		cluster.PatchOptions{Manager: w.request.Manager, UID: secret.GetUID()},
+	)
 	return err
 }

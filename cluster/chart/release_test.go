@@ -35,12 +35,20 @@ type tree = map[string]any
 // renku is a release in the shape that Helm writes.
 var renku = tree{
 	"name": "renku", "namespace": "renku", "version": 7,
-	"info": tree{"status": "deployed", "notes": "hello\x1b[2J", "last_deployed": "2026-08-01T10:00:00Z", "first_deployed": ""},
+	"info": tree{
+		"status": "deployed", "notes": "hello\x1b[2J", "last_deployed": "2026-08-01T10:00:00Z", "first_deployed": "",
+	},
 	"chart": tree{
 		"metadata": tree{"name": "renku", "version": "2.19.3", "appVersion": "2.19", "dependencies": []any{
-			tree{"name": "amalthea-sessions", "version": "0.30.2", "repository": "https://example.org/charts", "condition": "amalthea-sessions.enabled"},
+			tree{
+				"name": "amalthea-sessions", "version": "0.30.2", "repository": "https://example.org/charts",
+				"condition": "amalthea-sessions.enabled",
+			},
 		}},
-		"values": tree{"dataService": tree{"secret": "", "image": tree{"tag": "1", "pull": "Always"}}, "dotted": tree{"a.b": 1}, "gone": "default"},
+		"values": tree{
+			"dataService": tree{"secret": "", "image": tree{"tag": "1", "pull": "Always"}}, "dotted": tree{"a.b": 1},
+			"gone": "default",
+		},
 	},
 	"config":   tree{"dataService": tree{"secret": "correct-horse", "image": tree{"tag": "2"}}, "gone": nil, "flat": "x"},
 	"manifest": "kind: Secret\nstringData: {password: correct-horse}\n",
@@ -54,7 +62,8 @@ func TestDecode(t *testing.T) {
 	}
 	got := []any{r.Name, r.Chart, r.Version, r.AppVersion, r.Status, r.Revision, r.Notes, r.Dependencies}
 	want := []any{"renku", "renku", "2.19.3", "2.19", Deployed, 7, "hello", []Dependency{{
-		Name: "amalthea-sessions", Version: "0.30.2", Repository: "https://example.org/charts", Condition: "amalthea-sessions.enabled",
+		Name: "amalthea-sessions", Version: "0.30.2", Repository: "https://example.org/charts",
+		Condition: "amalthea-sessions.enabled",
 	}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -105,9 +114,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"empty":      {"", "JSON"},
 		"no release": {enc([]byte(`{}`)), "names no release"},
 		"other JSON": {enc([]byte(`{"name": 1, "x": "correct-horse"}`)), "JSON"},
-		"a command":  {enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b","version":"1.0.0 $(id)"}}}`)), "Helm would not take"},
-		"cut":        {enc(whole[:len(whole)/2]), "cut short"},
-		"bomb":       {enc(bomb.Bytes()), "larger than 64 MiB"},
+		"a command": {
+			enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b","version":"1.0.0 $(id)"}}}`)), "Helm would not take",
+		},
+		"cut":  {enc(whole[:len(whole)/2]), "cut short"},
+		"bomb": {enc(bomb.Bytes()), "larger than 64 MiB"},
 	} {
 		_, err := decode(c.data)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "correct-horse") {
@@ -139,7 +150,10 @@ func TestContent(t *testing.T) {
 		"manifest": func(r tree) { r["manifest"] = "kind: Secret\n" },
 		"values":   func(r tree) { r["config"] = tree{"flat": "y"} },
 		"definitions": func(r tree) {
-			r["chart"] = tree{"metadata": tree{"name": "renku", "version": "2.19.3"}, "files": []any{tree{"name": "crds/a.yaml", "data": []byte("x")}}}
+			r["chart"] = tree{
+				"metadata": tree{"name": "renku", "version": "2.19.3"},
+				"files":    []any{tree{"name": "crds/a.yaml", "data": []byte("x")}},
+			}
 		},
 		"version": func(r tree) { r["chart"] = tree{"metadata": tree{"name": "renku", "version": "2.19.4"}} },
 	} {
@@ -161,9 +175,13 @@ func TestTheSaltStaysTheSame(t *testing.T) {
 	t.Parallel()
 	secret := func(salt string) *unstructured.Unstructured {
 		t.Helper()
-		o, err := encode(&release.Release{Name: "tiny", Namespace: "there", Version: 1, Info: &release.Info{Status: Deployed}, Chart: &helmchart.Chart{
-			Metadata: &helmchart.Metadata{Name: "tiny", Version: "0.1.0"},
-		}}, salt)
+		o, err := encode(
+			&release.Release{
+				Name: "tiny", Namespace: "there", Version: 1, Info: &release.Info{Status: Deployed}, Chart: &helmchart.Chart{
+					Metadata: &helmchart.Metadata{Name: "tiny", Version: "0.1.0"},
+				},
+			}, salt,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,12 +44,16 @@ func Render(ctx context.Context, c *Chart, name, namespace string, values map[st
 }
 
 func options(name, namespace string, revision int) common.ReleaseOptions {
-	return common.ReleaseOptions{Name: name, Namespace: namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1}
+	return common.ReleaseOptions{
+		Name: name, Namespace: namespace, Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1,
+	}
 }
 
 // render renders for a cluster: with its version and what it serves, and with
 // lookups in asked, by that cluster's own credentials. nil is no cluster.
-func render(ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any) (*Rendered, error) {
+func render(
+	ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any,
+) (*Rendered, error) {
 	quiet()
 	if err := checkName(o.Namespace, o.Name); err != nil {
 		return nil, err
@@ -71,7 +75,10 @@ func render(ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.
 		return nil, err
 	}
 	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
-		return nil, fmt.Errorf("chart %s %s wants Kubernetes %s, and the cluster is %s", c.Name(), c.Version(), clean.Text(want), caps.KubeVersion.Version)
+		return nil, fmt.Errorf(
+			"chart %s %s wants Kubernetes %s, and the cluster is %s", c.Name(), c.Version(), clean.Text(want),
+			caps.KubeVersion.Version,
+		)
 	}
 	const checkedHere = true // by conform, which reads no file and no network
 	all, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.config, o, caps, checkedHere)
@@ -84,12 +91,16 @@ func render(ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.
 	}
 	files, err := templates(ctx, asked, r.chart, all)
 	if err != nil {
-		return nil, fmt.Errorf("chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), clean.Text(err.Error()))
+		return nil, fmt.Errorf(
+			"chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), clean.Text(err.Error()),
+		)
 	}
 	return r, r.sort(files)
 }
 
-func templates(ctx context.Context, asked *cluster.Cluster, c *chartv2.Chart, values common.Values) (map[string]string, error) {
+func templates(
+	ctx context.Context, asked *cluster.Cluster, c *chartv2.Chart, values common.Values,
+) (map[string]string, error) {
 	if asked == nil {
 		return engine.Engine{}.RenderWithContext(ctx, c, values)
 	}
@@ -128,7 +139,10 @@ func (r *Rendered) sort(files map[string]string) error {
 	}
 	for _, o := range slices.Concat(r.CRDs, r.Objects) {
 		if o.GetName() == "" {
-			return fmt.Errorf("chart %s makes a %s without a name of its own, which can't be installed twice without a second one", r.chart.Name(), o.GetKind())
+			return fmt.Errorf(
+				"chart %s makes a %s without a name of its own, which can't be installed twice without a second one",
+				r.chart.Name(), o.GetKind(),
+			)
 		}
 	}
 	return nil

@@ -19,7 +19,10 @@ func tiny(t *testing.T) *Chart {
 }
 
 func TestRender(t *testing.T) {
-	values := map[string]any{"message": "hi", "hook": tree{"enabled": true}, "widget": "w", "nodeSelector": tree{"any": "thing"}, "messages": 1, "extra": tree{"enable": true}}
+	values := map[string]any{
+		"message": "hi", "hook": tree{"enabled": true}, "widget": "w", "nodeSelector": tree{"any": "thing"}, "messages": 1,
+		"extra": tree{"enable": true},
+	}
 	r, err := Render(t.Context(), tiny(t), "a", "ns", values)
 	if err != nil {
 		t.Fatal(err)
@@ -40,9 +43,11 @@ func TestRender(t *testing.T) {
 // A chart may read a value that its values.yaml has as a comment alone.
 func TestAValueThatATemplateReadsIsKnown(t *testing.T) {
 	c := &chartv2.Chart{
-		Metadata:  &chartv2.Metadata{Name: "tiny"},
-		Values:    tree{"extra": tree{"enabled": false}},
-		Templates: []*common.File{{Name: "templates/_more.tpl", Data: []byte(`{{ .Values.extra.name }}{{ .Values.extra.namespace }}`)}},
+		Metadata: &chartv2.Metadata{Name: "tiny"},
+		Values:   tree{"extra": tree{"enabled": false}},
+		Templates: []*common.File{
+			{Name: "templates/_more.tpl", Data: []byte(`{{ .Values.extra.name }}{{ .Values.extra.namespace }}`)},
+		},
 	}
 	given := map[string]any{"extra": tree{"name": "a", "names": "b"}}
 	if got := strings.Join(unknown(c, given), " "); got != "extra.names" {
@@ -55,7 +60,9 @@ func TestRenderRefuses(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"schema":    {tree{"replicas": "two"}, "chart tiny does not take these values: at replicas: got string, want integer"},
+		"schema": {
+			tree{"replicas": "two"}, "chart tiny does not take these values: at replicas: got string, want integer",
+		},
 		"two":       {tree{"replicas": -1, "message": 1}, "at replicas"},
 		"not plain": {tree{"message": func() {}}, "not what YAML can say"},
 	} {
@@ -64,7 +71,8 @@ func TestRenderRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Render(t.Context(), tiny(t), "A_b", "ns", nil); err == nil || !strings.Contains(err.Error(), "not the name of a release") {
+	if _, err := Render(t.Context(), tiny(t), "A_b", "ns", nil); err == nil ||
+		!strings.Contains(err.Error(), "not the name of a release") {
 		t.Error(err)
 	}
 }

@@ -89,7 +89,11 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 		}
 		sum := sha256.Sum256(data)
 		if got := hex.EncodeToString(sum[:]); v.digest != "" && v.digest != got {
-			return nil, fmt.Errorf("chart %s %s of %s has another checksum than its index says (%.12s, not %.12s): it was changed, or cut short on its way", name, version, src, got, v.digest)
+			return nil, fmt.Errorf(
+				"chart %s %s of %s has another checksum than its index says (%.12s, not %.12s): it was changed, or cut "+
+					"short on its way",
+				name, version, src, got, v.digest,
+			)
 		}
 		return data, nil
 	}
@@ -109,7 +113,11 @@ func within(base, ref string) (*url.URL, error) {
 	}
 	at := b.ResolveReference(r)
 	if !safe(at) || b.Scheme == "https" && at.Scheme != "https" {
-		return nil, fmt.Errorf("%s is not https: whoever is on the way there could change the chart. A folder or a .tgz on this machine is taken, too", at.Redacted())
+		return nil, fmt.Errorf(
+			"%s is not https: whoever is on the way there could change the chart. A folder or a .tgz on this machine "+
+				"is taken, too",
+			at.Redacted(),
+		)
 	}
 	return at, nil
 }

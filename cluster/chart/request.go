@@ -111,7 +111,10 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	w := &Work{Old: old, Kind: Fresh, Version: req.Version, request: req, secret: secret, salt: rand.Text()}
 	if old != nil && old.Status != Uninstalled {
 		if old.Chart != req.Chart {
-			return nil, fmt.Errorf("release %s in namespace %s is of chart %s, not %s: choose another name", req.Name, req.Namespace, old.Chart, req.Chart)
+			return nil, fmt.Errorf(
+				"release %s in namespace %s is of chart %s, not %s: choose another name", req.Name, req.Namespace, old.Chart,
+				req.Chart,
+			)
 		}
 		w.Kind = Renew
 		if old.Status == Deployed {
@@ -215,7 +218,9 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 }
 
 // parts names what the old revision has, and notes what the new one has not.
-func (w *Work) parts(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) (map[string]bool, error) {
+func (w *Work) parts(
+	ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured,
+) (map[string]bool, error) {
 	before := map[string]bool{}
 	if w.Kind == Fresh {
 		return before, nil
@@ -230,7 +235,8 @@ func (w *Work) parts(ctx context.Context, c *cluster.Cluster, crds []*unstructur
 	}
 	for _, o := range was {
 		before[describe(o)] = true
-		if !slices.ContainsFunc(w.Objects, func(n *unstructured.Unstructured) bool { return same(n, o) }) && o.GetAnnotations()[resourcePolicy] != "keep" {
+		if !slices.ContainsFunc(w.Objects, func(n *unstructured.Unstructured) bool { return same(n, o) }) &&
+			o.GetAnnotations()[resourcePolicy] != "keep" {
 			w.Gone = append(w.Gone, o)
 		}
 	}
@@ -273,7 +279,11 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	if other := live.GetAnnotations()[releaseName]; other != "" {
 		whose = "release " + clean.Text(live.GetAnnotations()[releaseNamespace]+"/"+other)
 	}
-	return fmt.Errorf("%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out by its values", describe(o), whose, w.request.Name)
+	return fmt.Errorf(
+		"%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out "+
+			"by its values",
+		describe(o), whose, w.request.Name,
+	)
 }
 
 // definitions parts those of the crds folder into what is to be made and what

@@ -52,7 +52,10 @@ func TestWhatWasKilledGoesOn(t *testing.T) {
 	box, c := stage(t, ns)
 	revisions := func() string {
 		t.Helper()
-		return strings.TrimSpace(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secrets", "-l", "owner=helm", "-o", "jsonpath={range .items[*]}{.metadata.labels.version}={.metadata.labels.status} {end}"))
+		return strings.TrimSpace(box.Run(
+			t, clustertest.Remote, "", "-n", ns, "get", "secrets", "-l", "owner=helm", "-o",
+			"jsonpath={range .items[*]}{.metadata.labels.version}={.metadata.labels.status} {end}",
+		))
 	}
 	req := wanted(ns, map[string]any{"message": "one"})
 	for range 3 {
@@ -68,7 +71,9 @@ func TestWhatWasKilledGoesOn(t *testing.T) {
 	if got := revisions(); got != "1=deployed" {
 		t.Errorf("revisions %s", got)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret/tiny", "-o", "jsonpath={.data.random}"); secret == "" || got != secret {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "secret/tiny", "-o", "jsonpath={.data.random}",
+	); secret == "" || got != secret {
 		t.Error("the random value has changed")
 	}
 	req.Values = map[string]any{"message": "two"}

@@ -92,7 +92,9 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 		return c, nil
 	}
 	if version == "" {
-		return nil, fmt.Errorf("chart %s from %s: no version is named; which one there is to be can't be left to chance", name, src)
+		return nil, fmt.Errorf(
+			"chart %s from %s: no version is named; which one there is to be can't be left to chance", name, src,
+		)
 	}
 	var data []byte
 	var err error
@@ -109,7 +111,10 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 		return nil, fmt.Errorf("chart %s %s from %s: %w", name, version, src, err)
 	}
 	if c.Name() != name || !sameVersion(c.Version(), version) {
-		return nil, fmt.Errorf("chart %s %s from %s is %s %s by its own word: the source is not to be trusted", name, version, src, c.Name(), c.Version())
+		return nil, fmt.Errorf(
+			"chart %s %s from %s is %s %s by its own word: the source is not to be trusted", name, version, src, c.Name(),
+			c.Version(),
+		)
 	}
 	c.from = fmt.Sprintf("%s, sha256:%x", src, sha256.Sum256(data))
 	return c, nil
@@ -138,7 +143,9 @@ func local(src Source, name string) (*Chart, error) {
 	info, err := os.Stat(string(src))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("there is no chart at %s: it is neither a folder nor a file, and a repository begins with https:// or oci://", src)
+		return nil, fmt.Errorf(
+			"there is no chart at %s: it is neither a folder nor a file, and a repository begins with https:// or oci://", src,
+		)
 	case err != nil:
 		return nil, fmt.Errorf("look for a chart at %s: %w", src, err)
 	}

@@ -33,7 +33,10 @@ func tgz(t *testing.T, files map[string]string) []byte {
 }
 
 func small(version string) map[string]string {
-	return map[string]string{"Chart.yaml": "apiVersion: v2\nname: small\nversion: " + version + "\n", "templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"}
+	return map[string]string{
+		"Chart.yaml":       "apiVersion: v2\nname: small\nversion: " + version + "\n",
+		"templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+	}
 }
 
 // shop is a chart repository.
@@ -66,7 +69,12 @@ entries:
     - {version: 1.5.0, urls: ["file:///etc/passwd"]}
     - {version: 1.4.0}
 `
-	src := shop(t, map[string][]byte{"index.yaml": []byte(index), "small-1.10.0.tgz": good, "small-1.9.0.tgz": tampered, "broken.tgz": good[:len(good)/2]})
+	src := shop(
+		t,
+		map[string][]byte{
+			"index.yaml": []byte(index), "small-1.10.0.tgz": good, "small-1.9.0.tgz": tampered, "broken.tgz": good[:len(good)/2],
+		},
+	)
 	all, err := Versions(t.Context(), src, "small")
 	if err != nil || len(all) != 7 || all[0].Version != "1.10.0" || all[0].AppVersion != "7" || all[1].Version != "1.9.0" {
 		t.Fatalf("%+v, %v", all, err)
@@ -76,7 +84,8 @@ entries:
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for version, want := range map[string]string{
-		"1.9.0": "another checksum", "1.8.0": "answers 404", "1.7.0": "by its own word", "1.6.0": "not a chart, or a broken one",
+		"1.9.0": "another checksum", "1.8.0": "answers 404", "1.7.0": "by its own word",
+		"1.6.0": "not a chart, or a broken one",
 		"1.5.0": "not https", "1.4.0": "does not say where", "": "no version is named",
 		"2.0.0": "there are 1.10.0, 1.9.0, 1.8.0",
 	} {
@@ -88,7 +97,8 @@ entries:
 	if _, err := Load(t.Context(), src, "small", "2.0.0"); !errors.As(err, &none) || len(none.Has) != 7 {
 		t.Errorf("%v", err)
 	}
-	if _, err := Versions(t.Context(), src, "large"); err == nil || !strings.Contains(err.Error(), `no chart "large": there are small`) {
+	if _, err := Versions(t.Context(), src, "large"); err == nil ||
+		!strings.Contains(err.Error(), `no chart "large": there are small`) {
 		t.Error(err)
 	}
 }
@@ -103,7 +113,10 @@ func TestARepositoryThatIsNone(t *testing.T) {
 		"huge":        {shop(t, map[string][]byte{"index.yaml": make([]byte, mostIndex+1)}), "larger than 32 MiB"},
 		"unreachable": {"http://127.0.0.1:1/charts", "can't be reached"},
 		"no host":     {"https://", "can't be read"},
-		"plain":       {"http://charts.example.org", "http://charts.example.org/index.yaml is not https: whoever is on the way there could change the chart"},
+		"plain": {
+			"http://charts.example.org",
+			"http://charts.example.org/index.yaml is not https: whoever is on the way there could change the chart",
+		},
 		"no registry": {"oci://127.0.0.1:1/charts", "registry oci://127.0.0.1:1/charts"},
 	} {
 		_, err := Versions(t.Context(), c.src, "small")

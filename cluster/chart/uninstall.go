@@ -50,8 +50,8 @@ func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []str
 }
 
 // DeleteHooks returns the hooks that Helm would run when it uninstalls the release, each as "pre-delete hook Job NAME".
-// Uninstall does not run them. They come from a Secret of the release's namespace, and whoever can write that could have
-// anything done with the rights of the one who uninstalls.
+// Uninstall does not run them. They come from a Secret of the release's namespace, and whoever can write that could
+// have anything done with the rights of the one who uninstalls.
 func (r *Release) DeleteHooks() []string {
 	var out []string
 	for _, h := range r.inner.hooks {
@@ -88,7 +88,9 @@ func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) er
 // Parts are the objects of a release in the order of taking them away, without
 // hooks. Those of kinds that are not served any more are gone.
 func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
-	_, manifests, err := releaseutil.SortManifests(releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder)
+	_, manifests, err := releaseutil.SortManifests(
+		releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder,
+	)
 	if err != nil {
 		return nil, r.unreadable("what it consists of", err)
 	}
@@ -107,7 +109,9 @@ func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructure
 
 // unreadable is the error of a part of the release that is not what Helm writes.
 func (r *Release) unreadable(what string, err error) error {
-	return &UnreadableError{r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, clean.Text(err.Error()))}
+	return &UnreadableError{
+		r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, clean.Text(err.Error())),
+	}
 }
 
 // rank puts custom objects before everything else.

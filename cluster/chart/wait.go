@@ -28,19 +28,26 @@ type judge func(*unstructured.Unstructured) state
 
 // ready waits until objects are as far as they can be: workloads run, claims
 // are bound, definitions are established.
-func ready(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string)) error {
+func ready(
+	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
+) error {
 	return until(ctx, c, objs, within, say, readiness)
 }
 
 // finished waits until Jobs and Pods have come to their end; of anything else
 // it is enough that it is there.
-func finished(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string)) error {
+func finished(
+	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
+) error {
 	return until(ctx, c, objs, within, say, completion)
 }
 
 // until waits on tracked reads, so that every change is seen at once and
 // nothing is asked twice.
-func until(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string), of judge) error {
+func until(
+	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
+	of judge,
+) error {
 	limit, cancel := context.WithTimeoutCause(ctx, within, errNotReady)
 	defer cancel()
 	said := ""

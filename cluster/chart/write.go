@@ -38,7 +38,9 @@ func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.
 
 // DryRun returns an object as it stands, nil where it is not there, and as
 // writing it would leave it, without Write.
-func (r Request) DryRun(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) (live, after *unstructured.Unstructured, err error) {
+func (r Request) DryRun(
+	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
+) (live, after *unstructured.Unstructured, err error) {
 	live, err = c.Fetch(ctx, o)
 	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
 		return nil, r.marked(o), nil

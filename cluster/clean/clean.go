@@ -63,7 +63,9 @@ func shown(r rune) bool {
 	case r == 0x2800: // a blank that is no space
 		return false
 	}
-	return !unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return !unicode.In(
+		r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
+	)
 }
 
 // escape returns the length of the escape sequence at the start of text, 0 if

@@ -42,9 +42,9 @@ func (s *Sandbox) Lend(l net.Listener) {
 	})
 }
 
-// Relay acts as the sandbox program, with the sandbox that is lent at an address, until in ends: it passes commands from
-// in on, and their answers to out. The sandbox's folder is dir for whoever speaks with it; the link RelayedBox in it
-// leads to the real one.
+// Relay acts as the sandbox program, with the sandbox that is lent at an address, until in ends: it passes commands
+// from in on, and their answers to out. The sandbox's folder is dir for whoever speaks with it; the link RelayedBox in
+// it leads to the real one.
 func Relay(address, dir string, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", address)
 	if err != nil {

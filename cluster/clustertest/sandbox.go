@@ -30,8 +30,8 @@ const (
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
 
-// The first word that a borrower sends to a pool: it asks for a sandbox, or for the room to start one itself. The rest of the
-// line says who the borrower is.
+// The first word that a borrower sends to a pool: it asks for a sandbox, or for the room to start one itself. The rest
+// of the line says who the borrower is.
 const (
 	AskSandbox = "sandbox"
 	AskRoom    = "room"
@@ -110,8 +110,8 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Another starts a sandbox of the test's own next to the one that Start lends it, and ends it with the test. It takes no room
-// in the pool: a test that waits for a second sandbox while it has one would keep others waiting, too.
+// Another starts a sandbox of the test's own next to the one that Start lends it, and ends it with the test. It takes
+// no room in the pool: a test that waits for a second sandbox while it has one would keep others waiting, too.
 func Another(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
@@ -285,8 +285,8 @@ func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
-// Reset brings both sides back to what they were when the sandbox got ready, at the end of the test. It is for subtests:
-// at the end of the test that the sandbox is lent to, that happens anyway.
+// Reset brings both sides back to what they were when the sandbox got ready, at the end of the test. It is for
+// subtests: at the end of the test that the sandbox is lent to, that happens anyway.
 func (s *Sandbox) Reset(tb testing.TB) {
 	tb.Helper()
 	lent.mu.Lock()
@@ -299,7 +299,10 @@ func (s *Sandbox) Reset(tb testing.TB) {
 // Settle waits until no namespace of a side is being deleted.
 func (s *Sandbox) Settle(tb testing.TB, side string) {
 	tb.Helper()
-	going := s.Run(tb, side, "", "get", "namespaces", "-o", `go-template={{range .items}}{{if .metadata.deletionTimestamp}}namespace/{{.metadata.name}} {{end}}{{end}}`)
+	going := s.Run(
+		tb, side, "", "get", "namespaces", "-o",
+		`go-template={{range .items}}{{if .metadata.deletionTimestamp}}namespace/{{.metadata.name}} {{end}}{{end}}`,
+	)
 	if names := strings.Fields(going); len(names) > 0 {
 		s.Run(tb, side, "", append([]string{"wait", "--for=delete", "--timeout=300s"}, names...)...)
 	}
@@ -309,7 +312,10 @@ func (s *Sandbox) Settle(tb testing.TB, side string) {
 // its output. It fails the test when kubectl fails.
 func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), s.Kubectl, append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...)
+	cmd := exec.CommandContext(
+		tb.Context(), s.Kubectl,
+		append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...,
+	)
 	cmd.Stdin = strings.NewReader(in)
 	cmd.Env = append(os.Environ(), "GOGC=off") // a quarter less of a processor, for a program that lives 80 ms
 	var stdout, stderr bytes.Buffer
@@ -335,7 +341,9 @@ func (s *Sandbox) Bystanders(tb testing.TB) {
 // for nothing.
 func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
 	tb.Cleanup(func() {
-		_ = exec.Command(s.Kubectl, append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...).Run()
+		_ = exec.Command(
+			s.Kubectl, append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...,
+		).Run()
 	})
 }
 

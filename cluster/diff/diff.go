@@ -15,11 +15,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Objects shows in unified form, without a file header, how after differs from before; "" when it does not. What servers
-// write by themselves (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink) and
-// annotations that repeat the whole object (AppliedAnnotations) are left out. Of Secrets only the sizes of values and of
-// other tools' annotations are shown, and which of them differ. A nil before is an object that is created, a nil after
-// one that is deleted. Neither object is changed.
+// Objects shows in unified form, without a file header, how after differs from before; "" when it does not. What
+// servers write by themselves (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink)
+// and annotations that repeat the whole object (AppliedAnnotations) are left out. Of Secrets only the sizes of values
+// and of other tools' annotations are shown, and which of them differ. A nil before is an object that is created, a nil
+// after one that is deleted. Neither object is changed.
 func Objects(before, after *unstructured.Unstructured) string {
 	old, now := normalised(before), normalised(after)
 	hideSecrets(old, now)
@@ -36,11 +36,12 @@ func Objects(before, after *unstructured.Unstructured) string {
 // pkg/controller/deployment/util/deployment_util.go, RevisionAnnotation).
 const rolloutRevision = "deployment.kubernetes.io/revision"
 
-// AppliedAnnotations are those in which tools keep the object as they applied it, a Secret's values with it: kubectl, kapp
-// (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler (rancher/wrangler: pkg/apply), Banzai
-// Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
+// AppliedAnnotations are those in which tools keep the object as they applied it, a Secret's values with it: kubectl,
+// kapp (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler (rancher/wrangler: pkg/apply),
+// Banzai Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
 var AppliedAnnotations = []string{
-	corev1.LastAppliedConfigAnnotation, "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-full",
+	corev1.LastAppliedConfigAnnotation, "kapp.k14s.io/original", "kapp.k14s.io/original-diff",
+	"kapp.k14s.io/original-diff-full",
 	"objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied",
 }
 
@@ -55,7 +56,9 @@ func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	delete(obj.Object, "status")
 	meta, _ := obj.Object["metadata"].(map[string]any)
-	for _, key := range []string{"managedFields", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"} {
+	for _, key := range []string{
+		"managedFields", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink",
+	} {
 		delete(meta, key)
 	}
 	for _, key := range []string{"annotations", "labels"} {

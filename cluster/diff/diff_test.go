@@ -44,14 +44,16 @@ status: {phase: Active}
 		},
 		{
 			situation: "what servers write in metadata",
-			before:    "metadata: {name: a, uid: x, resourceVersion: '1', generation: 1, creationTimestamp: null, managedFields: []}",
+			before: "metadata: {name: a, uid: x, resourceVersion: '1', generation: 1, creationTimestamp: null, " +
+				"managedFields: []}",
 			after: `metadata: {name: a, uid: y, selfLink: /x, annotations: {
 				kubectl.kubernetes.io/last-applied-configuration: secret}, labels: {}}`,
 		},
 		{
 			situation: "one value, with three lines around it",
 			before:    plainMap, after: strings.Replace(plainMap, `d: "1"`, `d: "2"`, 1),
-			want: "@@ -3,7 +3,7 @@\n   a: \"1\"\n   b: \"1\"\n   c: \"1\"\n-  d: \"1\"\n+  d: \"2\"\n   e: \"1\"\n   f: \"1\"\n   g: \"1\"\n",
+			want: "@@ -3,7 +3,7 @@\n   a: \"1\"\n   b: \"1\"\n   c: \"1\"\n-  d: \"1\"\n+  d: \"2\"\n   e: \"1\"\n   f: " +
+				"\"1\"\n   g: \"1\"\n",
 		},
 		{
 			situation: "made", after: "{kind: A, metadata: {name: a}}",
@@ -70,13 +72,15 @@ status: {phase: Active}
 		},
 		{
 			situation: "annotations that repeat the object are left out",
-			before:    "{kind: ConfigMap, metadata: {annotations: {kapp.k14s.io/original: a, kapp.k14s.io/original-diff: a, banzaicloud.com/last-applied: a}}}",
-			after:     "{kind: ConfigMap, metadata: {annotations: {objectset.rio.cattle.io/applied: b}}}",
+			before: "{kind: ConfigMap, metadata: {annotations: {kapp.k14s.io/original: a, kapp.k14s.io/original-diff: a, " +
+				"banzaicloud.com/last-applied: a}}}",
+			after: "{kind: ConfigMap, metadata: {annotations: {objectset.rio.cattle.io/applied: b}}}",
 		},
 		{
 			situation: "other tools' annotations of a Secret are hidden",
-			before:    "{apiVersion: v1, kind: Secret, metadata: {annotations: {backup: c2VjcmV0, kapp.k14s.io/original: c2VjcmV0}}}",
-			after:     "{apiVersion: v1, kind: Secret, metadata: {annotations: {backup: c2VjcmV1, carrick/created-by: paris}}}",
+			before: "{apiVersion: v1, kind: Secret, metadata: {annotations: {backup: c2VjcmV0, kapp.k14s.io/original: " +
+				"c2VjcmV0}}}",
+			after: "{apiVersion: v1, kind: Secret, metadata: {annotations: {backup: c2VjcmV1, carrick/created-by: paris}}}",
 			want: "@@ -2,4 +2,5 @@\n kind: Secret\n metadata:\n   annotations:\n-    backup: (hidden, 8 bytes)\n" +
 				"+    backup: (hidden, 8 bytes, changed)\n+    carrick/created-by: paris\n",
 		},

@@ -62,7 +62,10 @@ func (c *servedPair) look() error {
 		return fmt.Errorf("read %s: %w", c.folder, err)
 	}
 	c.pair, c.seen = &pair, now
-	c.log.Info("certificate read", "serial", pair.Leaf.SerialNumber.Text(16), "names", pair.Leaf.DNSNames, "ends", pair.Leaf.NotAfter)
+	c.log.Info(
+		"certificate read", "serial", pair.Leaf.SerialNumber.Text(16), "names", pair.Leaf.DNSNames, "ends",
+		pair.Leaf.NotAfter,
+	)
 	if c.ends != nil {
 		c.ends(&pair)
 	}

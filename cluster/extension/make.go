@@ -35,7 +35,9 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func listOf(of dynamic.NamespaceableResourceInterface) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+func listOf(
+	of dynamic.NamespaceableResourceInterface,
+) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
 }
 
@@ -55,12 +57,16 @@ func decisive(v any) (any, error) {
 // none. A namespace that belongs to somebody else than the profile's owner is left
 // alone, as the profile controller leaves it.
 func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Unstructured) error {
-	if namespace == nil || profile == nil || namespace.GetDeletionTimestamp() != nil || profile.GetDeletionTimestamp() != nil {
+	if namespace == nil || profile == nil || namespace.GetDeletionTimestamp() != nil ||
+		profile.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	owner, _, _ := unstructured.NestedString(profile.Object, "spec", "owner", "name")
 	if have := namespace.GetAnnotations()[ownerNote]; owner == "" || have != owner {
-		f.log.Info("left alone: the namespace is not that of the profile's owner", "namespace", namespace.GetName(), "owner", have, "profile's", owner)
+		f.log.Info(
+			"left alone: the namespace is not that of the profile's owner", "namespace", namespace.GetName(), "owner", have,
+			"profile's", owner,
+		)
 		return nil
 	}
 	if err := f.bind(ctx, namespace.GetName()); err != nil {
@@ -87,7 +93,9 @@ func (f *follower) bind(ctx context.Context, namespace string) error {
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ManagedBy: manager}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: f.PSPRole},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + namespace}},
+		Subjects: []rbacv1.Subject{
+			{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + namespace},
+		},
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
 	if err != nil {
@@ -112,12 +120,15 @@ func (f *follower) label(ctx context.Context, namespace *unstructured.Unstructur
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": namespace.GetUID(), "resourceVersion": namespace.GetResourceVersion(), "labels": map[string]any{levelLabel: f.Level},
+		"uid": namespace.GetUID(), "resourceVersion": namespace.GetResourceVersion(),
+		"labels": map[string]any{levelLabel: f.Level},
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = f.client.Resource(namespaceKind).Patch(ctx, namespace.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	_, err = f.client.Resource(namespaceKind).Patch(
+		ctx, namespace.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager},
+	)
 	if err != nil {
 		return err
 	}

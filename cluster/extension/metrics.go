@@ -22,12 +22,26 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	in := promauto.With(r)
 	m := &metrics{
-		reviews: in.NewCounterVec(prometheus.CounterOpts{Name: "carrick_extension_reviews_total", Help: "Reviews of claims, by outcome."}, []string{"outcome"}),
-		seconds: in.NewHistogram(prometheus.HistogramOpts{Name: "carrick_extension_review_seconds", Help: "Time that a review took.", Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8)}),
-		made:    in.NewCounterVec(prometheus.CounterOpts{Name: "carrick_extension_made_total", Help: "What was made for namespaces of profiles."}, []string{"kind"}),
-		failed:  in.NewCounter(prometheus.CounterOpts{Name: "carrick_extension_failures_total", Help: "Namespaces of profiles that are tried again, because the API server refused something."}),
-		leads:   in.NewGauge(prometheus.GaugeOpts{Name: "carrick_extension_leads", Help: "1: this one holds the lease."}),
-		ends:    in.NewGauge(prometheus.GaugeOpts{Name: "carrick_extension_certificate_end_seconds", Help: "Unix time at which the certificate that is shown ends."}),
+		reviews: in.NewCounterVec(
+			prometheus.CounterOpts{Name: "carrick_extension_reviews_total", Help: "Reviews of claims, by outcome."},
+			[]string{"outcome"},
+		),
+		seconds: in.NewHistogram(prometheus.HistogramOpts{
+			Name: "carrick_extension_review_seconds", Help: "Time that a review took.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
+		}),
+		made: in.NewCounterVec(
+			prometheus.CounterOpts{Name: "carrick_extension_made_total", Help: "What was made for namespaces of profiles."},
+			[]string{"kind"},
+		),
+		failed: in.NewCounter(prometheus.CounterOpts{
+			Name: "carrick_extension_failures_total",
+			Help: "Namespaces of profiles that are tried again, because the API server refused something.",
+		}),
+		leads: in.NewGauge(prometheus.GaugeOpts{Name: "carrick_extension_leads", Help: "1: this one holds the lease."}),
+		ends: in.NewGauge(prometheus.GaugeOpts{
+			Name: "carrick_extension_certificate_end_seconds", Help: "Unix time at which the certificate that is shown ends.",
+		}),
 	}
 	for _, o := range []Outcome{Changed, Kept, Unread, Malformed} {
 		m.reviews.WithLabelValues(string(o))

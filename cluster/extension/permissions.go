@@ -20,12 +20,22 @@ func Rights(o Options) (everywhere, beside []rbacv1.PolicyRule) {
 	}
 	if o.PSPRole != "" {
 		everywhere = append(everywhere,
-			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "create"}},
-			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{o.PSPRole}, Verbs: []string{"bind"}},
+			rbacv1.PolicyRule{
+				APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get", "create"},
+			},
+			rbacv1.PolicyRule{
+				APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{o.PSPRole},
+				Verbs: []string{"bind"},
+			},
 		)
 	}
 	if o.Level != "" {
-		everywhere = append(everywhere, rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"patch"}})
+		everywhere = append(
+			everywhere,
+			rbacv1.PolicyRule{
+				APIGroups: []string{corev1.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"patch"},
+			},
+		)
 	}
 	if !o.Elects {
 		return everywhere, nil
@@ -33,6 +43,9 @@ func Rights(o Options) (everywhere, beside []rbacv1.PolicyRule) {
 	_, lease := o.lease()
 	return everywhere, []rbacv1.PolicyRule{
 		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
+		{
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{lease},
+			Verbs: []string{"get", "update"},
+		},
 	}
 }

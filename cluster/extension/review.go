@@ -102,7 +102,8 @@ func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, Reviewed{Outcome: Malformed}, fmt.Errorf("%w: %w", ErrNoReview, err)
 	}
-	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" || in.Request == nil || in.Request.UID == "" {
+	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" || in.Request == nil ||
+		in.Request.UID == "" {
 		return nil, Reviewed{Outcome: Malformed}, ErrNoReview
 	}
 	answer, reviewed := r.judge(in.Request)
@@ -122,7 +123,9 @@ func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResp
 	var c claim
 	if err := json.Unmarshal(q.Object.Raw, &c); err != nil {
 		out.Outcome = Unread
-		return &admissionv1.AdmissionResponse{Warnings: []string{"this claim can't be read by what exchanges classes: it keeps the class that it asks for"}}, out
+		return &admissionv1.AdmissionResponse{
+			Warnings: []string{"this claim can't be read by what exchanges classes: it keeps the class that it asks for"},
+		}, out
 	}
 	if out.Name == "" && c.Metadata.GenerateName != "" {
 		out.Name = c.Metadata.GenerateName + "*"

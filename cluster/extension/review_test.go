@@ -36,7 +36,8 @@ func asked(object string, change ...func(*admissionv1.AdmissionReview)) []byte {
 
 // of is a claim with a spec.
 func of(spec string) string {
-	return `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c","namespace":"alice"},"spec":{` + spec + `}}`
+	return `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c","namespace":"alice"},"spec":{` +
+		spec + `}}`
 }
 
 func TestReview(t *testing.T) {
@@ -49,22 +50,47 @@ func TestReview(t *testing.T) {
 		came      Outcome
 	}{
 		{"no class", asked(of(many + asks)), "nfs-client", Changed},
-		{"the default class, as DefaultStorageClass has filled in", asked(of(many + asks + `,"storageClassName":"vsphere-policy"`)), "nfs-client", Changed},
+		{
+			"the default class, as DefaultStorageClass has filled in",
+			asked(of(many + asks + `,"storageClassName":"vsphere-policy"`)), "nfs-client", Changed,
+		},
 		{"another class that is exchanged", asked(of(many + asks + `,"storageClassName":"vsan"`)), "nfs-client", Changed},
 		{"one of several modes", asked(of(`"accessModes":["ReadWriteOnce","ReadWriteMany"]` + asks)), "nfs-client", Changed},
 		{"no request for storage: upstream's answer to that is 500", asked(of(many)), "nfs-client", Changed},
 		{"the empty class: a volume that is there", asked(of(many + asks + `,"storageClassName":""`)), "-", Kept},
-		{"a volume by its name", asked(of(many + asks + `,"storageClassName":"vsphere-policy","volumeName":"pv-1"`)), "-", Kept},
+		{
+			"a volume by its name", asked(of(many + asks + `,"storageClassName":"vsphere-policy","volumeName":"pv-1"`)), "-",
+			Kept,
+		},
 		{"a class that is not exchanged", asked(of(many + asks + `,"storageClassName":"cephfs"`)), "-", Kept},
 		{"the class already", asked(of(many + asks + `,"storageClassName":"nfs-client"`)), "-", Kept},
 		{"one pod writes", asked(of(once + asks + `,"storageClassName":"vsphere-policy"`)), "-", Kept},
 		{"one pod writes, no class", asked(of(once + asks)), "-", Kept},
 		{"no modes", asked(of(`"resources":{}`)), "-", Kept},
-		{"the old annotation", asked(`{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"vsphere-policy"}},"spec":{` + many + `}}`), "annotation", Changed},
-		{"the old annotation, another class", asked(`{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"cephfs"}},"spec":{` + many + `,"storageClassName":"vsphere-policy"}}`), "-", Kept},
+		{
+			"the old annotation",
+			asked(
+				`{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"vsphere-policy"}},"spec":{` + many + `}}`,
+			),
+			"annotation", Changed,
+		},
+		{
+			"the old annotation, another class",
+			asked(
+				`{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"cephfs"}},"spec":{` + many +
+					`,"storageClassName":"vsphere-policy"}}`,
+			),
+			"-", Kept,
+		},
 		{"an update", asked(of(many+asks), update), "-", Kept},
-		{"another kind", asked(of(many), func(r *admissionv1.AdmissionReview) { r.Request.Resource.Resource = "pods" }), "-", Kept},
-		{"the kind of another group", asked(of(many), func(r *admissionv1.AdmissionReview) { r.Request.Resource.Group = "example.org" }), "-", Kept},
+		{
+			"another kind", asked(of(many), func(r *admissionv1.AdmissionReview) { r.Request.Resource.Resource = "pods" }), "-",
+			Kept,
+		},
+		{
+			"the kind of another group",
+			asked(of(many), func(r *admissionv1.AdmissionReview) { r.Request.Resource.Group = "example.org" }), "-", Kept,
+		},
 		{"its status", asked(of(many), func(r *admissionv1.AdmissionReview) { r.Request.SubResource = "status" }), "-", Kept},
 		{"modes that are no list", asked(of(`"accessModes":"ReadWriteMany"`)), "-", Unread},
 		{"a class that is no text", asked(of(many + `,"storageClassName":7`)), "-", Unread},
@@ -79,7 +105,8 @@ func TestReview(t *testing.T) {
 			if err := json.Unmarshal(out, &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Kind != "AdmissionReview" || r.APIVersion != "admission.k8s.io/v1" || r.Request != nil || !r.Response.Allowed || r.Response.UID != "u-1" {
+			if r.Kind != "AdmissionReview" || r.APIVersion != "admission.k8s.io/v1" || r.Request != nil || !r.Response.Allowed ||
+				r.Response.UID != "u-1" {
 				t.Fatalf("an API server does not take this: %s", out)
 			}
 			if (len(r.Response.Warnings) > 0) != (tc.came == Unread) {
@@ -120,7 +147,8 @@ func classAfter(t *testing.T, body []byte, answer *admissionv1.AdmissionResponse
 	if err := json.Unmarshal(after, &c); err != nil {
 		t.Fatal(err)
 	}
-	if note, ok := c.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; ok && note == rule.Class && c.Spec.StorageClassName == nil {
+	if note, ok := c.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; ok && note == rule.Class &&
+		c.Spec.StorageClassName == nil {
 		return "annotation"
 	}
 	return *c.Spec.StorageClassName
@@ -128,12 +156,14 @@ func classAfter(t *testing.T, body []byte, answer *admissionv1.AdmissionResponse
 
 func TestWhatIsNoReview(t *testing.T) {
 	for situation, body := range map[string][]byte{
-		"nothing":             nil,
-		"no JSON":             []byte("hello"),
-		"a list":              []byte("[]"),
-		"no request":          []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`),
-		"no UID":              asked("{}", func(r *admissionv1.AdmissionReview) { r.Request.UID = "" }),
-		"the version before":  asked("{}", func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" }),
+		"nothing":    nil,
+		"no JSON":    []byte("hello"),
+		"a list":     []byte("[]"),
+		"no request": []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`),
+		"no UID":     asked("{}", func(r *admissionv1.AdmissionReview) { r.Request.UID = "" }),
+		"the version before": asked(
+			"{}", func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" },
+		),
 		"another kind":        asked("{}", func(r *admissionv1.AdmissionReview) { r.Kind = "TokenReview" }),
 		"a request that is 7": []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":7}`),
 	} {
@@ -149,7 +179,11 @@ func TestWhatIsNoReview(t *testing.T) {
 func FuzzReview(f *testing.F) {
 	f.Add(asked(of(`"accessModes":["ReadWriteMany"]`)))
 	f.Add(asked(of(`"accessModes":["ReadWriteMany"],"storageClassName":"vsphere-policy"`)))
-	f.Add(asked(`{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"vsan"}},"spec":{"accessModes":["ReadWriteMany"]}}`))
+	f.Add(
+		asked(
+			`{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"vsan"}},"spec":{"accessModes":["ReadWriteMany"]}}`,
+		),
+	)
 	f.Add(asked("null"))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -167,7 +201,8 @@ func FuzzReview(f *testing.F) {
 			return
 		}
 		var c claim
-		if err := json.Unmarshal(in.Request.Object.Raw, &c); err != nil || !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) {
+		if err := json.Unmarshal(in.Request.Object.Raw, &c); err != nil ||
+			!slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) {
 			t.Fatalf("%s is changed: %v", in.Request.Object.Raw, err)
 		}
 		if got := classAfter(t, body, r.Response); got != rule.Class && got != "annotation" {
@@ -190,7 +225,8 @@ func answered(t *testing.T, body []byte) (in, out *admissionv1.AdmissionReview) 
 	if err := errors.Join(json.Unmarshal(body, in), json.Unmarshal(text, out)); err != nil {
 		t.Fatal(err)
 	}
-	if !out.Response.Allowed || out.Response.UID != in.Request.UID || (came.Outcome == Changed) != (out.Response.Patch != nil) {
+	if !out.Response.Allowed || out.Response.UID != in.Request.UID ||
+		(came.Outcome == Changed) != (out.Response.Patch != nil) {
 		t.Fatalf("%s: %s", came.Outcome, text)
 	}
 	return in, out

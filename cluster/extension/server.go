@@ -100,7 +100,8 @@ func served(err error) error {
 func (s *server) http(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 	}
 }

@@ -65,7 +65,8 @@ func started(t *testing.T, ctx context.Context, o Options) (hook, health string,
 }
 
 func client(t *testing.T) *http.Client {
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // certificate_test.go looks at it
+	//nolint:gosec // certificate_test.go looks at it
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
@@ -107,9 +108,13 @@ func TestServer(t *testing.T) {
 		{"alive", "GET", health + "/healthz", nil, 200, "ok"},
 		{"ready", "GET", health + "/readyz", nil, 200, "ok"},
 		{"counts", "GET", health + "/metrics", nil, 200, `carrick_extension_reviews_total{outcome="changed"} 1`},
-		{"counts what is no review", "GET", health + "/metrics", nil, 200, `carrick_extension_reviews_total{outcome="malformed"} 2`},
+		{
+			"counts what is no review", "GET", health + "/metrics", nil, 200,
+			`carrick_extension_reviews_total{outcome="malformed"} 2`,
+		},
 	} {
-		if status, text, a := ask(t, c, tc.method, tc.url, tc.body); status != tc.status || !strings.Contains(text, tc.says) || a.ProtoMajor != 1 {
+		if status, text, a := ask(t, c, tc.method, tc.url, tc.body); status != tc.status ||
+			!strings.Contains(text, tc.says) || a.ProtoMajor != 1 {
 			t.Errorf("%s: %d %.200s (HTTP/%d)", tc.situation, status, text, a.ProtoMajor)
 		}
 	}
@@ -119,8 +124,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// A claim whose class is changed is logged with its name and both classes. What changes nothing in the cluster is logged
-// at -v=1 alone: carrick tries claims by dry run all the time.
+// A claim whose class is changed is logged with its name and both classes. What changes nothing in the cluster is
+// logged at -v=1 alone: carrick tries claims by dry run all the time.
 func TestChangedClaimsAreLogged(t *testing.T) {
 	const many = `{"metadata":{"generateName":"data-"},"spec":{"accessModes":["ReadWriteMany"],"storageClassName":"vsan"}}`
 	dry := func(r *admissionv1.AdmissionReview) { r.Request.DryRun = new(bool); *r.Request.DryRun = true }
@@ -130,9 +135,15 @@ func TestChangedClaimsAreLogged(t *testing.T) {
 		level     slog.Level
 		says      string
 	}{
-		{"changed", asked(many), slog.LevelInfo, `level=INFO msg="claim changed" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=false`},
+		{
+			"changed", asked(many), slog.LevelInfo,
+			`level=INFO msg="claim changed" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=false`,
+		},
 		{"a dry run", asked(many, dry), slog.LevelInfo, ""},
-		{"a dry run, -v=1", asked(many, dry), Verbose, "msg=\"claim changed\" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=true"},
+		{
+			"a dry run, -v=1", asked(many, dry), Verbose,
+			"msg=\"claim changed\" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=true",
+		},
 		{"kept", asked(of(`"accessModes":["ReadWriteOnce"]`)), slog.LevelInfo, ""},
 		{"kept, -v=1", asked(of(`"accessModes":["ReadWriteOnce"]`)), Verbose, `msg="claim kept" namespace=alice`},
 		{"unread", asked("null"), slog.LevelInfo, `level=WARN msg="claim can't be read, and is kept" namespace=alice`},
@@ -184,7 +195,9 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	hook, _, ended := started(t, ctx, Options{})
 	taken := strings.TrimSuffix(strings.TrimPrefix(hook, "https://"), reviewPath)
-	if err := Run(t.Context(), Options{Rule: rule, BindAddress: taken, HealthAddress: "127.0.0.1:0", CertDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+	if err := Run(
+		t.Context(), Options{Rule: rule, BindAddress: taken, HealthAddress: "127.0.0.1:0", CertDir: t.TempDir()},
+	); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("%v", err)
 	}
 	end()
@@ -192,7 +205,10 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	good := Options{Rule: Rule{Class: "nfs-client", From: []string{"vsphere-policy"}}, CertDir: "/c", Elects: true, Profiles: Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"}, Lease: "vsphere-extensions/carrick"}
+	good := Options{
+		Rule: Rule{Class: "nfs-client", From: []string{"vsphere-policy"}}, CertDir: "/c", Elects: true,
+		Profiles: Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"}, Lease: "vsphere-extensions/carrick",
+	}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +245,8 @@ contexts: [{name: one, context: {cluster: one, user: u}}, {name: two, context: {
 			t.Errorf("file %q, context %q: %v, %v", tc.file, tc.name, c, err)
 		}
 	}
-	if _, err := clientConfig(file, "three"); err == nil || !strings.Contains(err.Error(), `context "three" does not exist`) {
+	if _, err := clientConfig(file, "three"); err == nil ||
+		!strings.Contains(err.Error(), `context "three" does not exist`) {
 		t.Errorf("a context that does not exist: %v", err)
 	}
 }
@@ -246,8 +263,11 @@ func TestRightsAreOfWhatItIsTold(t *testing.T) {
 		}
 		return string(text)
 	}
-	bound, levels := words(Options{Profiles: Profiles{PSPRole: "psp:x"}, Elects: true, Lease: "a/b"}), words(Options{Profiles: Profiles{Level: "baseline"}, Elects: true, Lease: "a/b"})
-	if !strings.Contains(bound, `"resourceNames":["psp:x"]`) || strings.Contains(bound, "patch") || strings.Contains(levels, "bind") || !strings.Contains(levels, "patch") {
+	bound, levels := words(
+		Options{Profiles: Profiles{PSPRole: "psp:x"}, Elects: true, Lease: "a/b"},
+	), words(Options{Profiles: Profiles{Level: "baseline"}, Elects: true, Lease: "a/b"})
+	if !strings.Contains(bound, `"resourceNames":["psp:x"]`) || strings.Contains(bound, "patch") ||
+		strings.Contains(levels, "bind") || !strings.Contains(levels, "patch") {
 		t.Errorf("%s\n%s", bound, levels)
 	}
 }

@@ -34,7 +34,9 @@ const (
 var (
 	namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	profileKind   = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
-	bindingKind   = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	bindingKind   = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings",
+	}
 )
 
 // follower makes for namespaces of profiles what is missing. Of several programs the
@@ -70,7 +72,10 @@ func newFollower(o Options, m *metrics) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{Profiles: o.Profiles, log: o.Log, metrics: m, client: client, leases: leases, elects: o.Elects, who: host + "_" + string(uuid.NewUUID())}
+	f := &follower{
+		Profiles: o.Profiles, log: o.Log, metrics: m, client: client, leases: leases, elects: o.Elects,
+		who: host + "_" + string(uuid.NewUUID()),
+	}
 	f.in, f.at = o.lease()
 	return f, nil
 }
@@ -86,8 +91,8 @@ func clientConfig(file, name string) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }
 
-// run makes what is missing until ctx ends. Where one of several programs is elected, it does so for as long as it holds
-// the lease, and waits for it otherwise.
+// run makes what is missing until ctx ends. Where one of several programs is elected, it does so for as long as it
+// holds the lease, and waits for it otherwise.
 func (f *follower) run(ctx context.Context) error {
 	if !f.elects {
 		f.lead(ctx)
@@ -97,8 +102,11 @@ func (f *follower) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var term sync.WaitGroup
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock:          &resourcelock.LeaseLock{LeaseMeta: named(f.in, f.at), Client: f.leases, LockConfig: resourcelock.ResourceLockConfig{Identity: f.who}},
-			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true, Name: f.at,
+			Lock: &resourcelock.LeaseLock{
+				LeaseMeta: named(f.in, f.at), Client: f.leases, LockConfig: resourcelock.ResourceLockConfig{Identity: f.who},
+			},
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+			ReleaseOnCancel: true, Name: f.at,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) { term.Go(func() { f.lead(ctx) }) },
 				OnStoppedLeading: func() { f.metrics.leads.Set(0) },
@@ -117,7 +125,9 @@ func (f *follower) run(ctx context.Context) error {
 func (f *follower) lead(ctx context.Context) {
 	f.log.Info("leading", "who", f.who)
 	f.metrics.leads.Set(1)
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, triedAgain))
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, triedAgain),
+	)
 	namespaces, profiles := f.mirror(namespaceKind, queue), f.mirror(profileKind, queue)
 	var all sync.WaitGroup
 	for _, m := range []cache.SharedIndexInformer{namespaces, profiles} {
@@ -125,7 +135,10 @@ func (f *follower) lead(ctx context.Context) {
 	}
 	// Profiles may not be served yet: until they are, there is none to do anything for.
 	if cache.WaitForCacheSync(ctx.Done(), namespaces.HasSynced, profiles.HasSynced) {
-		f.log.Info("following profiles", "namespaces", len(namespaces.GetStore().ListKeys()), "profiles", len(profiles.GetStore().ListKeys()))
+		f.log.Info(
+			"following profiles", "namespaces", len(namespaces.GetStore().ListKeys()), "profiles",
+			len(profiles.GetStore().ListKeys()),
+		)
 		for range workers {
 			all.Go(func() {
 				for f.next(ctx, queue, namespaces.GetStore(), profiles.GetStore()) {
@@ -140,9 +153,14 @@ func (f *follower) lead(ctx context.Context) {
 
 // mirror keeps what of a kind stands in the cluster, as far as it decides, and puts
 // into the queue the name of each that is another one.
-func (f *follower) mirror(kind schema.GroupVersionResource, queue workqueue.TypedInterface[string]) cache.SharedIndexInformer {
+func (f *follower) mirror(
+	kind schema.GroupVersionResource, queue workqueue.TypedInterface[string],
+) cache.SharedIndexInformer {
 	of := f.client.Resource(kind)
-	m := cache.NewSharedIndexInformer(&cache.ListWatch{ListWithContextFunc: listOf(of), WatchFuncWithContext: of.Watch}, &unstructured.Unstructured{}, seenAgain, nil)
+	m := cache.NewSharedIndexInformer(
+		&cache.ListWatch{ListWithContextFunc: listOf(of), WatchFuncWithContext: of.Watch}, &unstructured.Unstructured{},
+		seenAgain, nil,
+	)
 	put := func(v any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(v); err == nil {
 			queue.Add(name)
@@ -158,7 +176,9 @@ func (f *follower) mirror(kind schema.GroupVersionResource, queue workqueue.Type
 }
 
 // next sees to one name of the queue; false: there will be none any more.
-func (f *follower) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], namespaces, profiles cache.Store) bool {
+func (f *follower) next(
+	ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], namespaces, profiles cache.Store,
+) bool {
 	name, over := queue.Get()
 	if over {
 		return false

@@ -14,7 +14,9 @@ var (
 	ErrNotServed = errors.New("the cluster serves no such kind")
 	// ErrProxy means that a kubeconfig of somebody else leads through a proxy. This
 	// machine talks to none that a stranger names.
-	ErrProxy = errors.New("the kubeconfig leads through a proxy of its own, which may be there for others: from this machine it is not used")
+	ErrProxy = errors.New(
+		"the kubeconfig leads through a proxy of its own, which may be there for others: from this machine it is not used",
+	)
 	// ErrClosed means that the Cluster was closed.
 	ErrClosed = errors.New("the cluster is closed")
 

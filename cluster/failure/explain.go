@@ -76,7 +76,9 @@ func explainOurs(err error) string {
 	case errors.Is(err, ErrClosed):
 		return "the connection to the cluster was closed"
 	case errors.Is(err, ErrNotServed):
-		return withContext("the cluster serves no such kind: what brings it is not installed, or in another version", kindOf(err))
+		return withContext(
+			"the cluster serves no such kind: what brings it is not installed, or in another version", kindOf(err),
+		)
 	case errors.Is(err, ErrPanicked):
 		return "carrick has a fault here: " + err.Error()
 	case errors.Is(err, ErrTimeout):
@@ -86,7 +88,8 @@ func explainOurs(err error) string {
 	case errors.Is(err, ErrEnded):
 		return "the API server ended the watch and has not answered since"
 	case errors.Is(err, errCutShort), errors.Is(err, ErrTooLarge):
-		return "the answer can't be used: something between the API server and this machine changes or cuts it (" + foreign.err.Error() + ")"
+		return "the answer can't be used: something between the API server and this machine changes or cuts it (" +
+			foreign.err.Error() + ")"
 	case foreign != nil:
 		return "what answers is no API server: a proxy, a login page or another service (" + foreign.err.Error() + ")"
 	case errors.As(err, &kubeconfig):
@@ -136,7 +139,8 @@ func explainPlugin(err error) string {
 		first, _, _ := strings.Cut(detail, "\n")
 		return "the program that gives the credentials is not installed or not in PATH: " + first
 	case strings.Contains(detail, "standard input is"):
-		return "the program that gives the credentials wants to ask on the terminal, which carrick holds: log in with it first"
+		return "the program that gives the credentials wants to ask on the terminal, which carrick holds: log in " +
+			"with it first"
 	}
 	return "the program that gives the credentials did not: " + detail
 }
@@ -173,8 +177,11 @@ func explainNetwork(err error) string {
 	case errors.As(err, &path):
 		return fmt.Sprintf("%s %s: %v", path.Op, path.Path, path.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), endedStream(err):
-		return fmt.Sprintf("%s ended the connection before it answered: the server restarts, or something between ends it%s", at, through)
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf(
+			"%s ended the connection before it answered: the server restarts, or something between ends it%s", at, through,
+		)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) &&
+		timeout.Timeout():
 		return fmt.Sprintf("%s did not answer in time: a firewall drops the packets, or the address is wrong%s", at, through)
 	}
 	return ""

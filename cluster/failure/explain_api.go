@@ -18,9 +18,11 @@ import (
 // forbiddenMessage is what RBAC says:
 // kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
 var (
-	forbiddenMessage = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-	forbiddenName    = regexp.MustCompile(`^\S+ "([^"]+)" is forbidden`)
-	forbiddenPath    = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
+	forbiddenMessage = regexp.MustCompile(
+		`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`,
+	)
+	forbiddenName = regexp.MustCompile(`^\S+ "([^"]+)" is forbidden`)
+	forbiddenPath = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
 )
 
 // explainAPI explains what the API server answered.
@@ -50,7 +52,9 @@ func explainAPI(err error) string {
 	case http.StatusMethodNotAllowed:
 		return "the API server does not offer this for this kind" + said(status)
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return fmt.Sprintf("the API server, or what stands behind it, is not available at the moment (%d)%s", status.Code, said(status))
+		return fmt.Sprintf(
+			"the API server, or what stands behind it, is not available at the moment (%d)%s", status.Code, said(status),
+		)
 	}
 	if status.Code >= http.StatusInternalServerError {
 		return fmt.Sprintf("the API server has a fault (%d)%s", status.Code, said(status))

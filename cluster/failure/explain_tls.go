@@ -54,7 +54,10 @@ func explainHostname(err x509.HostnameError) string {
 			names = clean.List(all)
 		}
 	}
-	return fmt.Sprintf("the server's certificate is not valid for %s, only for %s: use one of these, or set tls-server-name", err.Host, names)
+	return fmt.Sprintf(
+		"the server's certificate is not valid for %s, only for %s: use one of these, or set tls-server-name", err.Host,
+		names,
+	)
 }
 
 func explainInvalid(err x509.CertificateInvalidError) string {

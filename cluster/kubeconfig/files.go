@@ -10,9 +10,11 @@ import (
 )
 
 // ParseReferring is Parse of a kubeconfig that may refer to files, relative ones from folder on. read returns
-// their content; a file that is unusable (it does not exist, or is a folder) is a problem of the kubeconfig. The first err
-// of read is returned in the place of a Error.
-func ParseReferring(data []byte, folder string, read func(path string) (data []byte, unusable, err error)) (Config, error) {
+// their content; a file that is unusable (it does not exist, or is a folder) is a problem of the kubeconfig. The first
+// err of read is returned in the place of a Error.
+func ParseReferring(
+	data []byte, folder string, read func(path string) (data []byte, unusable, err error),
+) (Config, error) {
 	p := parser{}
 	var failed error
 	p.file = func(at *yaml.Node, key string) ([]byte, bool) {

@@ -17,7 +17,8 @@ func FuzzForeignKubeconfig(f *testing.F) {
 	ca, key := certAndKey(f)
 	encode := base64.StdEncoding.EncodeToString
 	f.Add([]byte(strings.Replace(goodKubeconfig, "CA", encode(ca), 1)))
-	const one = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {server: 'https://a'%s}}], users: [{name: a, user: {%s}}]}"
+	const one = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: " +
+		"a}}], clusters: [{name: a, cluster: {server: 'https://a'%s}}], users: [{name: a, user: {%s}}]}"
 	for _, extra := range [][2]string{
 		{"", "token: a"},
 		{", insecure-skip-tls-verify: true", "token: a"},
@@ -57,12 +58,17 @@ func FuzzForeignKubeconfig(f *testing.F) {
 			t.Errorf("the user: %#v", as)
 		case at.InsecureSkipTLSVerify, at.CertificateAuthority != "":
 			t.Errorf("the cluster: %#v", at)
-		case at.Server != k.Server, at.ProxyURL != k.ProxyURL, at.TLSServerName != k.TLSServerName, !bytes.Equal(at.CertificateAuthorityData, k.CA):
+		case at.Server != k.Server, at.ProxyURL != k.ProxyURL, at.TLSServerName != k.TLSServerName, !bytes.Equal(
+			at.CertificateAuthorityData, k.CA,
+		):
 			t.Errorf("client-go reads another cluster: %#v and %#v", at, k)
-		case as.Token != k.Token.Reveal(), !bytes.Equal(as.ClientCertificateData, k.ClientCert), string(as.ClientKeyData) != k.ClientKey.Reveal(), context.Namespace != k.Namespace:
+		case as.Token != k.Token.Reveal(), !bytes.Equal(
+			as.ClientCertificateData, k.ClientCert,
+		), string(as.ClientKeyData) != k.ClientKey.Reveal(), context.Namespace != k.Namespace:
 			t.Error("client-go reads another user")
 		}
-		if cfg := RESTConfig(k); cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Insecure || cfg.BearerTokenFile != "" || cfg.CAFile != "" || cfg.CertFile != "" || cfg.KeyFile != "" || cfg.Proxy != nil {
+		if cfg := RESTConfig(k); cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Insecure ||
+			cfg.BearerTokenFile != "" || cfg.CAFile != "" || cfg.CertFile != "" || cfg.KeyFile != "" || cfg.Proxy != nil {
 			t.Errorf("it is used with %v", cfg)
 		}
 	})

@@ -98,7 +98,9 @@ func (k Config) Bytes() masked.Value {
 	cluster, context, user := &file.Clusters[0].Cluster, &file.Contexts[0].Context, &file.Users[0].User
 	cluster.Server, cluster.CA, cluster.TLSServerName, cluster.ProxyURL = k.Server, encode(k.CA), k.TLSServerName, k.ProxyURL
 	context.Cluster, context.User, context.Namespace = name, name, k.Namespace
-	user.Token, user.ClientCert, user.ClientKey = k.Token.Reveal(), encode(k.ClientCert), encode([]byte(k.ClientKey.Reveal()))
+	user.Token, user.ClientCert, user.ClientKey = k.Token.Reveal(), encode(k.ClientCert), encode(
+		[]byte(k.ClientKey.Reveal()),
+	)
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)

@@ -92,71 +92,162 @@ func TestParseKubeconfig(t *testing.T) {
 		{situation: "no namespace", from: "    namespace: renku\n"},
 		{situation: "no apiVersion and kind", from: "apiVersion: v1\nkind: Config\n"},
 		{situation: "a client certificate", from: token, to: pair(ca, key)},
-		{situation: "extensions are passed over", from: token, to: token + "    extensions: [{name: x, extension: {a: [1]}}]\n"},
+		{
+			situation: "extensions are passed over", from: token,
+			to: token + "    extensions: [{name: x, extension: {a: [1]}}]\n",
+		},
 		{situation: "what is null is absent", from: token, to: token + "    tokenFile: null\n    exec: ~\n"},
 		{situation: "a proxy", from: server, to: server + "    proxy-url: socks5://proxy.example.org:1080\n"},
 
 		{situation: "no current context", from: current, rules: []string{RuleNoCurrentContext}},
-		{situation: "an empty current context", from: current, to: "current-context: ''\n", rules: []string{RuleNoCurrentContext}},
+		{
+			situation: "an empty current context", from: current, to: "current-context: ''\n",
+			rules: []string{RuleNoCurrentContext},
+		},
 		{
 			situation: "a current context that is not there", from: current, to: "current-context: milan\n",
 			rules: []string{RuleUnknownContext}, words: `line 19: current-context is "milan", and there is no such context`,
 		},
 		{situation: "a context without a cluster", from: "    cluster: rome\n", rules: []string{RuleNoCluster}},
-		{situation: "a cluster that is not there", from: "    cluster: rome\n", to: "    cluster: milan\n", rules: []string{RuleNoCluster}},
-		{situation: "a user that is not there", from: "    user: carrick\n", to: "    user: jane\n", rules: []string{RuleNoUser}},
+		{
+			situation: "a cluster that is not there", from: "    cluster: rome\n", to: "    cluster: milan\n",
+			rules: []string{RuleNoCluster},
+		},
+		{
+			situation: "a user that is not there", from: "    user: carrick\n", to: "    user: jane\n",
+			rules: []string{RuleNoUser},
+		},
 		{situation: "no credentials", from: token, to: "    {}\n", rules: []string{RuleNoCredentials}},
 		{situation: "an empty token", from: "secret-token", to: "''", rules: []string{RuleNoCredentials}},
 		{situation: "a token with a line's end", from: "secret-token", to: `"secret-token\n"`, rules: []string{RuleBadToken}},
-		{situation: "a token in base64 twice", from: "secret-token", to: encode([]byte(jwt(forever))), rules: []string{RuleDoubleBase64}},
-		{situation: "a token that is a number", from: "secret-token", to: "12345", rules: []string{RuleWrongType}, words: "in quotes"},
-		{situation: "a certificate without its key", from: token, to: "    client-certificate-data: " + encode(ca) + "\n", rules: []string{RuleBadClientCert}},
-		{situation: "a key without its certificate", from: token, to: "    client-key-data: " + encode(key) + "\n", rules: []string{RuleBadClientCert}},
-		{situation: "a key of another certificate", from: token, to: pair(otherCert, key), rules: []string{RuleBadClientCert}, words: "does not belong"},
+		{
+			situation: "a token in base64 twice", from: "secret-token", to: encode([]byte(jwt(forever))),
+			rules: []string{RuleDoubleBase64},
+		},
+		{
+			situation: "a token that is a number", from: "secret-token", to: "12345", rules: []string{RuleWrongType},
+			words: "in quotes",
+		},
+		{
+			situation: "a certificate without its key", from: token, to: "    client-certificate-data: " + encode(ca) + "\n",
+			rules: []string{RuleBadClientCert},
+		},
+		{
+			situation: "a key without its certificate", from: token, to: "    client-key-data: " + encode(key) + "\n",
+			rules: []string{RuleBadClientCert},
+		},
+		{
+			situation: "a key of another certificate", from: token, to: pair(otherCert, key), rules: []string{RuleBadClientCert},
+			words: "does not belong",
+		},
 
-		{situation: "a command", from: token, to: "    exec: {command: /bin/evil, apiVersion: client.authentication.k8s.io/v1}\n", rules: []string{RuleExec}},
+		{
+			situation: "a command", from: token,
+			to: "    exec: {command: /bin/evil, apiVersion: client.authentication.k8s.io/v1}\n", rules: []string{RuleExec},
+		},
 		{
 			situation: "a command of another user", from: "users:\n", to: otherUser("    exec: {command: /bin/evil}\n"),
 			rules: []string{RuleExec}, words: `user "other" runs a command`,
 		},
-		{situation: "an auth provider", from: token, to: "    auth-provider: {name: oidc}\n", rules: []string{RuleAuthProvider}},
-		{situation: "a password", from: token, to: "    username: a\n    password: secret-password\n", rules: []string{RuleBasicAuth, RuleBasicAuth}},
-		{situation: "a token from a file", from: token, to: "    tokenFile: /etc/passwd\n", rules: []string{RuleFileReference}},
+		{
+			situation: "an auth provider", from: token, to: "    auth-provider: {name: oidc}\n",
+			rules: []string{RuleAuthProvider},
+		},
+		{
+			situation: "a password", from: token, to: "    username: a\n    password: secret-password\n",
+			rules: []string{RuleBasicAuth, RuleBasicAuth},
+		},
+		{
+			situation: "a token from a file", from: token, to: "    tokenFile: /etc/passwd\n",
+			rules: []string{RuleFileReference},
+		},
 		{
 			situation: "a client certificate from files", from: token, to: "    client-certificate: /a\n    client-key: /b\n",
 			rules: []string{RuleFileReference, RuleFileReference},
 		},
-		{situation: "a CA from a file", from: server, to: server + "    certificate-authority: /etc/ca.crt\n", rules: []string{RuleFileReference}},
-		{situation: "impersonation", from: token, to: token + "    as: root\n    as-groups: [system:masters]\n", rules: []string{RuleImpersonation, RuleImpersonation}},
-		{situation: "insecure", from: server, to: server + "    insecure-skip-tls-verify: true\n", rules: []string{RuleInsecure}},
+		{
+			situation: "a CA from a file", from: server, to: server + "    certificate-authority: /etc/ca.crt\n",
+			rules: []string{RuleFileReference},
+		},
+		{
+			situation: "impersonation", from: token, to: token + "    as: root\n    as-groups: [system:masters]\n",
+			rules: []string{RuleImpersonation, RuleImpersonation},
+		},
+		{
+			situation: "insecure", from: server, to: server + "    insecure-skip-tls-verify: true\n",
+			rules: []string{RuleInsecure},
+		},
 		{situation: "explicitly not insecure", from: server, to: server + "    insecure-skip-tls-verify: false\n"},
 
 		{situation: "no server", from: server, rules: []string{RuleNoServer}},
 		{situation: "plain http", from: "https://", to: "http://", rules: []string{RuleNotHTTPS}},
-		{situation: "no scheme", from: "https://rome.example.org:6443", to: "rome.example.org:6443", rules: []string{RuleNotHTTPS}},
-		{situation: "not a URL", from: "https://rome.example.org:6443", to: "'https://rome:port'", rules: []string{RuleBadServer}},
-		{situation: "a password in the server", from: "https://rome", to: "https://a:secret-b@rome", rules: []string{RuleBadServer}},
+		{
+			situation: "no scheme", from: "https://rome.example.org:6443", to: "rome.example.org:6443",
+			rules: []string{RuleNotHTTPS},
+		},
+		{
+			situation: "not a URL", from: "https://rome.example.org:6443", to: "'https://rome:port'",
+			rules: []string{RuleBadServer},
+		},
+		{
+			situation: "a password in the server", from: "https://rome", to: "https://a:secret-b@rome",
+			rules: []string{RuleBadServer},
+		},
 		{situation: "no host", from: "https://rome.example.org:6443", to: "https:///api", rules: []string{RuleBadServer}},
-		{situation: "a proxy that is no proxy", from: server, to: server + "    proxy-url: file:///etc\n", rules: []string{RuleBadProxy}},
-		{situation: "a password in the proxy", from: server, to: server + "    proxy-url: http://a:secret-b@proxy:1\n", rules: []string{RuleBadProxy}},
+		{
+			situation: "a proxy that is no proxy", from: server, to: server + "    proxy-url: file:///etc\n",
+			rules: []string{RuleBadProxy},
+		},
+		{
+			situation: "a password in the proxy", from: server, to: server + "    proxy-url: http://a:secret-b@proxy:1\n",
+			rules: []string{RuleBadProxy},
+		},
 		{situation: "a CA that is not base64", from: encode(ca), to: "'%%%'", rules: []string{RuleBadCA}},
 		{situation: "a CA that is no certificate", from: encode(ca), to: encode([]byte("hello")), rules: []string{RuleBadCA}},
 		{situation: "a CA in base64 twice", from: encode(ca), to: double(ca), rules: []string{RuleDoubleBase64}},
 
-		{situation: "an unknown key", from: token, to: token + "    tokenfile: x\n", rules: []string{RuleUnknownKey}, words: `"tokenfile"`},
-		{situation: "an unknown key at the top", from: "kind: Config", to: "kind: Config\nmetadata: {}", rules: []string{RuleUnknownKey}},
-		{situation: "the token twice", from: token, to: token + token, rules: []string{RuleDuplicateKey}, words: "line 19: user \"carrick\" has the key token twice"},
-		{situation: "two users of one name", from: "users:\n", to: "users:\n- name: carrick\n  user: {token: x}\n", rules: []string{RuleDuplicateName}},
-		{situation: "a user without a name", from: "users:\n", to: "users:\n- user: {token: x}\n", rules: []string{RuleNoName}},
-		{situation: "users that are no list", from: "users:\n- name: carrick\n  user:\n" + token, to: "users: {a: b}\n", rules: []string{RuleNoUser, RuleWrongType}},
+		{
+			situation: "an unknown key", from: token, to: token + "    tokenfile: x\n", rules: []string{RuleUnknownKey},
+			words: `"tokenfile"`,
+		},
+		{
+			situation: "an unknown key at the top", from: "kind: Config", to: "kind: Config\nmetadata: {}",
+			rules: []string{RuleUnknownKey},
+		},
+		{
+			situation: "the token twice", from: token, to: token + token, rules: []string{RuleDuplicateKey},
+			words: "line 19: user \"carrick\" has the key token twice",
+		},
+		{
+			situation: "two users of one name", from: "users:\n", to: "users:\n- name: carrick\n  user: {token: x}\n",
+			rules: []string{RuleDuplicateName},
+		},
+		{
+			situation: "a user without a name", from: "users:\n", to: "users:\n- user: {token: x}\n",
+			rules: []string{RuleNoName},
+		},
+		{
+			situation: "users that are no list", from: "users:\n- name: carrick\n  user:\n" + token, to: "users: {a: b}\n",
+			rules: []string{RuleNoUser, RuleWrongType},
+		},
 		{situation: "another kind", from: "kind: Config", to: "kind: Secret", rules: []string{RuleWrongKind}},
 		{situation: "two documents", from: current, to: current + "---\na: b\n", rules: []string{RuleSeveralDocuments}},
-		{situation: "an alias", from: "namespace: renku", to: "namespace: &a renku\nextensions: [*a]", rules: []string{RuleAlias}},
-		{situation: "an alias to nothing", from: "renku", to: "*nothing", rules: []string{RuleAlias}},
-		{situation: "a merge key", from: token, to: "    <<: {token: x}\n", rules: []string{RuleUnknownKey, RuleNoCredentials}},
-		{situation: "escape sequences", from: current, to: "current-context: \"\\e[2Jmilan\"\n", rules: []string{RuleUnknownContext}, words: "milan"},
 		{
-			situation: "all at once", from: server, to: "    server: http://rome\n    insecure-skip-tls-verify: true\n    certificate-authority: /x\n",
+			situation: "an alias", from: "namespace: renku", to: "namespace: &a renku\nextensions: [*a]",
+			rules: []string{RuleAlias},
+		},
+		{situation: "an alias to nothing", from: "renku", to: "*nothing", rules: []string{RuleAlias}},
+		{
+			situation: "a merge key", from: token, to: "    <<: {token: x}\n",
+			rules: []string{RuleUnknownKey, RuleNoCredentials},
+		},
+		{
+			situation: "escape sequences", from: current, to: "current-context: \"\\e[2Jmilan\"\n",
+			rules: []string{RuleUnknownContext}, words: "milan",
+		},
+		{
+			situation: "all at once", from: server,
+			to:    "    server: http://rome\n    insecure-skip-tls-verify: true\n    certificate-authority: /x\n",
 			rules: []string{RuleNotHTTPS, RuleInsecure, RuleFileReference},
 		},
 	} {
@@ -233,10 +324,21 @@ func TestKubeconfigBytes(t *testing.T) {
 		situation string
 		k         Config
 	}{
-		{"a token", Config{Name: "milan", Server: "https://milan:6443", CA: ca, Namespace: "renku", Token: masked.New("abc")}},
-		{"a client certificate", Config{Name: "milan", Server: "https://milan", ClientCert: ca, ClientKey: masked.New(string(key))}},
-		{"names that look like something else", Config{Name: "null", Server: "https://milan", Namespace: "123", Token: masked.New("true"), TLSServerName: "yes"}},
-		{"a proxy", Config{Name: "a: b # c", Server: "https://milan", ProxyURL: "http://proxy:8080", Token: masked.New("0x1")}},
+		{
+			"a token", Config{Name: "milan", Server: "https://milan:6443", CA: ca, Namespace: "renku", Token: masked.New("abc")},
+		},
+		{
+			"a client certificate",
+			Config{Name: "milan", Server: "https://milan", ClientCert: ca, ClientKey: masked.New(string(key))},
+		},
+		{
+			"names that look like something else",
+			Config{Name: "null", Server: "https://milan", Namespace: "123", Token: masked.New("true"), TLSServerName: "yes"},
+		},
+		{
+			"a proxy",
+			Config{Name: "a: b # c", Server: "https://milan", ProxyURL: "http://proxy:8080", Token: masked.New("0x1")},
+		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			data := tc.k.Bytes()
@@ -266,8 +368,13 @@ func FuzzParseKubeconfig(f *testing.F) {
 	ca, key := certAndKey(f)
 	encode := base64.StdEncoding.EncodeToString
 	f.Add([]byte(strings.Replace(goodKubeconfig, "CA", encode(ca), 1)))
-	f.Add([]byte(Config{Name: "x", Server: "https://x", ClientCert: ca, ClientKey: masked.New(string(key))}.Bytes().Reveal()))
-	f.Add([]byte("{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {server: 'https://a'}}], users: [{name: a, user: {token: a}}]}"))
+	f.Add(
+		[]byte(Config{Name: "x", Server: "https://x", ClientCert: ca, ClientKey: masked.New(string(key))}.Bytes().Reveal()),
+	)
+	f.Add(
+		[]byte("{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: " +
+			"{server: 'https://a'}}], users: [{name: a, user: {token: a}}]}"),
+	)
 	f.Add([]byte("a: &a [*a]"))
 	f.Add([]byte("users: [{name: a, user: {exec: {command: x}, tokenFile: /x, as: y}}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -49,7 +49,9 @@ func Load(a Access) (Loaded, error) {
 			return Loaded{}, fmt.Errorf("context %q: %w", name, err)
 		}
 	}
-	chosen := clientcmd.NewNonInteractiveClientConfig(*merged, name, &clientcmd.ConfigOverrides{}, loadingRules(a.Kubeconfig))
+	chosen := clientcmd.NewNonInteractiveClientConfig(
+		*merged, name, &clientcmd.ConfigOverrides{}, loadingRules(a.Kubeconfig),
+	)
 	cfg, err := chosen.ClientConfig()
 	if err != nil {
 		return Loaded{}, fmt.Errorf("context %q: %s", name, strings.TrimPrefix(err.Error(), "invalid configuration: "))
@@ -87,7 +89,11 @@ func unasked(user *clientcmdapi.AuthInfo, path string) error {
 	if does == "" {
 		return nil
 	}
-	return fmt.Errorf("kubeconfig %s is named by a file and %s, which a file can't ask for: name the kubeconfig yourself, with --kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG", path, does)
+	return fmt.Errorf(
+		"kubeconfig %s is named by a file and %s, which a file can't ask for: name the kubeconfig yourself, with "+
+			"--kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG",
+		path, does,
+	)
 }
 
 func impersonating(cfg *rest.Config, a Access) *rest.Config {

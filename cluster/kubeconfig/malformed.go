@@ -72,7 +72,9 @@ func plainYAML(problem string) string {
 	if m == nil {
 		return problem
 	}
-	words := map[string]string{"!!map": "a map", "!!seq": "a list", "!!str": "a text", "!!int": "a number", "!!bool": "a truth value"}
+	words := map[string]string{
+		"!!map": "a map", "!!seq": "a list", "!!str": "a text", "!!int": "a number", "!!bool": "a truth value",
+	}
 	found, known := words[m[1]]
 	if !known {
 		found = m[1]

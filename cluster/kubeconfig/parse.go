@@ -58,13 +58,21 @@ func (p *parser) parse(data []byte) Config {
 	if top == nil {
 		return Config{}
 	}
-	config := p.mapping(top, "the file", "apiVersion", "kind", "preferences", "clusters", "users", "contexts", "current-context", "extensions")
+	config := p.mapping(
+		top, "the file", "apiVersion", "kind", "preferences", "clusters", "users", "contexts", "current-context",
+		"extensions",
+	)
 	p.constant(config, "apiVersion", "v1")
 	p.constant(config, "kind", "Config")
-	clusters := p.named(config["clusters"], "cluster", "server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority",
-		"certificate-authority-data", "proxy-url", "disable-compression", "extensions")
-	users := p.named(config["users"], "user", "client-certificate", "client-certificate-data", "client-key", "client-key-data",
-		"token", "tokenFile", "as", "as-uid", "as-groups", "as-user-extra", "username", "password", "auth-provider", "exec", "extensions")
+	clusters := p.named(
+		config["clusters"], "cluster", "server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority",
+		"certificate-authority-data", "proxy-url", "disable-compression", "extensions",
+	)
+	users := p.named(
+		config["users"], "user", "client-certificate", "client-certificate-data", "client-key", "client-key-data",
+		"token", "tokenFile", "as", "as-uid", "as-groups", "as-user-extra", "username", "password", "auth-provider", "exec",
+		"extensions",
+	)
 	contexts := p.named(config["contexts"], "context", "cluster", "user", "namespace", "extensions")
 	for _, name := range sortedKeys(clusters) {
 		p.refuseCluster(name, clusters[name])

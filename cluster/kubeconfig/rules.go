@@ -17,7 +17,10 @@ import (
 // refuseCluster says what no cluster entry may have, whether it is the chosen one or not.
 func (p *parser) refuseCluster(name string, f settings) {
 	if n := f["certificate-authority"]; n != nil && p.file == nil {
-		p.say(n, RuleFileReference, "cluster %q takes its certificate authority from a file: put it in certificate-authority-data", name)
+		p.say(
+			n, RuleFileReference, "cluster %q takes its certificate authority from a file: put it in certificate-authority-data",
+			name,
+		)
 	}
 	if p.truth(f, "insecure-skip-tls-verify") {
 		p.say(f["insecure-skip-tls-verify"], RuleInsecure, "cluster %q does not verify the server's certificate", name)
@@ -28,7 +31,10 @@ func (p *parser) refuseCluster(name string, f settings) {
 // refuseUser says what no user entry may have, whether it is the chosen one or not.
 func (p *parser) refuseUser(name string, f settings) {
 	for _, refused := range []struct{ key, rule, words string }{
-		{"client-certificate", RuleFileReference, "takes its client certificate from a file: put it in client-certificate-data"},
+		{
+			"client-certificate", RuleFileReference,
+			"takes its client certificate from a file: put it in client-certificate-data",
+		},
 		{"client-key", RuleFileReference, "takes its client key from a file: put it in client-key-data"},
 		{"tokenFile", RuleFileReference, "takes its token from a file: put it in token"},
 		{"exec", RuleExec, "runs a command to log in"},

@@ -114,7 +114,8 @@ func unverified(chain []*x509.Certificate, roots *x509.CertPool, err error) (Pro
 		return UnknownAuthority, fmt.Sprintf("self-signed by %s, which is not %s", plain(subject(leaf)), trust)
 	case len(chain) == 1 && roots == nil:
 		return UnknownAuthority, fmt.Sprintf(
-			"signed by an authority that is not %s (issuer: %s; no intermediate certificate came with it)", trust, plain(issuer(leaf)))
+			"signed by an authority that is not %s (issuer: %s; no intermediate certificate came with it)", trust,
+			plain(issuer(leaf)))
 	}
 	return UnknownAuthority, fmt.Sprintf("signed by an authority that is not %s (issuer: %s)", trust, plain(issuer(top)))
 }
@@ -125,8 +126,10 @@ func nameProblem(cert *x509.Certificate, name string) (Problem, string) {
 	}
 	names := Names(cert)
 	if len(names) == 0 {
-		return NameMismatch, fmt.Sprintf("names no host at all, so it is not valid for %s (its common name %s does not count)",
-			plain(name), plain(cert.Subject.CommonName))
+		return NameMismatch, fmt.Sprintf(
+			"names no host at all, so it is not valid for %s (its common name %s does not count)",
+			plain(name), plain(cert.Subject.CommonName),
+		)
 	}
 	const most = 6
 	list := strings.Join(names[:min(len(names), most)], ", ")
@@ -141,14 +144,17 @@ func timeProblem(cert *x509.Certificate, now time.Time) (Problem, string) {
 	case now.After(cert.NotAfter):
 		return Expired, fmt.Sprintf("expired %s ago (on %s)", span(now.Sub(cert.NotAfter)), moment(cert.NotAfter))
 	case now.Before(cert.NotBefore):
-		return NotYetValid, fmt.Sprintf("not valid before %s (this machine's clock says %s)", moment(cert.NotBefore), moment(now))
+		return NotYetValid, fmt.Sprintf(
+			"not valid before %s (this machine's clock says %s)", moment(cert.NotBefore), moment(now),
+		)
 	}
 	return "", ""
 }
 
 func usageProblem(cert *x509.Certificate) (Problem, string) {
 	if len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) == 0 ||
-		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageServerAuth) || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny) {
+		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageServerAuth) ||
+		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny) {
 		return "", ""
 	}
 	return Other, "not made for a server (its extended key usage leaves server authentication out)"

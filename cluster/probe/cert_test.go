@@ -30,13 +30,17 @@ func TestCertProblem(t *testing.T) {
 		{situation: "a good chain", chain: []*x509.Certificate{good.cert}, name: "localhost"},
 		{situation: "good for an IP address", chain: []*x509.Certificate{good.cert}, name: "127.0.0.1"},
 		{situation: "no name is asked for", chain: []*x509.Certificate{good.cert}},
-		{situation: "a chain with an intermediate", chain: []*x509.Certificate{middle.issue(t, nil).cert, middle.cert}, name: "localhost"},
+		{
+			situation: "a chain with an intermediate", chain: []*x509.Certificate{middle.issue(t, nil).cert, middle.cert},
+			name: "localhost",
+		},
 		{
 			situation: "the intermediate is missing", chain: []*x509.Certificate{middle.issue(t, nil).cert}, name: "localhost",
 			kind: UnknownAuthority, words: []string{"not in the given CA", "issuer: middle"},
 		},
 		{
-			situation: "the intermediate has expired", chain: []*x509.Certificate{stale.issue(t, nil).cert, stale.cert}, name: "localhost",
+			situation: "the intermediate has expired", chain: []*x509.Certificate{stale.issue(t, nil).cert, stale.cert},
+			name: "localhost",
 			kind: Expired, words: []string{"authority stale middle that signed it expired 3 days ago"},
 		},
 		{
@@ -62,7 +66,8 @@ func TestCertProblem(t *testing.T) {
 			kind:  NameMismatch, words: []string{"names no host at all", "common name leaf does not count"},
 		},
 		{
-			situation: "expired", chain: []*x509.Certificate{good.cert}, name: "localhost", now: now.AddDate(0, 0, 4).Add(time.Hour),
+			situation: "expired", chain: []*x509.Certificate{good.cert}, name: "localhost",
+			now:  now.AddDate(0, 0, 4).Add(time.Hour),
 			kind: Expired, words: []string{"expired 3 days ago"},
 		},
 		{
@@ -70,7 +75,8 @@ func TestCertProblem(t *testing.T) {
 			kind: NotYetValid, words: []string{"not valid before", "this machine's clock says"},
 		},
 		{
-			situation: "everything at once", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "rome", now: now.AddDate(0, 0, 4).Add(time.Hour),
+			situation: "everything at once", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "rome",
+			now:  now.AddDate(0, 0, 4).Add(time.Hour),
 			kind: UnknownAuthority, words: []string{"issuer: stranger", "but not for rome", "expired 3 days ago"},
 		},
 		{

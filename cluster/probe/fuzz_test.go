@@ -102,7 +102,9 @@ func FuzzWireGuardAnswers(f *testing.F) {
 	cookie[0] = 3
 	data := make([]byte, 32)
 	data[0] = 4
-	for _, first := range [][]byte{response, cookie, data, {1}, {}, make([]byte, 148), []byte(hostile.Texts["clears the screen"])} {
+	for _, first := range [][]byte{
+		response, cookie, data, {1}, {}, make([]byte, 148), []byte(hostile.Texts["clears the screen"]),
+	} {
 		f.Add(first, data)
 	}
 	own, peer := wgKey(f), wgKey(f).Public()
@@ -132,7 +134,10 @@ func FuzzCertificateWords(f *testing.F) {
 	}
 	f.Add("rome", "a\x1b[2J.example.org", int64(1<<40), int64(-1))
 	f.Fuzz(func(t *testing.T, common, host string, from, until int64) {
-		cert := &x509.Certificate{NotBefore: time.Unix(from%(1<<40), 0), NotAfter: time.Unix(until%(1<<40), 0), DNSNames: []string{host, common}, PublicKey: key.Public()}
+		cert := &x509.Certificate{
+			NotBefore: time.Unix(from%(1<<40), 0), NotAfter: time.Unix(until%(1<<40), 0), DNSNames: []string{host, common},
+			PublicKey: key.Public(),
+		}
 		cert.Subject.CommonName, cert.Issuer.CommonName = common, host
 		cert.Subject.Organization = []string{host}
 		_, words := CertProblem([]*x509.Certificate{cert}, x509.NewCertPool(), host, time.Unix(1e9, 0))

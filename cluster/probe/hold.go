@@ -18,8 +18,8 @@ type HoldReport struct {
 	Why    string        // how it ended, in plain words; "": in good order
 }
 
-// Hold asks url by GET for an answer that goes on, such as a watch, and reads it until it ends or has been held for that
-// long. The error is not nil only where no answer came, or where ctx ended first.
+// Hold asks url by GET for an answer that goes on, such as a watch, and reads it until it ends or has been held for
+// that long. The error is not nil only where no answer came, or where ctx ended first.
 func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (HoldReport, error) {
 	short, cancel := bounded(ctx)
 	defer cancel()

@@ -42,7 +42,8 @@ func TestHold(t *testing.T) {
 		}
 		return r
 	}
-	if r := hold("/goes-on", 50*time.Millisecond); r.Ended || r.Held < 50*time.Millisecond || string(r.Body) != "first\n" || r.Status != 200 {
+	if r := hold("/goes-on", 50*time.Millisecond); r.Ended || r.Held < 50*time.Millisecond ||
+		string(r.Body) != "first\n" || r.Status != 200 {
 		t.Errorf("one that goes on: %+v", r)
 	}
 	if r := hold("/ends", time.Minute); !r.Ended || r.Why != "" || string(r.Body) != "all\n" {

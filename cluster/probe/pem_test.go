@@ -82,7 +82,9 @@ func TestKeyMatches(t *testing.T) {
 			situation: "a key of another kind", err: ErrKeyMismatch,
 			key: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rsaKey)}),
 		},
-		{situation: "base64 twice", key: []byte(base64.StdEncoding.EncodeToString(keyPEM(t, leaf.key))), err: ErrDoubleBase64},
+		{
+			situation: "base64 twice", key: []byte(base64.StdEncoding.EncodeToString(keyPEM(t, leaf.key))), err: ErrDoubleBase64,
+		},
 		{situation: "nothing", err: ErrNoPEM},
 		{situation: "a certificate", key: certPEM(leaf.cert), words: "no private key"},
 		{
@@ -119,7 +121,9 @@ func FuzzParseCerts(f *testing.F) {
 			t.Fatalf("%d certificates and error %v", len(certs), err)
 		}
 		for _, cert := range certs {
-			if _, words := CertProblem([]*x509.Certificate{cert}, x509.NewCertPool(), "localhost", time.Time{}); strings.ContainsFunc(words, func(r rune) bool { return r < ' ' }) {
+			if _, words := CertProblem(
+				[]*x509.Certificate{cert}, x509.NewCertPool(), "localhost", time.Time{},
+			); strings.ContainsFunc(words, func(r rune) bool { return r < ' ' }) {
 				t.Fatalf("control characters in %q", words)
 			}
 			_ = KeyMatches(cert, data)

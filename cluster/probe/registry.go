@@ -152,10 +152,11 @@ func (l RegistryLogin) named(err error, at string) error {
 	return err
 }
 
-// isRegistry tells a registry from a page that greets everybody: the API's version is a header of its own, or the answer
-// is JSON.
+// isRegistry tells a registry from a page that greets everybody: the API's version is a header of its own, or the
+// answer is JSON.
 func isRegistry(r HTTPReport) bool {
-	return strings.HasPrefix(r.Header.Get("Docker-Distribution-Api-Version"), "registry/2") || strings.HasPrefix(r.ContentType, "application/json")
+	return strings.HasPrefix(r.Header.Get("Docker-Distribution-Api-Version"), "registry/2") ||
+		strings.HasPrefix(r.ContentType, "application/json")
 }
 
 // challenge returns the parameters of the first challenge of a scheme in WWW-Authenticate (RFC 9110, 11.6.1).
@@ -219,14 +220,19 @@ func cut(text string) string {
 }
 
 // registryName is the domain of an image's name, as the distribution project has it.
-var registryName = regexp.MustCompile(`^(([a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?$`)
+var registryName = regexp.MustCompile(
+	`^(([a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?$`,
+)
 
-// ValidRegistry says what is wrong with a registry's address: it is host[:port], without scheme and path, as image names
-// begin.
+// ValidRegistry says what is wrong with a registry's address: it is host[:port], without scheme and path, as image
+// names begin.
 func ValidRegistry(registry string) error {
 	u, err := url.Parse("https://" + registry + "/")
 	if err != nil || len(registry) > 253 || !registryName.MatchString(registry) {
-		return fmt.Errorf("%q is not the address of a registry: host or host:port, as image names begin, without scheme and path", cut(registry))
+		return fmt.Errorf(
+			"%q is not the address of a registry: host or host:port, as image names begin, without scheme and path",
+			cut(registry),
+		)
 	}
 	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
 		return fmt.Errorf("%q is not the address of a registry: its port is not a number from 1 to 65535", registry)

@@ -34,7 +34,8 @@ func newRegistry(t *testing.T, root authority) *registryServer {
 		w.Header().Set("Docker-Distribution-Api-Version", "registry/2.0")
 		user, password, given := req.BasicAuth()
 		switch {
-		case r.open, req.Header.Get("Authorization") == "Bearer good", r.basic && given && user == robot && password == secret:
+		case r.open, req.Header.Get("Authorization") == "Bearer good", r.basic && given && user == robot &&
+			password == secret:
 			_, _ = w.Write([]byte("{}"))
 		default:
 			w.Header().Set("WWW-Authenticate", r.challenge)
@@ -49,7 +50,9 @@ func newRegistry(t *testing.T, root authority) *registryServer {
 		}
 		_, _ = fmt.Fprint(w, `{"access_token":"good","expires_in":60}`)
 	})
-	mux.HandleFunc("/moved", func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/trap", http.StatusFound) })
+	mux.HandleFunc(
+		"/moved", func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/trap", http.StatusFound) },
+	)
 	mux.HandleFunc("/notoken", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{}`) })
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.asked = append(r.asked, req.URL.Path)
@@ -77,8 +80,14 @@ func TestRegistryLogin(t *testing.T) {
 		leaks     string // paths that see a credential
 	}{
 		{name: "bearer", challenge: `Bearer realm="%s/token",service="the, registry",scope="x"`, leaks: "/token /v2/"},
-		{name: "bearer without quotes", challenge: `bearer error="\"a\", b", REALM=%s/token, service="the, registry"`, leaks: "/token /v2/"},
-		{name: "bearer, refused", challenge: `Bearer realm="%s/token",service="the, registry"`, password: "other", want: ErrLogin, leaks: "/token"},
+		{
+			name: "bearer without quotes", challenge: `bearer error="\"a\", b", REALM=%s/token, service="the, registry"`,
+			leaks: "/token /v2/",
+		},
+		{
+			name: "bearer, refused", challenge: `Bearer realm="%s/token",service="the, registry"`, password: "other",
+			want: ErrLogin, leaks: "/token",
+		},
 		{name: "basic", challenge: `Basic realm="r"`, basic: true, leaks: "/v2/"},
 		{name: "basic, refused", challenge: `Basic realm="r"`, basic: true, password: "other", want: ErrLogin, leaks: "/v2/"},
 		{name: "no login is asked for", open: true},
@@ -121,7 +130,9 @@ func TestRegistryLogin(t *testing.T) {
 
 func TestRegistryThatIsNone(t *testing.T) {
 	root := newAuthority(t, "root", time.Now().AddDate(1, 0, 0))
-	for status, body := range map[int]string{http.StatusOK: "<html>", http.StatusNotFound: "", http.StatusFound: "", http.StatusBadGateway: ""} {
+	for status, body := range map[int]string{
+		http.StatusOK: "<html>", http.StatusNotFound: "", http.StatusFound: "", http.StatusBadGateway: "",
+	} {
 		var given bool
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			given = given || req.Header.Get("Authorization") != ""
@@ -133,7 +144,9 @@ func TestRegistryThatIsNone(t *testing.T) {
 		server.TLS = &tls.Config{Certificates: []tls.Certificate{root.issue(t, nil).tls()}}
 		server.Config.ErrorLog = quiet
 		server.StartTLS()
-		_, err := RegistryLogin{Registry: strings.TrimPrefix(server.URL, "https://"), User: robot, Password: secret, Roots: root.pem()}.Try(t.Context())
+		_, err := RegistryLogin{
+			Registry: strings.TrimPrefix(server.URL, "https://"), User: robot, Password: secret, Roots: root.pem(),
+		}.Try(t.Context())
 		server.Close()
 		if !errors.Is(err, ErrNoRegistry) || given {
 			t.Errorf("%d: %v; a credential was sent: %v", status, err, given)
@@ -146,13 +159,16 @@ func TestRegistryThatIsNone(t *testing.T) {
 }
 
 func TestValidRegistry(t *testing.T) {
-	for _, good := range []string{"docker.io", "ghcr.io", "harbor.example.org:8443", "localhost:5000", "10.0.0.1", "[::1]:5000", "Harbor"} {
+	for _, good := range []string{
+		"docker.io", "ghcr.io", "harbor.example.org:8443", "localhost:5000", "10.0.0.1", "[::1]:5000", "Harbor",
+	} {
 		if err := ValidRegistry(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
-		"", "https://ghcr.io", "ghcr.io/osc", "user@ghcr.io", "ghcr.io:", "ghcr.io:0", "ghcr.io:99999", "ghcr.io:http", "a b", "a\n", "a\"b", "$(x)", "-a", "a..b",
+		"", "https://ghcr.io", "ghcr.io/osc", "user@ghcr.io", "ghcr.io:", "ghcr.io:0", "ghcr.io:99999", "ghcr.io:http", "a b",
+		"a\n", "a\"b", "$(x)", "-a", "a..b",
 		"::1", "[::1", "ghcr.io?x", "ghcr.io#x", "grüße.example.org", "a_b.example.org", strings.Repeat("a.", 200) + "a",
 	} {
 		if err := ValidRegistry(bad); err == nil {

@@ -65,7 +65,9 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 	start := time.Now()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		kind, words := handshakeProblem(err, asked)
-		return TLSReport{Kind: kind, Problem: words}, fmt.Errorf("shake hands with %s: %w", plain(hostport), orCause(ctx, err))
+		return TLSReport{
+			Kind: kind, Problem: words,
+		}, fmt.Errorf("shake hands with %s: %w", plain(hostport), orCause(ctx, err))
 	}
 	report := describe(conn.ConnectionState())
 	report.Latency = time.Since(start)

@@ -56,10 +56,19 @@ func TestTLS(t *testing.T) {
 		{situation: "trusted, by name", cert: good.tls(), serverName: "localhost"},
 		{situation: "trusted, by a name with a dot at its end", cert: good.tls(), serverName: "localhost."},
 		{situation: "trusted through an intermediate", cert: middle.issue(t, nil).tls(middle)},
-		{situation: "unknown authority", cert: stranger.issue(t, nil).tls(), kind: UnknownAuthority, words: "issuer: stranger"},
-		{situation: "name mismatch", cert: good.tls(), serverName: "rome.example.org", kind: NameMismatch, words: "not for rome.example.org"},
+		{
+			situation: "unknown authority", cert: stranger.issue(t, nil).tls(), kind: UnknownAuthority,
+			words: "issuer: stranger",
+		},
+		{
+			situation: "name mismatch", cert: good.tls(), serverName: "rome.example.org", kind: NameMismatch,
+			words: "not for rome.example.org",
+		},
 		{situation: "expired", cert: expired.tls(), kind: Expired, words: "expired 3 days ago"},
-		{situation: "a client certificate is welcome", cert: good.tls(), config: asking(tls.VersionTLS13, tls.RequestClientCert)},
+		{
+			situation: "a client certificate is welcome", cert: good.tls(),
+			config: asking(tls.VersionTLS13, tls.RequestClientCert),
+		},
 		{
 			situation: "a client certificate is a must, TLS 1.3", cert: good.tls(), kind: ClientCertRequired,
 			config: asking(tls.VersionTLS13, tls.RequireAnyClientCert), words: "asks for a client certificate",
@@ -85,7 +94,8 @@ func TestTLS(t *testing.T) {
 			if report.Trusted != (tc.kind == "") || (report.Problem == "") != report.Trusted {
 				t.Errorf("trusted %v, problem %q", report.Trusted, report.Problem)
 			}
-			if report.ALPN != "h2" || !strings.HasPrefix(report.Version, "TLS 1.") || len(report.Chain) != len(tc.cert.Certificate) ||
+			if report.ALPN != "h2" || !strings.HasPrefix(report.Version, "TLS 1.") ||
+				len(report.Chain) != len(tc.cert.Certificate) ||
 				strings.Join(report.Names, " ") != "localhost 127.0.0.1" || report.NotAfter.IsZero() || report.Latency <= 0 {
 				t.Errorf("report %+v", report)
 			}

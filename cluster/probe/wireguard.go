@@ -91,7 +91,9 @@ type outcome struct {
 	err  error
 }
 
-func (h *handshake) run(ctx context.Context, address string, own PrivateKey, peer PublicKey) (r HandshakeReport, err error) {
+func (h *handshake) run(
+	ctx context.Context, address string, own PrivateKey, peer PublicKey,
+) (r HandshakeReport, err error) {
 	r.Address = address
 	if err := own.agrees(peer); err != nil {
 		return r, err

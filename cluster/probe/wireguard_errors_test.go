@@ -68,7 +68,10 @@ func TestHandshakeNeverBegun(t *testing.T) {
 		is                 func(error) bool
 		text               string
 	}{
-		{"the name does not resolve", "no such host.invalid:51820", own, peer, func(err error) bool { return errors.As(err, &dns) }, "resolve"},
+		{
+			"the name does not resolve", "no such host.invalid:51820", own, peer,
+			func(err error) bool { return errors.As(err, &dns) }, "resolve",
+		},
 		{"no port", "192.0.2.1", own, peer, nil, "missing port"},
 		{"no number", "192.0.2.1:wireguard", own, peer, nil, "wireguard is not a port"},
 		{"port 0", "192.0.2.1:0", own, peer, nil, "0 is not a port"},

@@ -36,11 +36,13 @@ type gateway struct {
 func newGateway(t testing.TB, tunnel tun.Device, peers ...PublicKey) gateway {
 	t.Helper()
 	g := gateway{key: wgKey(t), refused: make(chan struct{}, 100)}
-	g.Device = device.NewDevice(tunnel, conn.NewStdNetBind(), &device.Logger{Errorf: device.DiscardLogf, Verbosef: func(format string, _ ...any) {
-		if strings.Contains(format, "invalid mac1") || strings.Contains(format, "invalid initiation") {
-			g.refused <- struct{}{}
-		}
-	}})
+	g.Device = device.NewDevice(
+		tunnel, conn.NewStdNetBind(), &device.Logger{Errorf: device.DiscardLogf, Verbosef: func(format string, _ ...any) {
+			if strings.Contains(format, "invalid mac1") || strings.Contains(format, "invalid initiation") {
+				g.refused <- struct{}{}
+			}
+		}},
+	)
 	t.Cleanup(g.Close)
 	config := fmt.Sprintf("private_key=%x\nlisten_port=0\n", g.key.Reveal())
 	for _, peer := range peers {

@@ -118,11 +118,16 @@ func TestPrivateKeyHides(t *testing.T) {
 	}
 	shown := []string{log.String(), string(coded)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
-		shown = append(shown, fmt.Sprintf(verb, key), fmt.Sprintf(verb, &key), fmt.Sprintf(verb, holder{key}), fmt.Sprintf(verb, []any{key, holder{key}}))
+		shown = append(
+			shown, fmt.Sprintf(verb, key), fmt.Sprintf(verb, &key), fmt.Sprintf(verb, holder{key}),
+			fmt.Sprintf(verb, []any{key, holder{key}}),
+		)
 	}
 	raw := key.Reveal()
 	for _, text := range shown {
-		for _, form := range []string{hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw), string(raw), strings.Trim(fmt.Sprint(raw), "[]")} {
+		for _, form := range []string{
+			hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw), string(raw), strings.Trim(fmt.Sprint(raw), "[]"),
+		} {
 			if strings.Contains(strings.ToLower(text), form) || strings.Contains(text, form) {
 				t.Errorf("the key is in %q", text)
 			}

@@ -84,8 +84,12 @@ func TestNoAnswerError(t *testing.T) {
 	for want, err := range map[string]NoAnswerError{
 		"no answer to one initiation in 1.25s": {Sent: 1, Over: 1250 * time.Millisecond},
 		"no answer to 5 initiations in 6s":     {Sent: 5, Over: 6004 * time.Millisecond},
-		"no answer to 2 initiations in 2s; 1 datagram came from there, and it does not verify with the peer's key": {Sent: 2, Over: 2 * time.Second, Strays: 1},
-		"no answer to 2 initiations in 2s; 3 datagrams came from there, and none verifies with the peer's key":     {Sent: 2, Over: 2 * time.Second, Strays: 3},
+		"no answer to 2 initiations in 2s; 1 datagram came from there, and it does not verify with the peer's key": {
+			Sent: 2, Over: 2 * time.Second, Strays: 1,
+		},
+		"no answer to 2 initiations in 2s; 3 datagrams came from there, and none verifies with the peer's key": {
+			Sent: 2, Over: 2 * time.Second, Strays: 3,
+		},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -156,27 +160,29 @@ func exchange(t *testing.T, g gateway, ask []byte) []byte {
 func TestHandshakeAsksAgain(t *testing.T) {
 	own := wgKey(t)
 	for _, lost := range []bool{true, false} {
-		t.Run(map[bool]string{true: "the first initiation is lost", false: "the first answer is late"}[lost], func(t *testing.T) {
-			look, g := steer(t), newGateway(t, nothing(), own.Public())
-			asked, late := 0, func() {}
-			way := datagrams(t, func(ask []byte, answer func([]byte)) {
-				switch asked++; {
-				case asked == 1 && !lost:
-					response := exchange(t, g, ask)
-					late = func() { answer(response) }
-					fallthrough
-				case asked == 1:
-					look.again <- time.Now()
-				case lost:
-					answer(exchange(t, g, ask))
-				default:
-					late()
+		t.Run(
+			map[bool]string{true: "the first initiation is lost", false: "the first answer is late"}[lost], func(t *testing.T) {
+				look, g := steer(t), newGateway(t, nothing(), own.Public())
+				asked, late := 0, func() {}
+				way := datagrams(t, func(ask []byte, answer func([]byte)) {
+					switch asked++; {
+					case asked == 1 && !lost:
+						response := exchange(t, g, ask)
+						late = func() { answer(response) }
+						fallthrough
+					case asked == 1:
+						look.again <- time.Now()
+					case lost:
+						answer(exchange(t, g, ask))
+					default:
+						late()
+					}
+				})
+				r, err := look.run(look.ctx, way, own, g.key.Public())
+				if err != nil || r.Sent != 2 || r.Took <= 0 {
+					t.Errorf("got %+v, %v", r, err)
 				}
-			})
-			r, err := look.run(look.ctx, way, own, g.key.Public())
-			if err != nil || r.Sent != 2 || r.Took <= 0 {
-				t.Errorf("got %+v, %v", r, err)
-			}
-		})
+			},
+		)
 	}
 }

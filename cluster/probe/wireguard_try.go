@@ -37,7 +37,9 @@ type try struct {
 
 // begin sends the first initiation.
 func (t *try) begin(own PrivateKey, peer PublicKey) error {
-	t.device = device.NewDevice(&noTunnel{events: make(chan tun.Event), closed: make(chan struct{})}, t, device.NewLogger(device.LogLevelSilent, ""))
+	t.device = device.NewDevice(
+		&noTunnel{events: make(chan tun.Event), closed: make(chan struct{})}, t, device.NewLogger(device.LogLevelSilent, ""),
+	)
 	if err := t.device.SetPrivateKey(device.NoisePrivateKey(own.Reveal())); err != nil {
 		return err
 	}

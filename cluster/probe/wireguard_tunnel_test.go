@@ -21,7 +21,9 @@ func TestHandshakeBesideATunnel(t *testing.T) {
 	g := newGateway(t, far.TUN(), own.Public())
 	client := newGateway(t, near.TUN())
 	theirs := g.key.Public()
-	err := client.IpcSet(fmt.Sprintf("private_key=%x\npublic_key=%x\nendpoint=%s\nallowed_ip=%s/32\n", own.Reveal(), theirs[:], g.at("127.0.0.1"), inside))
+	err := client.IpcSet(fmt.Sprintf(
+		"private_key=%x\npublic_key=%x\nendpoint=%s\nallowed_ip=%s/32\n", own.Reveal(), theirs[:], g.at("127.0.0.1"), inside,
+	))
 	if err != nil {
 		t.Fatal(err)
 	}

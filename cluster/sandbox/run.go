@@ -27,9 +27,13 @@ func parse(args []string, usage io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("carrick-sandbox", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.StringVar(&o.dir, "dir", "", "`folder` for everything the sandbox writes; must be empty or not exist; removed at the end")
+	flags.StringVar(
+		&o.dir, "dir", "", "`folder` for everything the sandbox writes; must be empty or not exist; removed at the end",
+	)
 	flags.BoolVar(&o.empty, "empty", false, "leave the clusters without nodes, classes and DNS")
-	flags.StringVar(&o.faults, "faults", "", "print what can be wrong in a `scenario`, as the command faults does, and start nothing")
+	flags.StringVar(
+		&o.faults, "faults", "", "print what can be wrong in a `scenario`, as the command faults does, and start nothing",
+	)
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

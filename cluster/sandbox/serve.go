@@ -171,7 +171,9 @@ func environment(dir string) error {
 	)
 }
 
-func (s *side) start(ctx, life context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer) error {
+func (s *side) start(
+	ctx, life context.Context, o options, settings plane.Settings, died chan<- error, progress io.Writer,
+) error {
 	var err error
 	if s.Plane, err = plane.Start(ctx, life, o.dir, settings, died); err != nil {
 		return err

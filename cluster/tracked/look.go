@@ -73,7 +73,9 @@ func Look[T any](ctx context.Context, key string, age time.Duration, look func(c
 }
 
 // LookOf is Look for the results of one owner, which may be a Standing.
-func LookOf[T any](ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error)) (T, error) {
+func LookOf[T any](
+	ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error),
+) (T, error) {
 	return LookAged(ctx, owner, key, Ages{First: age, Steady: age}, run)
 }
 
@@ -89,7 +91,9 @@ func (a Ages) after(l *look) time.Duration {
 }
 
 // LookAged is LookOf with results whose age grows.
-func LookAged[T any](ctx context.Context, owner any, key string, kept Ages, run func(context.Context) (T, error)) (T, error) {
+func LookAged[T any](
+	ctx context.Context, owner any, key string, kept Ages, run func(context.Context) (T, error),
+) (T, error) {
 	var zero T
 	if c, ok := owner.(Owner); ok {
 		if err := c.Standing(ctx); err != nil { // what was kept says nothing of a side that is gone

@@ -27,7 +27,10 @@ func FuzzWebAnswers(f *testing.F) {
 			return
 		}
 		for _, secret := range []bool{false, true} {
-			a := response{status: status, header: http.Header{"Content-Type": {kind}, "Location": {location}}, body: []byte(body), secret: secret}
+			a := response{
+				status: status, header: http.Header{"Content-Type": {kind}, "Location": {location}}, body: []byte(body),
+				secret: secret,
+			}
 			var out struct {
 				Admin bool `json:"is_admin"`
 				Name  string

@@ -64,7 +64,10 @@ func New(base string, token masked.Value, o Options) (*Client, error) {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("%q is not the URL of an API", clean.Text(base))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("%q is more than the URL of an API: leave out what stands before the host and after the path", clean.Text(u.Redacted()))
+		return nil, fmt.Errorf(
+			"%q is more than the URL of an API: leave out what stands before the host and after the path",
+			clean.Text(u.Redacted()),
+		)
 	case u.Scheme == "http" && !token.IsZero() && !isThisMachine(u.Hostname()):
 		return nil, fmt.Errorf("%s is not https: the token is not sent there", clean.Text(u.String()))
 	}
@@ -103,8 +106,8 @@ type response struct {
 	secret bool // nothing of the body is shown but what its own words for errors say
 }
 
-// Form posts a form to path, as OAuth's token endpoints want it, and decodes the JSON of the answer into out. It is never
-// kept. Its results are JSON's.
+// Form posts a form to path, as OAuth's token endpoints want it, and decodes the JSON of the answer into out. It is
+// never kept. Its results are JSON's.
 func (w *Client) Form(ctx context.Context, path string, form url.Values, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -116,8 +119,8 @@ func (w *Client) Form(ctx context.Context, path string, form url.Values, out any
 }
 
 // JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a Masked in it must have
-// been revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more is
-// a *Error. The answer to a GET is kept as a look for 10 s; any other call makes the API be looked at again.
+// been revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more
+// is a *Error. The answer to a GET is kept as a look for 10 s; any other call makes the API be looked at again.
 func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -168,7 +171,8 @@ func (a response) decode(doing, target string, out any, err error) (int, error) 
 // target returns the URL of a path below the base.
 func (w *Client) target(path string) (string, error) {
 	u, err := url.Parse(w.base.String() + path)
-	if err != nil || !strings.HasPrefix(path, "/") || u.Host != w.base.Host || u.Fragment != "" || strings.Contains(u.Path+"/", "/../") {
+	if err != nil || !strings.HasPrefix(path, "/") || u.Host != w.base.Host || u.Fragment != "" ||
+		strings.Contains(u.Path+"/", "/../") {
 		return "", fmt.Errorf("%q is not a path of %s", clean.Text(path), w.base)
 	}
 	return u.String(), nil

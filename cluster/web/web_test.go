@@ -76,7 +76,9 @@ func TestWebJSON(t *testing.T) {
 	if err != nil || status != http.StatusCreated || out.Saw != "POST /api/clusters?x=1 Bearer secret {'a':1}" {
 		t.Errorf("got %d, %q, %v", status, out.Saw, err)
 	}
-	if _, err := web.JSON(t.Context(), http.MethodPost, "/x", map[string]masked.Value{"a": masked.New("secret")}, nil); err == nil {
+	if _, err := web.JSON(
+		t.Context(), http.MethodPost, "/x", map[string]masked.Value{"a": masked.New("secret")}, nil,
+	); err == nil {
 		t.Error("the word that hides a secret was sent in its place")
 	}
 	for _, path := range []string{"clusters", "@evil.example.org/", "/../../x", "/a#b", ""} {
@@ -98,10 +100,19 @@ func TestWebErrors(t *testing.T) {
 		},
 		{situation: "no detail", status: 401, code: 1401, message: "who?", body: `{"error":{"code":1401,"message":"who?"}}`},
 		{situation: "a message at the top", status: 404, message: "none", body: `{"message":"none"}`},
-		{situation: "OAuth's form", status: 400, message: "Code expired", body: `{"error":"invalid_grant","error_description":"Code expired"}`},
+		{
+			situation: "OAuth's form", status: 400, message: "Code expired",
+			body: `{"error":"invalid_grant","error_description":"Code expired"}`,
+		},
 		{situation: "nothing", status: 502, message: "Bad Gateway"},
-		{situation: "a page", status: 503, contentType: "text/html", body: "<html>", message: "Service Unavailable", detail: "the answer is a web page, as of a proxy or a login"},
-		{situation: "text", status: 500, contentType: "text/plain", body: "oh no\x1b[2J", message: "Internal Server Error", detail: `"oh no"`},
+		{
+			situation: "a page", status: 503, contentType: "text/html", body: "<html>", message: "Service Unavailable",
+			detail: "the answer is a web page, as of a proxy or a login",
+		},
+		{
+			situation: "text", status: 500, contentType: "text/plain", body: "oh no\x1b[2J", message: "Internal Server Error",
+			detail: `"oh no"`,
+		},
 		{situation: "escape sequences", status: 422, message: "ab", body: `{"error":{"message":"a\u001b[31mb"}}`},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
@@ -130,14 +141,16 @@ func TestWebErrors(t *testing.T) {
 		})
 		_, err := web.JSON(t.Context(), http.MethodGet, "/x", nil, nil)
 		var bad *Error
-		if !errors.As(err, &bad) || bad.Status != 302 || !strings.Contains(bad.Detail, "login.example.org") || count.Load() != 1 {
+		if !errors.As(err, &bad) || bad.Status != 302 || !strings.Contains(bad.Detail, "login.example.org") ||
+			count.Load() != 1 {
 			t.Errorf("error %v after %d requests", err, count.Load())
 		}
 	})
 	t.Run("a page where JSON belongs", func(t *testing.T) {
 		web, _ := serveWeb(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
 		var out any
-		if status, err := web.JSON(t.Context(), http.MethodGet, "/x", nil, &out); status != 200 || !errors.Is(err, failure.ErrNotJSON) {
+		if status, err := web.JSON(t.Context(), http.MethodGet, "/x", nil, &out); status != 200 ||
+			!errors.Is(err, failure.ErrNotJSON) {
 			t.Errorf("got %d, %v", status, err)
 		}
 	})
@@ -149,7 +162,8 @@ func TestWebErrors(t *testing.T) {
 				}
 			}
 		})
-		if _, err := web.JSON(t.Context(), http.MethodGet, "/x", nil, nil); err == nil || !strings.Contains(err.Error(), "larger than 4 MiB") {
+		if _, err := web.JSON(t.Context(), http.MethodGet, "/x", nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "larger than 4 MiB") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -230,7 +244,12 @@ func TestWebAddressTrustsItsCAToo(t *testing.T) {
 func TestNoTokenInErrorsOfTheWeb(t *testing.T) {
 	const token = "eyJ0.correct-horse.battery"
 	for situation, answer := range map[string]func(http.ResponseWriter, string){
-		"an error that repeats it": func(w http.ResponseWriter, sent string) { w.WriteHeader(502); _, _ = io.WriteString(w, "got "+sent) },
+		"an error that repeats it": func(
+			w http.ResponseWriter, sent string,
+		) {
+			w.WriteHeader(502)
+			_, _ = io.WriteString(w, "got "+sent)
+		},
 		"JSON that repeats it": func(w http.ResponseWriter, sent string) {
 			w.WriteHeader(400)
 			_, _ = io.WriteString(w, `{"message":"`+sent+`"}`)
@@ -240,8 +259,17 @@ func TestNoTokenInErrorsOfTheWeb(t *testing.T) {
 			w.Header().Set("Location", "https://b/?t="+sent)
 			w.WriteHeader(302)
 		},
-		"a token that is cut short":    func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{"access_token":"`+token) },
-		"a refusal with a token in it": func(w http.ResponseWriter, _ string) { w.WriteHeader(500); _, _ = io.WriteString(w, token) },
+		"a token that is cut short": func(
+			w http.ResponseWriter, _ string,
+		) {
+			_, _ = io.WriteString(w, `{"access_token":"`+token)
+		},
+		"a refusal with a token in it": func(
+			w http.ResponseWriter, _ string,
+		) {
+			w.WriteHeader(500)
+			_, _ = io.WriteString(w, token)
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -253,14 +281,16 @@ func TestNoTokenInErrorsOfTheWeb(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := asked.JSON(t.Context(), "GET", "/x", nil, &out); err == nil || strings.Contains(err.Error(), "correct-horse") {
+			if _, err := asked.JSON(t.Context(), "GET", "/x", nil, &out); err == nil ||
+				strings.Contains(err.Error(), "correct-horse") {
 				t.Errorf("JSON: error %v", err)
 			}
 			login, err := New(server.URL, masked.Value{}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := login.Form(t.Context(), "/x", url.Values{}, &out); err == nil || strings.Contains(err.Error(), "correct-horse") {
+			if _, err := login.Form(t.Context(), "/x", url.Values{}, &out); err == nil ||
+				strings.Contains(err.Error(), "correct-horse") {
 				t.Errorf("Form: error %v", err)
 			}
 		})

@@ -32,12 +32,20 @@ func codes() *steps.Guide {
 	}
 	return &steps.Guide{
 		Name: "codes", Title: "Codes", About: "Two folders.", Page: "https://example.org/codes",
-		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host}},
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host},
+		},
 		Steps: []steps.Step{{
 			Name: "first", Title: "First", Why: "It is done.",
 			Actions: []steps.Action{
-				{Name: "note", Title: "Write the note", On: steps.Local, Doer: action.File{Path: "/note.conf", Mode: 0o644, Content: content("port = 1\n")}},
-				{Name: "key", Title: "Write the key", On: steps.Local, Doer: action.File{Path: "/key", Mode: 0o600, Secret: true, Content: content(keptSecret)}},
+				{
+					Name: "note", Title: "Write the note", On: steps.Local,
+					Doer: action.File{Path: "/note.conf", Mode: 0o644, Content: content("port = 1\n")},
+				},
+				{
+					Name: "key", Title: "Write the key", On: steps.Local,
+					Doer: action.File{Path: "/key", Mode: 0o600, Secret: true, Content: content(keptSecret)},
+				},
 			},
 			Checks: []steps.Check{{
 				Name: "worn", Title: "the desk is new", On: steps.Local, Why: "old desks break",

@@ -14,7 +14,8 @@ import (
 func TestLinesNeedNoScreen(t *testing.T) {
 	ours := []string{
 		"carrick/steps", "carrick/steps/engine", "carrick/steps/action", "carrick/steps/linkfile", "carrick/cluster",
-		"carrick/cluster/clean", "carrick/cluster/failure", "carrick/cluster/masked", "carrick/ui/farewell", "carrick/ui/model", "golang.org/x/term",
+		"carrick/cluster/clean", "carrick/cluster/failure", "carrick/cluster/masked", "carrick/ui/farewell",
+		"carrick/ui/model", "golang.org/x/term",
 	}
 	paths, err := filepath.Glob("../../ui/lines/*.go")
 	more, _ := filepath.Glob("../../ui/model/*.go")

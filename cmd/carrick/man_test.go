@@ -54,7 +54,9 @@ func TestManPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{".SH EXIT STATUS", ".SH ENVIRONMENT", ".SH KEYS", "XDG_STATE_HOME", "124", "stopped part", "ctrl+z"} {
+	for _, want := range []string{
+		".SH EXIT STATUS", ".SH ENVIRONMENT", ".SH KEYS", "XDG_STATE_HOME", "124", "stopped part", "ctrl+z",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("carrick.1 has no %s", want)
 		}
@@ -77,7 +79,8 @@ func writeMan(c *cobra.Command, dir string) error {
 	page := *c
 	page.Long = manText(c)
 	if !c.HasParent() {
-		page.Long += "\n# EXIT STATUS\n" + manTopic("exit-codes") + "\n# ENVIRONMENT\n" + manTopic("environment") + "\n# KEYS\n" + manTopic("keys")
+		page.Long += "\n# EXIT STATUS\n" + manTopic("exit-codes") + "\n# ENVIRONMENT\n" + manTopic("environment") +
+			"\n# KEYS\n" + manTopic("keys")
 	}
 	quoted := map[*pflag.Flag]string{} // a value's name is of --help
 	c.Flags().VisitAll(func(f *pflag.Flag) {

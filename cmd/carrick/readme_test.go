@@ -56,7 +56,9 @@ func TestReadmesOfGuidesAreTopics(t *testing.T) {
 		}
 	}
 	p := commands.Program{Guides: []*steps.Guide{{Name: "one", Readme: "# One\n\nSome `text`.\n"}, {Name: "two"}}}
-	if got := help.Names(help.Child(commands.Root(p, nil, io.Discard, io.Discard), "help")); !slices.Equal(got, []string{"one"}) {
+	if got := help.Names(
+		help.Child(commands.Root(p, nil, io.Discard, io.Discard), "help"),
+	); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("carrick help has the guides %q, want only the one with a README", got)
 	}
 	var shown strings.Builder

@@ -11,5 +11,7 @@ import (
 // TestScripts runs what needs no cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	carricktest.RunScripts(carricktest.BesideEachOther{T: t}, "../../testdata/script", func(*testscript.Env) error { return nil })
+	carricktest.RunScripts(
+		carricktest.BesideEachOther{T: t}, "../../testdata/script", func(*testscript.Env) error { return nil },
+	)
 }

@@ -93,14 +93,19 @@ func (c Chart) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	}
 	s, err := c.stand(ctx, env, want)
 	if apierrors.IsForbidden(err) { // told with all other missing rights
-		item := steps.Item{Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + failure.Explain(err), Refused: true}
+		item := steps.Item{
+			Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + failure.Explain(err),
+			Refused: true,
+		}
 		return steps.Change{Items: []steps.Item{item}, Permissions: recordPermissions(want.Namespace)}, nil
 	}
 	if err != nil {
 		return steps.Change{}, scrubbed(err, want.secrets)
 	}
 	if s.alone != "" {
-		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: releaseAt(want.Namespace, want.Name), Note: s.alone}}}, nil
+		return steps.Change{
+			Items: []steps.Item{{Verb: steps.Leave, What: releaseAt(want.Namespace, want.Name), Note: s.alone}},
+		}, nil
 	}
 	var ch steps.Change
 	first, err := c.planRelease(ctx, env, want, s, &ch)
@@ -158,7 +163,9 @@ func (c Chart) Do(ctx context.Context, env steps.Env, say steps.Progress) error 
 	want.Remove = func(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 		return dropped(ctx, env, s.others, o, say)
 	}
-	err = chart.Install(ctx, env.Cluster, want.Request, func(text string) { say.Say("%s", scrubber(want.secrets).Replace(text)) })
+	err = chart.Install(
+		ctx, env.Cluster, want.Request, func(text string) { say.Say("%s", scrubber(want.secrets).Replace(text)) },
+	)
 	if err != nil || !s.joins {
 		return scrubbed(err, want.secrets)
 	}

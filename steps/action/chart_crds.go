@@ -17,7 +17,9 @@ import (
 
 var (
 	crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-	crdsAt  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crdsAt  = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 )
 
 // definitions are the marked ones: a chart's crds folder is no part of its
@@ -51,7 +53,9 @@ func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 // sharedDefinitions are those that the links which have a release brought with
 // it, as they stand. A link that comes to share the release writes them, too,
 // or they would go with the first link.
-func sharedDefinitions(ctx context.Context, env steps.Env, others map[string]string) ([]*unstructured.Unstructured, error) {
+func sharedDefinitions(
+	ctx context.Context, env steps.Env, others map[string]string,
+) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[string]bool{}
 	for _, link := range slices.Sorted(maps.Keys(others)) {

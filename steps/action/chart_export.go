@@ -58,7 +58,13 @@ func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	if note != "" {
 		notes = append(notes, note)
 	}
-	notes = append(notes, fmt.Sprintf("to have Helm keep it instead, take %s.* out of %s/kustomization.yaml and run:\n%s", env.Action, env.Side, helmCommand(env, want)))
+	notes = append(
+		notes,
+		fmt.Sprintf(
+			"to have Helm keep it instead, take %s.* out of %s/kustomization.yaml and run:\n%s", env.Action, env.Side,
+			helmCommand(env, want),
+		),
+	)
 	for _, n := range notes {
 		objects = append(objects, Exported{Note: n})
 	}

@@ -54,13 +54,18 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 // writeShared writes an object of a shared release. What conflicts with the
 // other links alone is theirs and this link's alike, and taking it over was
 // confirmed for the release as a whole.
-func writeShared(ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured, say steps.Progress) error {
+func writeShared(
+	ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured, say steps.Progress,
+) error {
 	p, err := planObject(ctx, env, o)
 	if err != nil {
 		return err
 	}
 	foreign := slices.ContainsFunc(p.Conflicts, func(c failure.Conflict) bool {
-		return !slices.ContainsFunc(slices.Sorted(maps.Keys(others)), func(link string) bool { return c.Manager == steps.FieldManager(link, others[link]) })
+		return !slices.ContainsFunc(
+			slices.Sorted(maps.Keys(others)),
+			func(link string) bool { return c.Manager == steps.FieldManager(link, others[link]) },
+		)
 	})
 	if foreign || len(p.Conflicts) == 0 {
 		err = doObject(ctx, env, o, say)
@@ -125,7 +130,9 @@ func releaseEntry(r *chart.Release) steps.Entry {
 
 // sharers are the other links that have a release in their inventories, with their actions. Its labels, which others
 // can write, say no more than whose inventories to look into. claims are links among them that have no inventory.
-func sharers(ctx context.Context, env steps.Env, r *chart.Release) (others map[string]string, claims []string, err error) {
+func sharers(
+	ctx context.Context, env steps.Env, r *chart.Release,
+) (others map[string]string, claims []string, err error) {
 	others = map[string]string{}
 	for _, link := range slices.Sorted(maps.Keys(inventory.OtherLinks(r.Labels, env.Link))) {
 		if linkfile.CheckName(link) != nil {
@@ -148,8 +155,8 @@ func sharers(ctx context.Context, env steps.Env, r *chart.Release) (others map[s
 	return others, claims, nil
 }
 
-// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories. One
-// without a link's mark is left unchanged, so what it holds does not matter, and its chart need not be fetched.
+// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories.
+// One without a link's mark is left unchanged, so what it holds does not matter, and its chart need not be fetched.
 func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool) (bool, error) {
 	users, _, err := sharers(ctx, env, r)
 	if err != nil || (!marked && len(users) == 0) {
@@ -170,7 +177,9 @@ func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool)
 
 // stays returns why an upgrade keeps an object that the release had before; "": it is deleted. Whoever can write the
 // release's Secret can name any object there, so what counts is which link created it.
-func stays(ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured) (string, error) {
+func stays(
+	ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured,
+) (string, error) {
 	meta, created := inventory.MetadataOf(live), false
 	for _, link := range append(slices.Sorted(maps.Keys(others)), env.Link) {
 		inv, err := inventory.OfLink(ctx, env, link)
@@ -202,7 +211,9 @@ func stays(ctx context.Context, env steps.Env, others map[string]string, live *u
 }
 
 // dropped deletes what a new version of the release has no more.
-func dropped(ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured, say steps.Progress) (string, error) {
+func dropped(
+	ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured, say steps.Progress,
+) (string, error) {
 	if left, err := stays(ctx, env, others, live); left != "" || err != nil {
 		return left, err
 	}

@@ -56,24 +56,33 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	entry := inv.Find(env.Action, releaseEntry(w.Old))
 	others, marked := slices.Sorted(maps.Keys(s.others)), want.Ours(w.Old)
 	if len(claims) > 0 {
-		w.Left = append(w.Left, fmt.Sprintf("it has the mark of link %s, which has no inventory on this cluster and is not counted; "+
-			"if that link uses it, run carrick apply for that link first", strings.Join(claims, ", ")))
+		w.Left = append(
+			w.Left, fmt.Sprintf("it has the mark of link %s, which has no inventory on this cluster and is not counted; "+
+				"if that link uses it, run carrick apply for that link first", strings.Join(claims, ", ")),
+		)
 	}
 	switch {
 	case w.Doubted && entry != nil && entry.Content == "":
-		w.Left = append(w.Left, "an earlier version of carrick installed it, and the inventory does not say what it consists of: "+
-			"it is installed again from the chart")
+		w.Left = append(
+			w.Left, "an earlier version of carrick installed it, and the inventory does not say what it consists of: "+
+				"it is installed again from the chart",
+		)
 	case w.Doubted && entry != nil:
 		w.Left = append(w.Left, "its Secret does not hold what this link wrote, by the inventory: "+
 			"it is installed again from the chart")
 	}
 	switch {
 	case len(others) > 0 && w.Kind == chart.Upgrade:
-		s.note = fmt.Sprintf("link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version)
+		s.note = fmt.Sprintf(
+			"link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version,
+		)
 		s.conflicts = []failure.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
 	case marked && entry != nil:
 	case w.Kind == chart.Renew && len(others) > 0:
-		return s, fmt.Errorf("release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name, w.Old.Namespace, others[0], w.Old.Status)
+		return s, fmt.Errorf(
+			"release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name,
+			w.Old.Namespace, others[0], w.Old.Status,
+		)
 	case len(others) == 0 && (marked || entry != nil && w.Kind == chart.Renew):
 		s.note = "it has the mark of this link, which others can forge, and the inventory does not have it; " +
 			"it is installed again from the chart, and is this link's from then on: undo deletes it"
@@ -88,14 +97,17 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	case w.Old.SameVersion(w.Version):
 		s.alone = "somebody else made it, in the version that is wanted: it is left alone, with the values that it has"
 	default:
-		s.theirs, s.note = true, "somebody else made it, in version "+w.Old.Version+"; it stays theirs, and undo does not take it back: helm rollback does"
+		s.theirs, s.note = true, "somebody else made it, in version "+w.Old.Version+
+			"; it stays theirs, and undo does not take it back: helm rollback does"
 		s.conflicts = []failure.Conflict{{Manager: "Helm", Field: "version"}}
 	}
 	return s, nil
 }
 
 // planRelease is the release itself: chart, version, values.
-func (c Chart) planRelease(ctx context.Context, env steps.Env, want wanted, s standing, ch *steps.Change) (steps.Item, error) {
+func (c Chart) planRelease(
+	ctx context.Context, env steps.Env, want wanted, s standing, ch *steps.Change,
+) (steps.Item, error) {
 	item := steps.Item{What: releaseAt(want.Namespace, want.Name), Note: s.note, Conflicts: s.conflicts}
 	if s.Kind == chart.Keep {
 		record, err := s.Record()
@@ -146,7 +158,9 @@ func (c Chart) planRelease(ctx context.Context, env steps.Env, want wanted, s st
 	if s.Old != nil {
 		stored = steps.Fingerprint(s.Old.Revision, s.Old.Status, s.Old.Content())
 	}
-	item.Hash = steps.Fingerprint(item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts)
+	item.Hash = steps.Fingerprint(
+		item.Verb, item.What, c.Chart, s.Version, want.Source, s.From, want.Values, stored, s.conflicts,
+	)
 	ch.Permissions = append(ch.Permissions, recordPermissions(want.Namespace)...)
 	return item, nil
 }
@@ -237,7 +251,13 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 // planRest is what runs besides, and what goes.
 func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change) error {
 	for _, o := range s.Hooks {
-		ch.Items = append(ch.Items, steps.Item{Verb: steps.Run, What: inventory.Describe(o), Note: "runs before or after the rest", Hash: steps.Fingerprint(steps.Run, inventory.Describe(o)), Entry: steps.NewEntry(o)})
+		ch.Items = append(
+			ch.Items,
+			steps.Item{
+				Verb: steps.Run, What: inventory.Describe(o), Note: "runs before or after the rest",
+				Hash: steps.Fingerprint(steps.Run, inventory.Describe(o)), Entry: steps.NewEntry(o),
+			},
+		)
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
 			ch.Permissions = append(ch.Permissions, rightToDelete(o, gvr))
@@ -268,7 +288,10 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Leave, What: inventory.Describe(o), Note: why + "; " + left})
 			continue
 		}
-		it := steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: why, Hash: steps.Fingerprint(steps.Delete, inventory.Describe(o), live.GetUID())}
+		it := steps.Item{
+			Verb: steps.Delete, What: inventory.Describe(o), Note: why,
+			Hash: steps.Fingerprint(steps.Delete, inventory.Describe(o), live.GetUID()),
+		}
 		ch.Items = append(ch.Items, it)
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 			ch.Permissions = append(ch.Permissions, rightToDelete(o, gvr))

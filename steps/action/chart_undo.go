@@ -55,7 +55,13 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	var ch steps.Change
 	var along []string // older revisions, too: the namespace may be this link's
 	if blind {
-		ch.Items = append(ch.Items, steps.Item{Verb: steps.Leave, What: "releases of Helm", Note: "you may not list Secrets everywhere: looked for only where the answers of today put them"})
+		ch.Items = append(
+			ch.Items,
+			steps.Item{
+				Verb: steps.Leave, What: "releases of Helm",
+				Note: "you may not list Secrets everywhere: looked for only where the answers of today put them",
+			},
+		)
 	}
 	for _, in := range list {
 		ch.Items = append(ch.Items, in.item)
@@ -123,14 +129,18 @@ func beside(ctx context.Context, env steps.Env, list []installed, known []part) 
 func undoRight(item steps.Item, f found) []permission.Rule {
 	switch item.Verb {
 	case steps.Delete:
-		rights := []permission.Rule{{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		rights := []permission.Rule{
+			{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name},
+		}
 		if f.gvr == crdsAt { // whether it still has objects is looked at
 			plural, group, _ := strings.Cut(f.Name, ".")
 			rights = append(rights, permission.Rule{Verb: "list", Group: group, Resource: plural})
 		}
 		return rights
 	case steps.Release:
-		return []permission.Rule{{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name}}
+		return []permission.Rule{
+			{Verb: "patch", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name},
+		}
 	}
 	return nil
 }
@@ -186,7 +196,9 @@ func (c Chart) uninstall(ctx context.Context, env steps.Env, in installed, say s
 	for _, h := range in.hooks {
 		say.Say("%s is left: %s", h.What, h.Note)
 	}
-	req := chart.Request{Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Remove: remover(env, say)}
+	req := chart.Request{
+		Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Remove: remover(env, say),
+	}
 	left, err := chart.Uninstall(ctx, env.Cluster, req)
 	for _, l := range left {
 		say.Say("left: %s", l)
@@ -323,13 +335,16 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		return installed{}, err
 	}
 	in := installed{found: found{PartialObjectMetadata: m, gvk: secretKind, gvr: secretsAt}}
-	if e := inv.Find(env.Action, steps.EntryOf(inventory.ReleaseKind, m.Namespace, m.Labels["name"])); e != nil && (e.UID == "" || e.UID == m.UID) {
+	if e := inv.Find(env.Action, steps.EntryOf(inventory.ReleaseKind, m.Namespace, m.Labels["name"])); e != nil &&
+		(e.UID == "" || e.UID == m.UID) {
 		in.entry = e
 	}
 	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
 	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
 		// One such Secret, which any tenant can write, must not keep undo from all the rest.
-		in.item = steps.Item{Verb: steps.Leave, What: releaseAt(m.Namespace, clean.Text(m.Labels["name"])), Note: clean.Text(err.Error())}
+		in.item = steps.Item{
+			Verb: steps.Leave, What: releaseAt(m.Namespace, clean.Text(m.Labels["name"])), Note: clean.Text(err.Error()),
+		}
 		return in, nil
 	}
 	if err != nil {
@@ -344,8 +359,10 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	if in.Release.UID != m.UID || (in.item.Verb == steps.Leave && err == nil) {
 		in.item.Verb = steps.Leave
 		if in.entry != nil {
-			in.item.Note = fmt.Sprintf("another tool has changed it since this link did. What helm uninstall would delete and run: "+
-				"helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"])
+			in.item.Note = fmt.Sprintf(
+				"another tool has changed it since this link did. What helm uninstall would delete and run: "+
+					"helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"],
+			)
 		}
 		in.item.Hash = steps.Fingerprint(in.item.Verb, in.item.What, in.Release.UID)
 	}
@@ -356,7 +373,11 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		for _, h := range in.Release.DeleteHooks() {
 			in.hooks = append(in.hooks, steps.Item{
 				Verb: steps.Leave, What: h + " of " + in.item.What,
-				Note: fmt.Sprintf("undo runs no hooks of a stored release: whoever can write Secrets in %[1]s can change them. To read them first: helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"]),
+				Note: fmt.Sprintf(
+					"undo runs no hooks of a stored release: whoever can write Secrets in %[1]s can change them. To read them "+
+						"first: helm get hooks -n %[1]s %[2]s",
+					m.Namespace, m.Labels["name"],
+				),
 			})
 		}
 	}

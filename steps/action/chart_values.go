@@ -161,5 +161,7 @@ func jsonValue(v any) any {
 }
 
 func rightToDelete(o *unstructured.Unstructured, gvr schema.GroupVersionResource) permission.Rule {
-	return permission.Rule{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
+	return permission.Rule{
+		Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: o.GetNamespace(), Name: o.GetName(),
+	}
 }

@@ -23,7 +23,8 @@ type Command struct {
 	Stays   string        // of one that nothing takes back: what an undo says of it while it is done
 	Within  time.Duration // how long it may take; 0: one minute
 
-	may func(steps.Env) error                            // why it may not be done on a machine; nil: nothing stands against it
+	// why it may not be done on a machine; nil: nothing stands against it
+	may func(steps.Env) error
 	by  func(context.Context, steps.Env, []string) error // does what a line says; nil: it is run
 }
 
@@ -49,10 +50,15 @@ func (c Command) item(ctx context.Context, env steps.Env) (steps.Item, error) {
 	same := recorded && commandLine(rec.Run) == line
 	if env.Host.IsFolder() {
 		same = same && listIsRight(ctx, env)
-		it.Verb, it.What, it.Note = steps.Update, InstallList, "a folder stands for the machine, and nothing can be run in it: its INSTALL gets a line"
+		it.Verb, it.What, it.Note = steps.Update, InstallList, "a folder stands for the machine, and nothing can be run in "+
+			"it: its INSTALL gets a line"
 		it.Diff = "+" + line + "\n"
 		if same {
-			return steps.Item{Verb: steps.Leave, What: line, Hash: it.Hash, Note: "can't be run in a folder that stands for a machine; run it there, after the files are copied: INSTALL has the line"}, nil
+			return steps.Item{
+				Verb: steps.Leave, What: line, Hash: it.Hash,
+				Note: "can't be run in a folder that stands for a machine; run it there, after the files are copied: INSTALL " +
+					"has the line",
+			}, nil
 		}
 	} else if done, err := c.done(ctx, env, same && rec.Ran); err != nil {
 		return it, err
@@ -151,7 +157,8 @@ func (c Command) stays(ctx context.Context, env steps.Env) (steps.Item, bool, er
 		return steps.Item{}, false, nil
 	}
 	done, err := c.done(ctx, env, false)
-	return steps.Item{Verb: steps.Leave, What: commandLine(c.Run), Note: c.Stays}, done && err == nil, nil // what can't be told is not said
+	// what can't be told is not said
+	return steps.Item{Verb: steps.Leave, What: commandLine(c.Run), Note: c.Stays}, done && err == nil, nil
 }
 
 func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool, error) {
@@ -177,7 +184,8 @@ func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool,
 		case err != nil:
 			return it, false, err
 		case !done:
-			it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "what "+commandLine(rec.Run)+" did is not so any more; "+leftover
+			it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "what "+commandLine(rec.Run)+" did is not so any more; "+
+				leftover
 		}
 	}
 	return it, true, nil

@@ -20,9 +20,9 @@ const driftSuffix = "-unchanged"
 // IsDrift reports whether a check is one of those that WithDrift adds.
 func IsDrift(check string) bool { return strings.HasSuffix(check, driftSuffix) }
 
-// WithDrift adds to each step of a guide a check that compares what exists with what carrick would write today: objects,
-// files, releases, and rows of an API. No guide writes such a check itself. A difference is a warning: what it breaks is
-// for the other checks to say. It returns g; a second time it changes nothing.
+// WithDrift adds to each step of a guide a check that compares what exists with what carrick would write today:
+// objects, files, releases, and rows of an API. No guide writes such a check itself. A difference is a warning: what it
+// breaks is for the other checks to say. It returns g; a second time it changes nothing.
 func WithDrift(g *steps.Guide) *steps.Guide {
 	for i := range g.Steps {
 		step := &g.Steps[i]
@@ -195,7 +195,9 @@ func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	r := steps.Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
 	todo := d.first
 	if d.action != "" {
-		todo = append(todo, strings.Join(append([]string{"carrick apply", env.LinkFile(), "--step", step.Name}, d.flags...), " "))
+		todo = append(
+			todo, strings.Join(append([]string{"carrick apply", env.LinkFile(), "--step", step.Name}, d.flags...), " "),
+		)
 	}
 	r.Fix = strings.Join(todo, " && ")
 	if len(d.first) > 0 {

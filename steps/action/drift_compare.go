@@ -93,8 +93,8 @@ func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action,
 	return nil
 }
 
-// compareChart compares the objects of a release that this link has installed with those that the release holds. Whoever
-// can write the release's Secret could have written another one: it counts as what the inventory has of it.
+// compareChart compares the objects of a release that this link has installed with those that the release holds.
+// Whoever can write the release's Secret could have written another one: it counts as what the inventory has of it.
 func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action, c Chart) error {
 	inv, err := d.inventory(ctx, env)
 	if err != nil {
@@ -149,9 +149,11 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 var passing = []string{"Job", "Pod", "CertificateSigningRequest"}
 
 // compareObjects compares objects with what exists. Of objects that this link has not written, by its inventory, only
-// values that differ count, and only once all of the action exist: what is missing is still to be written, and the checks
-// say so.
-func (d *drift) compareObjects(ctx context.Context, env steps.Env, a *steps.Action, objs []*unstructured.Unstructured) error {
+// values that differ count, and only once all of the action exist: what is missing is still to be written, and the
+// checks say so.
+func (d *drift) compareObjects(
+	ctx context.Context, env steps.Env, a *steps.Action, objs []*unstructured.Unstructured,
+) error {
 	if env.Cluster == nil {
 		return nil
 	}
@@ -198,7 +200,9 @@ func (d *drift) compareObjects(ctx context.Context, env steps.Env, a *steps.Acti
 type minter interface{ minted() []string }
 
 // compareObject compares one object.
-func (d *drift) compareObject(ctx context.Context, env steps.Env, a *steps.Action, obj, live *unstructured.Unstructured, whole bool) error {
+func (d *drift) compareObject(
+	ctx context.Context, env steps.Env, a *steps.Action, obj, live *unstructured.Unstructured, whole bool,
+) error {
 	want := obj.DeepCopy()
 	if m, is := a.Doer.(minter); is {
 		keepData(want, live, m.minted())
@@ -210,7 +214,9 @@ func (d *drift) compareObject(ctx context.Context, env steps.Env, a *steps.Actio
 		d.first = append(d.first, removeAdditions(env, live, extra))
 		d.differs("", inventory.Describe(obj)+": "+brief(additionNames(extra)))
 	}
-	at := fmt.Sprintf("drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), inventory.Describe(obj), steps.Fingerprint(want, bare(live)), whole)
+	at := fmt.Sprintf(
+		"drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), inventory.Describe(obj), steps.Fingerprint(want, bare(live)), whole,
+	)
 	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
 	t, err := tracked.Look(ctx, at, driftAge, try)
 	if err == nil && (t.refused != "" || t.replaced) { // that hangs on more than the object

@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// addition is what another writer added to an object. Server-side apply leaves it alone, but it can change what carrick's
-// part does: a match condition that is never true turns an admission policy off.
+// addition is what another writer added to an object. Server-side apply leaves it alone, but it can change what
+// carrick's part does: a match condition that is never true turns an admission policy off.
 type addition struct {
 	at string          // "spec.matchConditions[name]"
 	op []steps.PatchOp // which remove it
@@ -25,8 +25,8 @@ var risky = map[string]string{
 	"externalIPs": "ports",
 }
 
-// additions are those of an object, the last of each list first: elements of lists in which carrick writes elements with
-// names, risky fields, and any fields of admission policies and their bindings.
+// additions are those of an object, the last of each list first: elements of lists in which carrick writes elements
+// with names, risky fields, and any fields of admission policies and their bindings.
 func additions(want, live map[string]any) []addition {
 	var out []addition
 	version, _ := want["apiVersion"].(string)
@@ -120,5 +120,7 @@ func removeAdditions(env steps.Env, live *unstructured.Unstructured, list []addi
 	if ns := live.GetNamespace(); ns != "" {
 		at += " -n " + steps.Quoted(ns)
 	}
-	return fmt.Sprintf("%s patch %s %s %s", at, strings.ToLower(live.GetKind()), steps.Quoted(live.GetName()), steps.JSONPatch(ops...))
+	return fmt.Sprintf(
+		"%s patch %s %s %s", at, strings.ToLower(live.GetKind()), steps.Quoted(live.GetName()), steps.JSONPatch(ops...),
+	)
 }

@@ -26,10 +26,15 @@ func TestAdditions(t *testing.T) {
 		want, live map[string]any
 		found      []string
 	}{
-		"nothing": {deployment(map[string]any{"containers": named("a")}), deployment(map[string]any{"containers": named("a")}), nil},
+		"nothing": {
+			deployment(map[string]any{"containers": named("a")}), deployment(map[string]any{"containers": named("a")}), nil,
+		},
 		"what API servers fill in": {
 			policy(map[string]any{"policyName": "x"}),
-			policy(map[string]any{"policyName": "x", "matchResources": map[string]any{"matchPolicy": "Equivalent", "objectSelector": map[string]any{}}}),
+			policy(map[string]any{
+				"policyName":     "x",
+				"matchResources": map[string]any{"matchPolicy": "Equivalent", "objectSelector": map[string]any{}},
+			}),
 			nil,
 		},
 		"fields of another writer": {
@@ -50,7 +55,9 @@ func TestAdditions(t *testing.T) {
 		},
 		"a restriction of a policy": {
 			policy(map[string]any{"policyName": "x"}),
-			policy(map[string]any{"policyName": "x", "matchResources": map[string]any{"namespaceSelector": map[string]any{"a": "b"}}}),
+			policy(
+				map[string]any{"policyName": "x", "matchResources": map[string]any{"namespaceSelector": map[string]any{"a": "b"}}},
+			),
 			[]string{`{"op":"remove","path":"/spec/matchResources"}`},
 		},
 	} {

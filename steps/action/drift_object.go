@@ -24,8 +24,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// driftAge is how long the answer to a dry run counts: it is kept for what was sent and for what existed, so that only a
-// change of what API servers fill in themselves could make it another one.
+// driftAge is how long the answer to a dry run counts: it is kept for what was sent and for what existed, so that only
+// a change of what API servers fill in themselves could make it another one.
 const driftAge = 24 * time.Hour
 
 // refusedAge is how long a refusal counts.
@@ -33,7 +33,9 @@ const refusedAge = 5 * time.Minute
 
 // liveOf is an object as it exists, watched; nil: there is none. It has no managedFields. Of a
 // Secret the values of the object's own keys, and of more, are in clear.
-func liveOf(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, more ...string) (*unstructured.Unstructured, error) {
+func liveOf(
+	ctx context.Context, env steps.Env, obj *unstructured.Unstructured, more ...string,
+) (*unstructured.Unstructured, error) {
 	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil, nil
@@ -181,10 +183,13 @@ func sentFields(want, live *unstructured.Unstructured) []string {
 // dataKeys are the keys of a Secret's data, of those that it has, among changed fields.
 func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 	have, _, _ := unstructured.NestedMap(live.Object, "data")
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(have)), func(key string) bool { return !slices.Contains(fields, under("data", key)) })
+	return slices.DeleteFunc(
+		slices.Sorted(maps.Keys(have)), func(key string) bool { return !slices.Contains(fields, under("data", key)) },
+	)
 }
 
-// saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites none.
+// saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites
+// none.
 func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) string {
 	var ops []steps.PatchOp
 	for _, key := range keys {

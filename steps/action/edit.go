@@ -64,8 +64,8 @@ func (d Edit) Asset() Manifest {
 	return m
 }
 
-// OthersStay marks Edit as an OthersStay: until the link has written the key, it belongs to another user, and the checks
-// say what to do with it.
+// OthersStay marks Edit as an OthersStay: until the link has written the key, it belongs to another user, and the
+// checks say what to do with it.
 func (d Edit) OthersStay() {}
 
 // Plan says when something else is written there since than what is kept for
@@ -83,7 +83,10 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return c, err
 	} else if anew {
 		d.keepsNow(c.Items[0].Entry, live)
-		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "somebody has written it anew since carrick did, such as "+d.Again+": what stands now is what an undo puts back")
+		c.Items[0].Note = steps.JoinNotes(
+			c.Items[0].Note,
+			"somebody has written it anew since carrick did, such as "+d.Again+": what stands now is what an undo puts back",
+		)
 	}
 	return c, nil
 }
@@ -108,11 +111,16 @@ func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if err := inventory.EnterOne(ctx, e, say, steps.Update, was); err != nil {
 			return err
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{inventory.BeforeAnnotation: nil, noteWritten: nil}}})
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{inventory.BeforeAnnotation: nil, noteWritten: nil}},
+		})
 		if err != nil {
 			return err
 		}
-		if _, err := e.Cluster.Patch(ctx, configMaps, live.GetNamespace(), live.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: live.GetUID()}); err != nil {
+		if _, err := e.Cluster.Patch(
+			ctx, configMaps, live.GetNamespace(), live.GetName(), patch,
+			cluster.PatchOptions{Manager: e.Manager(), UID: live.GetUID()},
+		); err != nil {
 			return err
 		}
 	}
@@ -137,7 +145,11 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 			continue
 		}
 		if d.stale(live) || d.shared(live, e.Manager()) {
-			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "somebody has written it since carrick did: their text stays; take what carrick wrote out of it by hand: "+d.Hand(ctx, e))
+			c.Items[i].Note = steps.JoinNotes(
+				c.Items[i].Note,
+				"somebody has written it since carrick did: their text stays; take what carrick wrote out of it by hand: "+
+					d.Hand(ctx, e),
+			)
 			continue
 		}
 		if then, ok := d.then(live, c.Items[i].Entry); ok {

@@ -155,7 +155,9 @@ func (f File) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	if err := errors.Join(err, env.Sound()); err != nil {
 		return nil, err
 	}
-	return []Exported{{Path: strings.TrimPrefix(path.Clean(at), "/"), Content: []byte(content.Reveal()), Mode: f.mode()}}, nil
+	return []Exported{
+		{Path: strings.TrimPrefix(path.Clean(at), "/"), Content: []byte(content.Reveal()), Mode: f.mode()},
+	}, nil
 }
 
 // Export is Exports; where that is nil, the action's title is what is left to

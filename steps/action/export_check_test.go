@@ -70,14 +70,24 @@ func TestExport(t *testing.T) {
 		want  []string
 		err   string
 	}{
-		"manifest":          {Manifest{File: "a"}, anAccount + "---\n" + anEmpty, []string{"object ServiceAccount given/x", "object Secret e"}, ""},
-		"secret values":     {Manifest{File: "a"}, aSecret, []string{"left Secret s (keys t, u)"}, ""},
-		"secret not there":  {Manifest{File: "a"}, notYet, []string{"left a Secret whose values are not there yet: no fact none"}, ""},
-		"object not there":  {Manifest{File: "a"}, alsoNotYet, nil, "no fact none"},
-		"nothing to render": {Manifest{File: "a", Each: func(context.Context, steps.Env) ([]any, error) { return nil, nil }}, anAccount, nil, ""},
-		"mint":              {Mint{File: "a", Keys: []string{"key"}}, anEmpty, []string{"left Secret e (key key)"}, ""},
-		"file":              {File{Path: "/etc/note.conf", Mode: 0o640, Content: note}, "", []string{"file etc/note.conf 0640 " + noteContent}, ""},
-		"secret file":       {File{Path: "/etc/key", Mode: 0o600, Secret: true, Content: note}, "", []string{"left file /etc/key"}, ""},
+		"manifest": {
+			Manifest{File: "a"}, anAccount + "---\n" + anEmpty, []string{"object ServiceAccount given/x", "object Secret e"}, "",
+		},
+		"secret values": {Manifest{File: "a"}, aSecret, []string{"left Secret s (keys t, u)"}, ""},
+		"secret not there": {
+			Manifest{File: "a"}, notYet, []string{"left a Secret whose values are not there yet: no fact none"}, "",
+		},
+		"object not there": {Manifest{File: "a"}, alsoNotYet, nil, "no fact none"},
+		"nothing to render": {
+			Manifest{File: "a", Each: func(context.Context, steps.Env) ([]any, error) { return nil, nil }}, anAccount, nil, "",
+		},
+		"mint": {Mint{File: "a", Keys: []string{"key"}}, anEmpty, []string{"left Secret e (key key)"}, ""},
+		"file": {
+			File{Path: "/etc/note.conf", Mode: 0o640, Content: note}, "", []string{"file etc/note.conf 0640 " + noteContent}, "",
+		},
+		"secret file": {
+			File{Path: "/etc/key", Mode: 0o600, Secret: true, Content: note}, "", []string{"left file /etc/key"}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := exportedLines(t, c.doer, map[string]string{"a": c.asset})

@@ -25,15 +25,17 @@ func TestOnlyCertificatesArePublic(t *testing.T) {
 		values []string
 		public bool
 	}{
-		"one":             {[]string{cert}, true},
-		"a chain":         {[]string{cert + "\n\n" + cert}, true},
-		"two keys":        {[]string{cert, cert}, true},
-		"and a key":       {[]string{cert + key}, false},
-		"key beside":      {[]string{cert, key}, false},
-		"words before":    {[]string{"password: x\n" + cert}, false},
-		"words after":     {[]string{cert + "password"}, false},
-		"words in it":     {[]string{strings.Replace(cert, "-----\n", "-----\nPassword: x\n\n", 1)}, false},
-		"no certificate":  {[]string{string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("secret")}))}, false},
+		"one":          {[]string{cert}, true},
+		"a chain":      {[]string{cert + "\n\n" + cert}, true},
+		"two keys":     {[]string{cert, cert}, true},
+		"and a key":    {[]string{cert + key}, false},
+		"key beside":   {[]string{cert, key}, false},
+		"words before": {[]string{"password: x\n" + cert}, false},
+		"words after":  {[]string{cert + "password"}, false},
+		"words in it":  {[]string{strings.Replace(cert, "-----\n", "-----\nPassword: x\n\n", 1)}, false},
+		"no certificate": {
+			[]string{string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("secret")}))}, false,
+		},
 		"another type":    {[]string{string(pem.EncodeToMemory(&pem.Block{Type: "X", Bytes: der}))}, false},
 		"an empty value":  {[]string{""}, false},
 		"no value at all": {nil, false},
@@ -51,8 +53,9 @@ func TestOnlyCertificatesArePublic(t *testing.T) {
 
 func TestValuesOfAnExportLackTheSecretOnes(t *testing.T) {
 	open, left := openValues(map[string]any{
-		"a": 1, "none": map[string]any{}, "deep": map[string]any{"password": masked.New("x"), "user": "u"}, "alone": map[string]any{"token": masked.New("x")},
-		"list": []any{"a", map[string]any{"b": masked.New("x")}}, "names": []any{"n"},
+		"a": 1, "none": map[string]any{}, "deep": map[string]any{"password": masked.New("x"), "user": "u"},
+		"alone": map[string]any{"token": masked.New("x")},
+		"list":  []any{"a", map[string]any{"b": masked.New("x")}}, "names": []any{"n"},
 	}, "")
 	want := map[string]any{"a": 1, "none": map[string]any{}, "deep": map[string]any{"user": "u"}, "names": []any{"n"}}
 	if d := cmp.Diff(want, open); d != "" {

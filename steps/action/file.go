@@ -21,16 +21,17 @@ import (
 const ByHand = "somebody else"
 
 // File writes one file on a host. What stands there already is kept beside it, once, and comes back with the undo. One
-// that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns. What is taken
-// over then is not kept: an undo restores what was there before carrick, or deletes the file.
+// that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns. What is
+// taken over then is not kept: an undo restores what was there before carrick, or deletes the file.
 //
 // In a folder that stands for a machine the file is listed in the folder's INSTALL, too. Where carrick is not root on
 // the machine, or may not write for another reason, the plan says so (Item.Refused) and nothing is written at all.
 type File struct {
-	Path   string                 // absolute, on the host
-	PathOf func(steps.Env) string // instead of Path, where answers decide; the file at the old path is taken back when they change
-	Mode   fs.FileMode            // 0: 0600
-	Secret bool                   // its content is never shown; mode 0600 at the most
+	Path string // absolute, on the host
+	// instead of Path, where answers decide; the file at the old path is taken back when they change
+	PathOf func(steps.Env) string
+	Mode   fs.FileMode // 0: 0600
+	Secret bool        // its content is never shown; mode 0600 at the most
 	// Content is what the file should hold. It may read what stands there, to change a part of it.
 	Content func(context.Context, steps.Env) (masked.Value, error)
 	// Fits tells whether what stands there is as it should be although it is not what Content gives: a token that is
@@ -110,7 +111,8 @@ func (n *fileNow) read(ctx context.Context, env steps.Env, f File) error {
 	hash := sum(n.have)
 	n.ours = n.recorded && (hash == n.rec.Hash || hash == n.rec.Was || f.owns(n.have))
 	n.freed = n.recorded && !n.ours && f.Freed != nil && f.Freed(have)
-	n.asBefore = n.recorded && n.rec.Before != "" && hash == n.rec.BeforeHash && (n.mode == n.rec.BeforeMode || hash != n.rec.Hash)
+	n.asBefore = n.recorded && n.rec.Before != "" && hash == n.rec.BeforeHash && (n.mode == n.rec.BeforeMode ||
+		hash != n.rec.Hash)
 	return nil
 }
 
@@ -210,7 +212,9 @@ func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%s stands there already, and what stands in %s would be kept there: move it away", beforePath(env, n.path), n.path)
+	return fmt.Errorf(
+		"%s stands there already, and what stands in %s would be kept there: move it away", beforePath(env, n.path), n.path,
+	)
 }
 
 // Do writes the file, keeps what stood there, and records both.
@@ -306,8 +310,8 @@ type RenderedFile struct {
 	RecordPath, Record string
 }
 
-// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil: the
-// action writes no file.
+// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil:
+// the action writes no file.
 func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFile, error) {
 	f, ok := of.(filed)
 	if !ok {
@@ -323,8 +327,8 @@ func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFil
 	return out, err
 }
 
-// ChangedByOthers is the path of an action's file, where another user has changed it and it does not contain what carrick
-// would write. "": that is not so, the action writes no file, or the file can't be read.
+// ChangedByOthers is the path of an action's file, where another user has changed it and it does not contain what
+// carrick would write. "": that is not so, the action writes no file, or the file can't be read.
 func ChangedByOthers(ctx context.Context, env steps.Env, of steps.Doer) string {
 	f, ok := of.(filed)
 	if !ok {

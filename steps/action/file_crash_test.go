@@ -50,7 +50,10 @@ type scene struct {
 }
 
 func oursFile(text string, mode fs.FileMode) File {
-	return File{Path: "/etc/x", Mode: mode, Content: func(context.Context, steps.Env) (masked.Value, error) { return masked.New(text), nil }}
+	return File{
+		Path: "/etc/x", Mode: mode,
+		Content: func(context.Context, steps.Env) (masked.Value, error) { return masked.New(text), nil },
+	}
 }
 
 func placed(path string, f File) File { f.Path = path; return f }
@@ -67,8 +70,16 @@ func scenes() []scene {
 		{"over ours and theirs", theirs, true, []steps.Doer{one, two}},
 		{"the mode alone", theirs, true, []steps.Doer{oursFile("theirs", 0o600)}},
 		{"elsewhere", theirs, false, []steps.Doer{one, placed("/etc/y", one)}},
-		{"elsewhere over theirs", map[string]string{"/etc/x": "theirs", "/etc/y": "theirs, too"}, true, []steps.Doer{one, placed("/etc/y", two)}},
-		{"a command in a folder", nil, false, []steps.Doer{Command{Title: "starts it", Run: []string{"systemctl", "start", "x"}}}},
+		{
+			"elsewhere over theirs",
+			map[string]string{"/etc/x": "theirs", "/etc/y": "theirs, too"},
+			true,
+			[]steps.Doer{one, placed("/etc/y", two)},
+		},
+		{
+			"a command in a folder", nil, false,
+			[]steps.Doer{Command{Title: "starts it", Run: []string{"systemctl", "start", "x"}}},
+		},
 	}
 }
 
@@ -234,7 +245,10 @@ func TestFoldersThatCarrickMadeGoWithTheLastFile(t *testing.T) {
 		st := scene{before: map[string]string{"/etc/theirs": "x"}}.stage(t)
 		st.folders = true
 		before := st.files()
-		files := []steps.Doer{placed("/etc/new/a", oursFile("a", 0o600)), placed("/etc/new/deep/b", oursFile("b", 0o600)), placed("/etc/c", oursFile("c", 0o600))}
+		files := []steps.Doer{
+			placed("/etc/new/a", oursFile("a", 0o600)), placed("/etc/new/deep/b", oursFile("b", 0o600)),
+			placed("/etc/c", oursFile("c", 0o600)),
+		}
 		act := func(i int, do func(steps.Doer) error) {
 			st.env.Action = fmt.Sprint("action-", i)
 			st.must(do(files[i]))

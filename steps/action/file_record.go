@@ -61,7 +61,11 @@ func recordAt(ctx context.Context, env steps.Env, at string) (record, bool, erro
 		return rec, false, fmt.Errorf("read what carrick recorded: %w", err)
 	}
 	if err := json.Unmarshal(b, &rec); err != nil {
-		return rec, false, fmt.Errorf("what carrick recorded in %s can't be read (%w); put it back from a backup, or remove it: then carrick no longer knows what it wrote", at, err)
+		return rec, false, fmt.Errorf(
+			"what carrick recorded in %s can't be read (%w); put it back from a backup, or remove it: then carrick no longer "+
+				"knows what it wrote",
+			at, err,
+		)
 	}
 	return rec, true, nil
 }

@@ -84,13 +84,17 @@ func TestAModeIsPutRightWithTheContentAsItIs(t *testing.T) {
 		t.Errorf("%+v", it)
 	}
 	m.do()
-	if info, err := m.env.Host.Stat(t.Context(), "/etc/x"); err != nil || info.Mode.Perm() != 0o600 || m.text("/etc/x") != "theirs" {
+	if info, err := m.env.Host.Stat(t.Context(), "/etc/x"); err != nil || info.Mode.Perm() != 0o600 ||
+		m.text("/etc/x") != "theirs" {
 		t.Errorf("%v, %v", info, err)
 	}
 }
 
 func TestWhatMayNotBeWrittenIsRefusedInThePlan(t *testing.T) {
-	for _, d := range []steps.Doer{oursFile("one", 0o644), Command{Title: "starts it", Run: []string{"systemctl", "start", "x"}, UndoRun: []string{"systemctl", "stop", "x"}}} {
+	for _, d := range []steps.Doer{
+		oursFile("one", 0o644),
+		Command{Title: "starts it", Run: []string{"systemctl", "start", "x"}, UndoRun: []string{"systemctl", "stop", "x"}},
+	} {
 		by := false
 		h, err := host.NewWith(t.TempDir(), host.Options{
 			ByRoot: func() bool { return by },
@@ -203,11 +207,13 @@ systemctl enable --now 'x y.timer'
 func TestACommandOnAMachine(t *testing.T) {
 	var ran []string
 	so, sticks := false, true
-	h, err := host.NewWith(t.TempDir(), host.Options{Run: func(_ context.Context, name string, args ...string) (string, string, error) {
-		ran = append(ran, name+" "+strings.Join(args, " "))
-		so = sticks && args[0] == "enable"
-		return "", "", nil
-	}})
+	h, err := host.NewWith(
+		t.TempDir(), host.Options{Run: func(_ context.Context, name string, args ...string) (string, string, error) {
+			ran = append(ran, name+" "+strings.Join(args, " "))
+			so = sticks && args[0] == "enable"
+			return "", "", nil
+		}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +247,8 @@ func TestACommandOnAMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p, err := c.PlanUndo(t.Context(), env); err != nil || len(p.Items) != 1 || p.Items[0].What != "systemctl disable x" {
+	if p, err := c.PlanUndo(t.Context(), env); err != nil || len(p.Items) != 1 ||
+		p.Items[0].What != "systemctl disable x" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for range 2 {
@@ -269,12 +276,14 @@ func TestACommandOnAMachine(t *testing.T) {
 // A command whose end nobody can look at runs once, however the first run ended.
 func TestACommandThatNobodyCanLookAt(t *testing.T) {
 	runs, fails := 0, true
-	h, err := host.NewWith(t.TempDir(), host.Options{Run: func(context.Context, string, ...string) (string, string, error) {
-		if runs++; fails {
-			return "", "", errCut
-		}
-		return "", "", nil
-	}})
+	h, err := host.NewWith(
+		t.TempDir(), host.Options{Run: func(context.Context, string, ...string) (string, string, error) {
+			if runs++; fails {
+				return "", "", errCut
+			}
+			return "", "", nil
+		}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,13 +306,19 @@ func TestACommandThatNobodyCanLookAt(t *testing.T) {
 
 // A command that nothing takes back is named by an undo, for as long as it is so.
 func TestAnUndoNamesACommandThatStays(t *testing.T) {
-	h, err := host.NewWith(t.TempDir(), host.Options{Run: func(context.Context, string, ...string) (string, string, error) { return "", "", nil }})
+	h, err := host.NewWith(
+		t.TempDir(),
+		host.Options{Run: func(context.Context, string, ...string) (string, string, error) { return "", "", nil }},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
 	so := true
-	c := Command{Title: "writes it", Run: []string{"write-it"}, Stays: "run it again", Done: func(context.Context, steps.Env) (bool, error) { return so, nil }}
+	c := Command{
+		Title: "writes it", Run: []string{"write-it"}, Stays: "run it again",
+		Done: func(context.Context, steps.Env) (bool, error) { return so, nil },
+	}
 	env := steps.Env{Host: h, Link: "l", Action: "a"}
 	p, err := c.PlanUndo(t.Context(), env)
 	if err != nil || len(p.Items) != 1 || p.Items[0].Verb != steps.Leave || p.Items[0].Note != "run it again" {

@@ -31,7 +31,10 @@ func newMachine(t *testing.T) *machine {
 	}
 	t.Cleanup(h.Close)
 	m := &machine{t: t, env: steps.Env{Host: h, Link: "l", Action: "a"}, root: h.Root}
-	m.file = File{Path: "/etc/x", Mode: 0o600, Content: func(context.Context, steps.Env) (masked.Value, error) { return masked.New("ours"), nil }}
+	m.file = File{
+		Path: "/etc/x", Mode: 0o600,
+		Content: func(context.Context, steps.Env) (masked.Value, error) { return masked.New("ours"), nil },
+	}
 	return m
 }
 
@@ -118,7 +121,8 @@ func TestOnlyWhatWasKeptIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.file.Undo(t.Context(), m.env, nil)
-	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l is not what carrick kept") || m.text("/etc/x") != "ours" {
+	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l is not what carrick kept") ||
+		m.text("/etc/x") != "ours" {
 		t.Errorf("%v, %q", err, m.text("/etc/x"))
 	}
 }
@@ -191,7 +195,8 @@ func TestAnUndoNamesAFileThatWasChanged(t *testing.T) {
 	if err != nil || len(c.Items) != 1 {
 		t.Fatal(c, err)
 	}
-	if left := c.Items[0]; left.Verb != steps.Leave || left.What != "/etc/x" || !strings.Contains(left.Note, "was changed by another user") {
+	if left := c.Items[0]; left.Verb != steps.Leave || left.What != "/etc/x" ||
+		!strings.Contains(left.Note, "was changed by another user") {
 		t.Errorf("%+v", c)
 	}
 	m.undo()

@@ -42,7 +42,9 @@ func (n fileNow) undoItem(env steps.Env) steps.Item {
 	it := steps.Item{Verb: steps.Delete, What: n.path}
 	switch {
 	case !n.there && n.kept:
-		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is gone already, and stays so; what stood there before carrick stays in %s; %s", n.path, n.rec.Before, leftover)
+		it.What, it.Note = recordPath(env), fmt.Sprintf(
+			"%s is gone already, and stays so; what stood there before carrick stays in %s; %s", n.path, n.rec.Before, leftover,
+		)
 	case !n.there:
 		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is not there; %s", n.path, leftover)
 	case n.asBefore:
@@ -105,7 +107,11 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 			return fmt.Errorf("put back %s: %w", n.path, err)
 		}
 		if old = string(b); sum(old) != n.rec.BeforeHash { // a link by now to a file that others may not read?
-			return fmt.Errorf("put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs there, then undo again", n.path, n.rec.Before)
+			return fmt.Errorf(
+				"put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs "+
+					"there, then undo again",
+				n.path, n.rec.Before,
+			)
 		}
 	}
 	if err := env.Host.Write(ctx, n.path, masked.New(old), n.rec.BeforeMode); err != nil {

@@ -26,7 +26,9 @@ set -e
 `
 
 // errOtherList means that somebody else's file has the name of the list.
-var errOtherList = errors.New(InstallList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away")
+var errOtherList = errors.New(
+	InstallList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away",
+)
 
 // mayList says why the list can't be kept; nil on a machine, which has none.
 func mayList(ctx context.Context, env steps.Env) error {
@@ -130,7 +132,9 @@ func installText(all []record) string {
 		if r.Before != "" { // the file existed: it keeps its owner, which the folder may not show
 			owner = fmt.Sprintf(`-o "$(stat -c %%u %[1]s)" -g "$(stat -c %%g %[1]s)"`, steps.Quoted(r.Path))
 		}
-		fmt.Fprintf(&files, "install -D %s -m %04o %s %s\n", owner, r.Mode.Perm(), steps.Quoted("."+r.Path), steps.Quoted(r.Path))
+		fmt.Fprintf(
+			&files, "install -D %s -m %04o %s %s\n", owner, r.Mode.Perm(), steps.Quoted("."+r.Path), steps.Quoted(r.Path),
+		)
 	}
 	text := installHead
 	if files.Len() > 0 {

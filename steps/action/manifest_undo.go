@@ -36,7 +36,13 @@ func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, er
 	}
 	var c steps.Change
 	for _, resource := range blind {
-		c.Items = append(c.Items, steps.Item{Verb: steps.Leave, What: resource, Note: "you may not list them everywhere: looked for only where the answers of today put them"})
+		c.Items = append(
+			c.Items,
+			steps.Item{
+				Verb: steps.Leave, What: resource,
+				Note: "you may not list them everywhere: looked for only where the answers of today put them",
+			},
+		)
 	}
 	for _, f := range found {
 		item, err := planUndo(ctx, env, f)
@@ -51,7 +57,10 @@ func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, er
 		case steps.Release:
 			verb = "patch"
 		}
-		c.Permissions = append(c.Permissions, permission.Rule{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name})
+		c.Permissions = append(
+			c.Permissions,
+			permission.Rule{Verb: verb, Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name},
+		)
 	}
 	return c, nil
 }
@@ -94,7 +103,10 @@ type found struct {
 }
 
 // found is an object with its entry in the inventory.
-func findIn(inv *inventory.Inventory, action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind, gvr schema.GroupVersionResource) found {
+func findIn(
+	inv *inventory.Inventory, action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind,
+	gvr schema.GroupVersionResource,
+) found {
 	f := found{m, gvk, gvr, inv.Find(action, steps.EntryOf(gvk, m.Namespace, m.Name))}
 	if f.entry != nil && f.entry.UID != "" && f.entry.UID != m.UID {
 		f.entry = nil // it is of another object of that name
@@ -169,7 +181,8 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, known []found) ([]found, error) {
 	var out []found
 	for _, e := range inv.Actions[env.Action] {
-		if e.GVK() == inventory.ReleaseKind || e.UID == "" || slices.ContainsFunc(known, func(f found) bool { return f.UID == e.UID }) {
+		if e.GVK() == inventory.ReleaseKind || e.UID == "" ||
+			slices.ContainsFunc(known, func(f found) bool { return f.UID == e.UID }) {
 			continue
 		}
 		live, err := env.Cluster.Fetch(ctx, e.Object())
@@ -192,7 +205,9 @@ func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, kn
 
 // find looks in all namespaces; who may not do that looks in those that the
 // answers name, and for cluster-wide objects under the names that they give.
-func (m Manifest) find(ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, namespaced bool) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {
+func (m Manifest) find(
+	ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, namespaced bool,
+) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {
 	sel := cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action}
 	list, err = env.Cluster.Find(ctx, gvr, "", sel)
 	if err == nil || !apierrors.IsForbidden(err) {
@@ -257,12 +272,20 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 		item.Verb, item.Note = steps.Leave, "it carries this link's mark, but this link did not write it: a copy?"
 	case f.entry == nil && !asked:
 		item.Verb, item.Unentered = steps.Leave, true
-		item.Note = fmt.Sprintf("it has the mark of this link, which others can forge, and the inventory does not have it. If an earlier version of carrick wrote it: carrick apply %[1]s enters it. To undo it by its mark: carrick undo %[1]s --found %[2]s", env.LinkFile(), steps.Quoted(item.What))
+		item.Note = fmt.Sprintf(
+			"it has the mark of this link, which others can forge, and the inventory does not have it. If an earlier version "+
+				"of carrick wrote it: carrick apply %[1]s enters it. To undo it by its mark: carrick undo %[1]s --found %[2]s",
+			env.LinkFile(), steps.Quoted(item.What),
+		)
 	case !created && !inventory.Wrote(env.Link, f.ManagedFields):
 		item.Verb, item.Note, item.Entry = steps.Leave, "nothing of this link's is in it any more", nil
 	case len(claims) > 0 && !asked:
 		item.Verb, item.Unentered = steps.Leave, true
-		item.Note = fmt.Sprintf("it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it, run carrick apply for that link first. If not, someone forged the mark: carrick undo %[2]s --found %[3]s", strings.Join(claims, ", "), env.LinkFile(), steps.Quoted(item.What))
+		item.Note = fmt.Sprintf(
+			"it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it, run carrick apply "+
+				"for that link first. If not, someone forged the mark: carrick undo %[2]s --found %[3]s",
+			strings.Join(claims, ", "), env.LinkFile(), steps.Quoted(item.What),
+		)
 	case !created:
 		item.Verb, item.Note = steps.Release, "it was there before this link"
 		if len(others) == 0 {

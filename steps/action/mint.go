@@ -61,7 +61,10 @@ func (m Mint) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 		return doObject(ctx, env, obj, say)
 	}
 	if len(missing) < len(m.Keys) {
-		return fmt.Errorf("%s has some of its keys but not %v; carrick does not make half of a pair: delete it or complete it", inventory.Describe(obj), missing)
+		return fmt.Errorf(
+			"%s has some of its keys but not %v; carrick does not make half of a pair: delete it or complete it",
+			inventory.Describe(obj), missing,
+		)
 	}
 	made, err := m.Make(ctx, env)
 	if err != nil {
@@ -95,7 +98,9 @@ func (m Mint) minted() []string { return m.Keys }
 // look renders the Secret and says which of its keys are still to be made. A
 // whole one comes with the data that stands there, so that applying it takes
 // none away. others: it is there, and carrick did not make it.
-func (m Mint) look(ctx context.Context, env steps.Env) (_ *unstructured.Unstructured, missing []string, others bool, _ error) {
+func (m Mint) look(
+	ctx context.Context, env steps.Env,
+) (_ *unstructured.Unstructured, missing []string, others bool, _ error) {
 	objs, err := m.Asset().Objects(ctx, env)
 	if err != nil {
 		return nil, nil, false, err

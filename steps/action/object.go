@@ -75,11 +75,20 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	}
 	if p.Verb == steps.Replace {
 		p.Entry = inv.Next(env, obj, nil)
-		p.rights = append(p.rights, permission.Rule{Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+		p.rights = append(
+			p.rights,
+			permission.Rule{
+				Verb: "delete", Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+			},
+		)
 	}
 	p.Hash = p.fingerprint()
 	if p.Entry.Adopted && p.Verb.Changes() {
-		p.Note = steps.JoinNotes(p.Note, "its marks say that this link wrote it; undo will go by that: "+strings.Join(inventory.Names([]steps.Entry{*p.Entry}), ""))
+		p.Note = steps.JoinNotes(
+			p.Note,
+			"its marks say that this link wrote it; undo will go by that: "+
+				strings.Join(inventory.Names([]steps.Entry{*p.Entry}), ""),
+		)
 		p.Hash = steps.Fingerprint(p.Hash, *p.Entry)
 	}
 	return p, nil
@@ -136,8 +145,8 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	return nil
 }
 
-// denied reports whether a server refused an object that may be accepted later: for a missing permission, or by a webhook,
-// some of which answer 400.
+// denied reports whether a server refused an object that may be accepted later: for a missing permission, or by a
+// webhook, some of which answer 400.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "admission webhook")
 }
@@ -236,7 +245,9 @@ func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) [
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					name, sub, _ := strings.Cut(resource, "/")
-					out = append(out, permission.Rule{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()})
+					out = append(
+						out, permission.Rule{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: obj.GetNamespace()},
+					)
 				}
 			}
 		}

@@ -118,18 +118,22 @@ func instances(ctx context.Context, env steps.Env, crd string) ([]string, error)
 }
 
 // ours reports whether this link created an object and no other link uses it.
-func oursIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, kind string, o *metav1.PartialObjectMetadata) (bool, error) {
+func oursIn(
+	ctx context.Context, env steps.Env, inv *inventory.Inventory, kind string, o *metav1.PartialObjectMetadata,
+) (bool, error) {
 	if !inv.Created(kind, o) {
 		return false, nil
 	}
 	users, claims, err := inventory.UsersOf(ctx, env, o)
-	named := slices.Contains(env.Runtime.Found, inventory.Describe(steps.Entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.Object()))
+	named := slices.Contains(
+		env.Runtime.Found, inventory.Describe(steps.Entry{Kind: kind, Namespace: o.Namespace, Name: o.Name}.Object()),
+	)
 	return len(users) == 0 && (len(claims) == 0 || named), err
 }
 
 // automatic reports whether an object comes with every namespace, or belongs to another object of the same namespace,
-// which is judged instead. A controller elsewhere is no reason to delete an object: here are the UIDs of the namespace's
-// objects.
+// which is judged instead. A controller elsewhere is no reason to delete an object: here are the UIDs of the
+// namespace's objects.
 func automatic(kind string, o *metav1.PartialObjectMetadata, here map[types.UID]bool) bool {
 	if owner := metav1.GetControllerOf(o); owner != nil && here[owner.UID] {
 		return true

@@ -72,8 +72,8 @@ func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, e
 	return heir, others[heir], nil
 }
 
-// handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there. The
-// mark of who created the object follows.
+// handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there.
+// The mark of who created the object follows.
 func handOn(ctx context.Context, env steps.Env, f found, heir, action string) error {
 	as := inventory.EnvOf(env, heir, action)
 	if f.entry != nil {
@@ -95,12 +95,15 @@ func handOn(ctx context.Context, env steps.Env, f found, heir, action string) er
 	if f.Annotations[inventory.CreatedByAnnotation] != env.Link {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{inventory.CreatedByAnnotation: heir}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{inventory.CreatedByAnnotation: heir}}},
+	)
 	if err != nil {
 		return err
 	}
 	opts := cluster.PatchOptions{Manager: as.Manager(), UID: f.UID}
-	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("hand %s on to link %s: %w", inventory.Describe(f.object()), heir, err)
 	}
 	return nil
@@ -149,8 +152,8 @@ func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
 	return diff.Objects(live, after), nil
 }
 
-// neverPutBack are fields that undo never puts back: they grant or run something, past the API server's check that no one
-// grants more than they have.
+// neverPutBack are fields that undo never puts back: they grant or run something, past the API server's check that no
+// one grants more than they have.
 var neverPutBack = map[string][]string{
 	"rbac.authorization.k8s.io":    {"rules", "subjects", "roleRef", "aggregationRule"},
 	"admissionregistration.k8s.io": {"webhooks"},
@@ -176,7 +179,11 @@ func returns(f found) string {
 		note = "; puts back " + strings.Join(paths, ", ")
 	}
 	if len(fields) > 0 {
-		note += fmt.Sprintf("; does not put back %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK), which goes with the last of this link, so copy it first if you need it", strings.Join(fields, ", "), inventory.Prefix)
+		note += fmt.Sprintf(
+			"; does not put back %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK), "+
+				"which goes with the last of this link, so copy it first if you need it",
+			strings.Join(fields, ", "), inventory.Prefix,
+		)
 	}
 	return note
 }

@@ -25,28 +25,35 @@ func TestReleaseMakesNothing(t *testing.T) {
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
 	env := steps.Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: "l", Action: "a"}
 	f := found{
-		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: ns, UID: "5e7a2f0c-0000-4000-8000-000000000000"}},
-		gvk:                   schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		PartialObjectMetadata: metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: ns, UID: "5e7a2f0c-0000-4000-8000-000000000000"},
+		},
+		gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
 	}
 	for _, odd := range []map[string]string{nil, {"carrick/link.b": ""}, {"carrick/link.b": "odd_Action"}} {
 		f.Labels, f.Annotations = odd, map[string]string{inventory.CreatedByAnnotation: "l"}
 		if err := release(t.Context(), env, f); err != nil {
 			t.Errorf("%v: %v", odd, err)
 		}
-		if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "name", "--ignore-not-found"); got != "" {
+		if got := box.Run(
+			t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "name", "--ignore-not-found",
+		); got != "" {
 			t.Fatalf("%v: %s was made", odd, got)
 		}
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "c", "--from-literal=a=b")
 	f.Labels, f.entry = nil, &steps.Entry{UID: f.UID, Before: map[string]any{"data": map[string]any{"a": "old"}}}
 	_ = release(t.Context(), env, f)
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "jsonpath={.data.a}{.metadata.annotations}"); got != "b" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", "jsonpath={.data.a}{.metadata.annotations}",
+	); got != "b" {
 		t.Errorf("another object of the name became %s", got)
 	}
 }
 
-// A tenant who can write a Role can mark it and name old rules. Undo, with the admin's permissions, gives it none, and does
-// not touch it unless it is told to.
+// A tenant who can write a Role can mark it and name old rules. Undo, with the admin's permissions, gives it none, and
+// does not touch it unless it is told to.
 func TestUndoPutsNoPermissionsBack(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
@@ -63,16 +70,25 @@ metadata:
   annotations: {carrick/before: '{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}],"metadata":{"labels":{"team":"old"}}}'}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 `, "apply", "--server-side", "--field-manager=carrick.l.a", "-f", "-")
-	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "role", "own", "--type=merge", "--field-manager=tenant", "-p", `{"metadata":{"labels":{"team":"new"}}}`)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "patch", "role", "own", "--type=merge", "--field-manager=tenant", "-p",
+		`{"metadata":{"labels":{"team":"new"}}}`,
+	)
 	show := func() string {
-		return box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "own", "-o", "jsonpath={.rules} {.metadata.labels}")
+		return box.Run(
+			t, clustertest.Remote, "", "-n", ns, "get", "role", "own", "-o", "jsonpath={.rules} {.metadata.labels}",
+		)
 	}
 	before := show()
 	asset := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: elsewhere}\nrules: []\n"
-	env := steps.Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: "l", Action: "a", Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}}}
+	env := steps.Env{
+		Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: "l", Action: "a",
+		Assets: fstest.MapFS{"a.yaml": {Data: []byte(asset)}},
+	}
 	m := Manifest{File: "a.yaml"}
 	p, err := m.PlanUndo(t.Context(), env)
-	if err != nil || len(p.Items) != 1 || p.Items[0].Verb != steps.Leave || !strings.Contains(p.Items[0].Note, "--found 'Role tenant/own'") {
+	if err != nil || len(p.Items) != 1 || p.Items[0].Verb != steps.Leave ||
+		!strings.Contains(p.Items[0].Note, "--found 'Role tenant/own'") {
 		t.Fatalf("%+v, %v", p.Items, err)
 	}
 	if err := m.Undo(t.Context(), env, nil); err != nil {
@@ -98,10 +114,19 @@ func TestUndoSaysWhereItDidNotLook(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "namespace", ns)
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "rolebinding", "narrow", "--clusterrole=admin", "--user=narrow")
-	box.Run(t, clustertest.Remote, "", "create", "clusterrole", "narrow", "--verb=get,create,patch", "--resource=clusterroles")
+	box.Run(
+		t, clustertest.Remote, "", "create", "clusterrole", "narrow", "--verb=get,create,patch", "--resource=clusterroles",
+	)
 	box.Run(t, clustertest.Remote, "", "create", "clusterrolebinding", "narrow", "--clusterrole=narrow", "--user=narrow")
-	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole/narrow", "clusterrolebinding/narrow", "clusterrole/carrick:narrow")
-	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	box.Cleanup(
+		t, clustertest.Remote, "delete", "clusterrole/narrow", "clusterrolebinding/narrow", "clusterrole/carrick:narrow",
+	)
+	c, err := cluster.Open(
+		kubeconfig.Access{
+			Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow",
+		},
+		cluster.Options{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,10 @@ func FuzzSubstitution(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, one, two, key string) {
 		answers := map[string]any{"one": one, "two": two, "key": key}
-		env := steps.Env{Link: "l", Assets: fstest.MapFS{"a.yaml": {Data: []byte(shapedLink)}}, Answers: steps.Answers{Lookup: func(k string) any { return answers[k] }}}
+		env := steps.Env{
+			Link: "l", Assets: fstest.MapFS{"a.yaml": {Data: []byte(shapedLink)}},
+			Answers: steps.Answers{Lookup: func(k string) any { return answers[k] }},
+		}
 		objs, err := render(context.Background(), "a.yaml", scope{env: env})
 		if err != nil {
 			if strings.Contains(err.Error(), "comes out twice") {
@@ -55,7 +58,10 @@ func FuzzSubstitution(f *testing.F) {
 // filled is a scope in which everything that an asset names is one text.
 func filled(dir fstest.MapFS, asset, text string) scope {
 	same := func(string) (any, error) { return text, nil }
-	env := steps.Env{Link: "l", Assets: dir, Answers: steps.Answers{Lookup: func(string) any { return text }}, Own: steps.Facts{Lookup: same}, Peer: steps.Facts{Lookup: same}}
+	env := steps.Env{
+		Link: "l", Assets: dir, Answers: steps.Answers{Lookup: func(string) any { return text }},
+		Own: steps.Facts{Lookup: same}, Peer: steps.Facts{Lookup: same},
+	}
 	s := scope{env: env, values: Values{}, each: map[string]any{}}
 	for _, m := range Placeholder.FindAllStringSubmatch(string(dir[asset].Data), -1) {
 		switch {
@@ -130,7 +136,8 @@ func FuzzAssets(f *testing.F) {
 		}
 		got, same, err := one(text)
 		if err != nil {
-			if !strings.Contains(err.Error(), "comes out twice") && !strings.Contains(err.Error(), "no apiVersion, kind or name") {
+			if !strings.Contains(err.Error(), "comes out twice") &&
+				!strings.Contains(err.Error(), "no apiVersion, kind or name") {
 				t.Fatal(err)
 			}
 			return

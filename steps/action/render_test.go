@@ -35,7 +35,9 @@ const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
 func TestAnAnswerCannotInjectStructure(t *testing.T) {
 	evil := "a\n  b: c\nkind: Secret # ${link.name}"
-	obj, err := renderOne(t, head+"data: {k: 'x ${answers.a} y', '${answers.key}': v}\n", map[string]any{"a": evil, "key": "k: {z: 1}"})
+	obj, err := renderOne(
+		t, head+"data: {k: 'x ${answers.a} y', '${answers.key}': v}\n", map[string]any{"a": evil, "key": "k: {z: 1}"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,17 +48,23 @@ func TestAnAnswerCannotInjectStructure(t *testing.T) {
 }
 
 func TestAWholeScalarKeepsItsType(t *testing.T) {
-	obj, err := renderOne(t, head+"n: '${answers.n}'\nl: '${answers.l}'\nb: '${answers.b}'\ne: '${each.name}'\n", map[string]any{"n": 30742, "l": []string{"a"}, "b": true})
+	obj, err := renderOne(
+		t, head+"n: '${answers.n}'\nl: '${answers.l}'\nb: '${answers.b}'\ne: '${each.name}'\n",
+		map[string]any{"n": 30742, "l": []string{"a"}, "b": true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if obj.Object["n"] != int64(30742) || obj.Object["b"] != true || obj.Object["e"] != "e" || len(obj.Object["l"].([]any)) != 1 {
+	if obj.Object["n"] != int64(30742) || obj.Object["b"] != true || obj.Object["e"] != "e" ||
+		len(obj.Object["l"].([]any)) != 1 {
 		t.Errorf("got %v", obj.Object)
 	}
 }
 
 func TestAnEmptyAnswerDropsItsKey(t *testing.T) {
-	obj, err := renderOne(t, head+"spec: {class: '${answers.none}', list: [a, '${answers.none}'], text: 'is ${link.name}'}\n", nil)
+	obj, err := renderOne(
+		t, head+"spec: {class: '${answers.none}', list: [a, '${answers.none}'], text: 'is ${link.name}'}\n", nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,16 +76,24 @@ func TestAnEmptyAnswerDropsItsKey(t *testing.T) {
 
 func TestRenderRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ asset, want string }{
-		"an unknown name":                {head + "a: '${link.colour}'\n", "nothing is called ${link.colour}"},
-		"an unknown scope":               {head + "a: '${env.HOME}'\n", "nothing is called ${env.HOME}"},
-		"a secret outside a Secret":      {head + "a: '${own.token}'\n", "is secret and the object is not a Secret"},
-		"a secret in a Secret's label":   {"apiVersion: v1\nkind: Secret\nmetadata: {name: x, labels: {a: '${own.token}'}}\n", "is secret"},
-		"a secret as a Secret's key":     {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {'${own.token}': x}\n", "is secret"},
-		"another kind called Secret":     {"apiVersion: example.org/v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: '${own.token}'}\n", "is secret"},
-		"a secret inside other text":     {head + "a: 'x ${own.token}'\n", "is secret"},
-		"a list inside other text":       {head + "a: 'x ${answers.l}'\n", "inside other text"},
-		"a key that comes out twice":     {head + "data: {a: 1, '${answers.k}': 2}\n", "comes out twice"},
-		"an object without a name":       {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${answers.none}'}\n", "has no apiVersion, kind or name"},
+		"an unknown name":           {head + "a: '${link.colour}'\n", "nothing is called ${link.colour}"},
+		"an unknown scope":          {head + "a: '${env.HOME}'\n", "nothing is called ${env.HOME}"},
+		"a secret outside a Secret": {head + "a: '${own.token}'\n", "is secret and the object is not a Secret"},
+		"a secret in a Secret's label": {
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: x, labels: {a: '${own.token}'}}\n", "is secret",
+		},
+		"a secret as a Secret's key": {
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {'${own.token}': x}\n", "is secret",
+		},
+		"another kind called Secret": {
+			"apiVersion: example.org/v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: '${own.token}'}\n", "is secret",
+		},
+		"a secret inside other text": {head + "a: 'x ${own.token}'\n", "is secret"},
+		"a list inside other text":   {head + "a: 'x ${answers.l}'\n", "inside other text"},
+		"a key that comes out twice": {head + "data: {a: 1, '${answers.k}': 2}\n", "comes out twice"},
+		"an object without a name": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${answers.none}'}\n", "has no apiVersion, kind or name",
+		},
 		"a fact that is not there (yet)": {head + "a: '${own.id}'\n", "no fact id"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +111,8 @@ func TestASecretMayHoldASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	// stringData is not the server's own: what is in it conflicts with nothing.
-	if v, _, _ := unstructured.NestedString(obj.Object, "data", "token"); v != "czNjcmV0" || obj.Object["stringData"] != nil {
+	if v, _, _ := unstructured.NestedString(obj.Object, "data", "token"); v != "czNjcmV0" ||
+		obj.Object["stringData"] != nil {
 		t.Errorf("got %v", obj.Object)
 	}
 }

@@ -39,8 +39,8 @@ func SetYAML(text, key string, value any) (string, error) {
 	return strings.Join(slices.Replace(lines, k.Line-1, end, put...), "\n"), nil
 }
 
-// PlainLines refuses a text whose lines YAML counts otherwise than carrick, which edits by line: it takes a carriage return
-// alone, NEL, LS and PS for ends of lines (YAML 1.1, section 5.4).
+// PlainLines refuses a text whose lines YAML counts otherwise than carrick, which edits by line: it takes a carriage
+// return alone, NEL, LS and PS for ends of lines (YAML 1.1, section 5.4).
 func PlainLines(text string) error {
 	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\r\u0085\u2028\u2029") {
 		return errors.New("it has ends of lines other than LF and CRLF: edit it manually")

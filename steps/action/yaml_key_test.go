@@ -13,12 +13,20 @@ func TestSetYAMLLeavesTheRestToTheLetter(t *testing.T) {
 		value any
 		want  string
 	}{
-		"in its place, with its comment": {"a.b/c", "y", "# ours\na.b/c: \"y\" # why\n\nlist:\n  - 1\n\n  - 2\nend: |\n  two\n  lines\n\n"},
-		"at the end":                     {"d/e", "z", "# ours\na.b/c: \"x\"   # why\n\nlist:\n  - 1\n\n  - 2\nend: |\n  two\n  lines\nd/e: \"z\"\n\n"},
-		"in the place of many lines":     {"list", true, "# ours\na.b/c: \"x\"   # why\n\nlist: true\nend: |\n  two\n  lines\n\n"},
-		"away":                           {"end", nil, "# ours\na.b/c: \"x\"   # why\n\nlist:\n  - 1\n\n  - 2\n\n"},
-		"away, and not there":            {"none", nil, text},
-		"many lines":                     {"a.b/c", "1\n2\n", "# ours\na.b/c: |\n  1\n  2\n\nlist:\n  - 1\n\n  - 2\nend: |\n  two\n  lines\n\n"},
+		"in its place, with its comment": {
+			"a.b/c", "y", "# ours\na.b/c: \"y\" # why\n\nlist:\n  - 1\n\n  - 2\nend: |\n  two\n  lines\n\n",
+		},
+		"at the end": {
+			"d/e", "z", "# ours\na.b/c: \"x\"   # why\n\nlist:\n  - 1\n\n  - 2\nend: |\n  two\n  lines\nd/e: \"z\"\n\n",
+		},
+		"in the place of many lines": {
+			"list", true, "# ours\na.b/c: \"x\"   # why\n\nlist: true\nend: |\n  two\n  lines\n\n",
+		},
+		"away":                {"end", nil, "# ours\na.b/c: \"x\"   # why\n\nlist:\n  - 1\n\n  - 2\n\n"},
+		"away, and not there": {"none", nil, text},
+		"many lines": {
+			"a.b/c", "1\n2\n", "# ours\na.b/c: |\n  1\n  2\n\nlist:\n  - 1\n\n  - 2\nend: |\n  two\n  lines\n\n",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			got, err := action.SetYAML(text, c.key, c.value)

@@ -9,8 +9,8 @@ import (
 	"carrick/steps"
 )
 
-// Existing finds the Secret of a certificate in a set-up that exists, and says where it found it. A nil Secret means that
-// there is none.
+// Existing finds the Secret of a certificate in a set-up that exists, and says where it found it. A nil Secret means
+// that there is none.
 type Existing func(context.Context, steps.Env) (s *cluster.Secret, from string, err error)
 
 // AdoptDays is the Adopt of the question for how many days a certificate is issued: as many as the existing one.

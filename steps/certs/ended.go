@@ -93,8 +93,10 @@ func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 // RenewLine is the command by which cert-manager issues a certificate at once, whatever it waits for.
 func RenewLine(e steps.Env, namespace, name string) string {
 	flags := strings.TrimPrefix(e.Kubectl(), "kubectl")
-	return fmt.Sprintf("cmctl%s renew -n %s %s    # why cert-manager has not: %s -n %s describe certificate,certificaterequest",
-		flags, namespace, steps.Quoted(name), e.Kubectl(), namespace)
+	return fmt.Sprintf(
+		"cmctl%s renew -n %s %s    # why cert-manager has not: %s -n %s describe certificate,certificaterequest",
+		flags, namespace, steps.Quoted(name), e.Kubectl(), namespace,
+	)
 }
 
 // Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and nothing
@@ -106,24 +108,26 @@ func Issuing(c *unstructured.Unstructured) bool {
 
 // renew does what cmctl renew does (cert-manager/cmctl 9f4f8916: pkg/renew/renew.go).
 func renew(ctx context.Context, e steps.Env, namespace, name string) error {
-	return e.Cluster.UpdateStatus(ctx, Certificates, namespace, name, e.Manager(), func(c *unstructured.Unstructured) (bool, error) {
-		if Issuing(c) {
-			return false, nil
-		}
-		conditions := []any{map[string]any{
-			"type": "Issuing", "status": "True",
-			"reason": "ManuallyTriggered", "message": "Certificate re-issuance manually triggered",
-			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": c.GetGeneration(),
-		}}
-		old, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
-		if err != nil {
-			return false, err
-		}
-		for _, v := range old {
-			if m, _ := v.(map[string]any); m["type"] != "Issuing" {
-				conditions = append(conditions, v)
+	return e.Cluster.UpdateStatus(
+		ctx, Certificates, namespace, name, e.Manager(), func(c *unstructured.Unstructured) (bool, error) {
+			if Issuing(c) {
+				return false, nil
 			}
-		}
-		return true, unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions")
-	})
+			conditions := []any{map[string]any{
+				"type": "Issuing", "status": "True",
+				"reason": "ManuallyTriggered", "message": "Certificate re-issuance manually triggered",
+				"lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": c.GetGeneration(),
+			}}
+			old, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
+			if err != nil {
+				return false, err
+			}
+			for _, v := range old {
+				if m, _ := v.(map[string]any); m["type"] != "Issuing" {
+					conditions = append(conditions, v)
+				}
+			}
+			return true, unstructured.SetNestedSlice(c.Object, conditions, "status", "conditions")
+		},
+	)
 }

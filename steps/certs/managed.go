@@ -44,8 +44,15 @@ func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error
 		return c, err
 	}
 	for _, s := range left {
-		c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, which leaves it"})
-		c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name})
+		c.Items = append(
+			c.Items,
+			steps.Item{
+				Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, which leaves it",
+			},
+		)
+		c.Permissions = append(
+			c.Permissions, permission.Rule{Verb: "delete", Resource: "secrets", Namespace: s.Namespace, Name: s.Name},
+		)
 		if c.Along == nil {
 			c.Along = map[steps.Side][]string{}
 		}
@@ -138,7 +145,9 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 	if cause := whyNotIssued(ctx, e, c); cause != "" {
 		said += "; " + cause
 	}
-	return steps.Waits(since, "Certificate %s is not Ready: %s", c.GetName(), said).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + namespace)
+	return steps.Waits(
+		since, "Certificate %s is not Ready: %s", c.GetName(), said,
+	).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + namespace)
 }
 
 // whyNotIssued returns why cert-manager does not issue a Certificate; "": nothing says so, or it cannot be read. The

@@ -34,10 +34,13 @@ type Own struct {
 
 // Authority makes the CA, once. The asset is its Secret, without data.
 func (o Own) Authority(file string) action.Mint {
-	return action.Mint{File: file, Keys: []string{"tls.crt", "tls.key"}, Make: func(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
-		ca, err := certificate.NewAuthority(o.Name(e), o.Years(e))
-		return map[string]masked.Value{"tls.crt": masked.New(string(ca.Cert)), "tls.key": ca.Key}, err
-	}}
+	return action.Mint{
+		File: file, Keys: []string{"tls.crt", "tls.key"},
+		Make: func(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
+			ca, err := certificate.NewAuthority(o.Name(e), o.Years(e))
+			return map[string]masked.Value{"tls.crt": masked.New(string(ca.Cert)), "tls.key": ca.Key}, err
+		},
+	}
 }
 
 // Certificate issues the certificate, and anew where it is worn: two thirds of its life
@@ -66,7 +69,9 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		c.Items[i].Verb, c.Items[i].Note = steps.Update, "a new certificate is issued: "+why
 		c.Items[i].Hash = "anew:" + why
 	}
-	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf})
+	c.Permissions = append(
+		c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf},
+	)
 	return c, nil
 }
 
@@ -93,7 +98,9 @@ func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return err
 	}
 	in := m.own.Namespace(e)
-	if _, err := e.Cluster.Patch(ctx, check.Secrets, in, m.own.Leaf, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil {
+	if _, err := e.Cluster.Patch(
+		ctx, check.Secrets, in, m.own.Leaf, patch, cluster.PatchOptions{Manager: e.Manager()},
+	); err != nil {
 		return err
 	}
 	say.Did(steps.Update, "Secret "+in+"/"+m.own.Leaf, "")
@@ -110,7 +117,9 @@ func (o Own) issue(ctx context.Context, e steps.Env) (map[string]masked.Value, e
 	if err != nil {
 		return nil, err
 	}
-	return map[string]masked.Value{"tls.crt": masked.New(string(leaf.Cert)), "tls.key": leaf.Key, "ca.crt": masked.New(string(ca.Cert))}, nil
+	return map[string]masked.Value{
+		"tls.crt": masked.New(string(leaf.Cert)), "tls.key": leaf.Key, "ca.crt": masked.New(string(ca.Cert)),
+	}, nil
 }
 
 // authority is the CA that carrick made.
@@ -125,9 +134,16 @@ func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, erro
 	return certificate.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
 
-// fetched are the values of a Secret as they stand this moment, and the link that created it; nil: there is no such Secret.
-func fetched(ctx context.Context, e steps.Env, namespace, name string) (values map[string]masked.Value, by string, err error) {
-	want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": namespace}}}
+// fetched are the values of a Secret as they stand this moment, and the link that created it; nil: there is no such
+// Secret.
+func fetched(
+	ctx context.Context, e steps.Env, namespace, name string,
+) (values map[string]masked.Value, by string, err error) {
+	want := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": namespace},
+		},
+	}
 	got, err := e.Cluster.Fetch(ctx, want)
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil

@@ -77,20 +77,21 @@ func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys 
 	return TokenFilled(e, s, keys...)
 }
 
-// TokenFilled asserts that the controller manager has filled a token Secret: that it holds the keys. It waits as long as
-// one is empty.
+// TokenFilled asserts that the controller manager has filled a token Secret: that it holds the keys. It waits as long
+// as one is empty.
 func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	for _, key := range keys {
 		if s.Keys[key] == 0 {
 			return steps.Waits(s.Created, "Secret %s/%s has no %s yet", s.Namespace, s.Name, key).Or(
-				"is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
+				"is the controller manager running? " + e.Kubectl() +
+					" -n kube-system get pods -l component=kube-controller-manager")
 		}
 	}
 	return steps.Passed("Secret %s/%s", s.Namespace, s.Name)
 }
 
-// AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result where it answers 401,
-// and other that where the credential is another user's, whose name it is given.
+// AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result where it
+// answers 401, and other that where the credential is another user's, whose name it is given.
 func AuthenticatesAs(
 	ctx context.Context, credential *cluster.Cluster, username string, refused func() steps.Result,
 	other func(name string) steps.Result,

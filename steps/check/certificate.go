@@ -30,7 +30,9 @@ func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Ti
 	}
 	if host != "" {
 		if err := chain[0].VerifyHostname(host); err != nil {
-			return steps.Failed(fmt.Sprintf("the certificate in %s is for %v, not for %s", name, probe.Names(chain[0]), host), fix)
+			return steps.Failed(
+				fmt.Sprintf("the certificate in %s is for %v, not for %s", name, probe.Names(chain[0]), host), fix,
+			)
 		}
 	}
 	return Lasts(chain[0], margin, now, fix)
@@ -52,7 +54,10 @@ func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix stri
 	case left <= 0:
 		return steps.Failed("the certificate expired on "+cert.NotAfter.Format(time.DateOnly), fix)
 	case left < margin:
-		return steps.Warned(fmt.Sprintf("the certificate expires in %d days, on %s", int(left.Hours()/24), cert.NotAfter.Format(time.DateOnly)), fix)
+		return steps.Warned(
+			fmt.Sprintf("the certificate expires in %d days, on %s", int(left.Hours()/24), cert.NotAfter.Format(time.DateOnly)),
+			fix,
+		)
 	}
 	whose := strings.Join(probe.Names(cert), ", ")
 	if whose == "" {

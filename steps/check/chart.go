@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// ChartSource is the source of a chart that the answer key names: a repository, a registry, or a folder that has the chart
-// in a folder of its name.
+// ChartSource is the source of a chart that the answer key names: a repository, a registry, or a folder that has the
+// chart in a folder of its name.
 func ChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
 	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text(key), "/")
@@ -36,8 +36,8 @@ func ValidSource(v string) error {
 	return nil
 }
 
-// ValidVersion reports what is wrong with an answer to the question for a chart's version. It takes exact versions alone:
-// "latest" and ranges leave to chance what is installed. example is a version of that chart.
+// ValidVersion reports what is wrong with an answer to the question for a chart's version. It takes exact versions
+// alone: "latest" and ranges leave to chance what is installed. example is a version of that chart.
 func ValidVersion(example string) func(string) error {
 	return func(v string) error {
 		if _, err := version.ParseSemantic(v); err != nil {

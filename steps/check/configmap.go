@@ -37,8 +37,9 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 	return Written{Changed: first}, nil
 }
 
-// KeySince returns since when a key under data has its value, by the managed fields of its object; zero where they do not
-// say so. Whoever writes the value that is there already owns the key as well, and does not change it: the first counts.
+// KeySince returns since when a key under data has its value, by the managed fields of its object; zero where they do
+// not say so. Whoever writes the value that is there already owns the key as well, and does not change it: the first
+// counts.
 func KeySince(fields []metav1.ManagedFieldsEntry, key string) time.Time {
 	var first time.Time
 	for _, f := range fields {

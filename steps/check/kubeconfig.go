@@ -22,8 +22,8 @@ func Kubeconfig(e steps.Env, fact string) (kubeconfig.Config, error) {
 	return kubeconfig.Parse([]byte(m.Reveal()))
 }
 
-// WithKubeconfig is a cluster with the kubeconfig in a secret fact of this side as its only credential. Errors are those
-// of Kubeconfig.
+// WithKubeconfig is a cluster with the kubeconfig in a secret fact of this side as its only credential. Errors are
+// those of Kubeconfig.
 func WithKubeconfig(e steps.Env, fact string) (*cluster.Cluster, error) {
 	m, err := e.Own.Masked(fact)
 	if err != nil {

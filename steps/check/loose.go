@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LooseKubeconfig is a kubeconfig as far as it can be read, whatever else is wrong with it: that is for the checks that use
-// kubeconfig.Parse.
+// LooseKubeconfig is a kubeconfig as far as it can be read, whatever else is wrong with it: that is for the checks that
+// use kubeconfig.Parse.
 type LooseKubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {
@@ -55,8 +55,8 @@ type LooseUser struct {
 	As       string `yaml:"as"`
 }
 
-// ReadLoosely reads a kubeconfig. It leaves out what has the wrong type. The error says nothing of its text, which may hold a
-// secret.
+// ReadLoosely reads a kubeconfig. It leaves out what has the wrong type. The error says nothing of its text, which may
+// hold a secret.
 func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	var k LooseKubeconfig
 	err := yaml.Unmarshal(text, &k)

@@ -8,8 +8,11 @@ import (
 
 // What has the wrong type in a kubeconfig hides nothing else of it.
 func TestAKubeconfigIsReadLoosely(t *testing.T) {
-	k, err := check.ReadLoosely([]byte("current-context: a\nclusters: [{name: c, cluster: {server: https://s}}]\nusers: {}\n"))
-	if err != nil || !k.Misshapen || k.Current != "a" || len(k.Clusters) != 1 || k.Clusters[0].Cluster.Server != "https://s" {
+	k, err := check.ReadLoosely(
+		[]byte("current-context: a\nclusters: [{name: c, cluster: {server: https://s}}]\nusers: {}\n"),
+	)
+	if err != nil || !k.Misshapen || k.Current != "a" || len(k.Clusters) != 1 ||
+		k.Clusters[0].Cluster.Server != "https://s" {
 		t.Errorf("%+v, %v", k, err)
 	}
 	if _, err := check.ReadLoosely([]byte("a: [")); err == nil {

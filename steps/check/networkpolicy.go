@@ -43,10 +43,12 @@ func PoliciesOf(
 	return out, err
 }
 
-// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to pods
-// with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything undoes all
-// others.
-func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string) ([]string, error) {
+// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to
+// pods with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything
+// undoes all others.
+func OpenedBy(
+	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string,
+) ([]string, error) {
 	all, err := PoliciesOf(ctx, c, namespace, pod, networkingv1.PolicyTypeIngress)
 	var out []string
 	for _, p := range all {
@@ -57,7 +59,8 @@ func OpenedBy(ctx context.Context, c *cluster.Cluster, namespace string, pod map
 	return out, err
 }
 
-// fromEverywhere reports whether a rule allows everyone to all ports. One of some ports, as for metrics, says nothing of others.
+// fromEverywhere reports whether a rule allows everyone to all ports. One of some ports, as for metrics, says nothing
+// of others.
 func fromEverywhere(r networkingv1.NetworkPolicyIngressRule) bool {
 	if len(r.Ports) > 0 {
 		return false

@@ -76,7 +76,9 @@ func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas: nothing runs", d.Namespace, d.Name), fix)
 	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
-		return steps.Waits(WaitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name).Or(fix)
+		return steps.Waits(
+			WaitsSince(d), "%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name,
+		).Or(fix)
 	}
 	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name)
 }
@@ -108,7 +110,9 @@ func ReplicaFailure(d *appsv1.Deployment) string {
 }
 
 // Exists asserts that an object is there.
-func Exists(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name, what, fix string) steps.Result {
+func Exists(
+	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name, what, fix string,
+) steps.Result {
 	obj, err := c.Get(ctx, gvr, namespace, name)
 	if err != nil {
 		return Missing(err, what, fix)

@@ -39,7 +39,9 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix
 	if len(denied) == 0 {
 		return steps.Passed("all %d rights are there", len(rights))
 	}
-	return steps.Failed(fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix)
+	return steps.Failed(
+		fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix,
+	)
 }
 
 // Verbs are the rights to do each of the verbs to one resource.
@@ -85,10 +87,12 @@ func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps
 	}
 }
 
-// MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who, such
-// as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs its
-// namespace.
-func MayMake(ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string) steps.Result {
+// MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who,
+// such as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs
+// its namespace.
+func MayMake(
+	ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string,
+) steps.Result {
 	var once []permission.Rule
 	for _, r := range rights {
 		if !slices.Contains(once, r) {

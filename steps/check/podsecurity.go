@@ -39,7 +39,9 @@ const MostTried = 50
 // "namespace/pod: why". It looks at pods only where the level or its version changes
 // (kubernetes/pod-security-admission: admission/admission.go, ValidateNamespace), so it is
 // asked about the server's own version by its other name.
-func Violators(ctx context.Context, c *cluster.Cluster, namespaces []*corev1.Namespace, level string) ([]string, error) {
+func Violators(
+	ctx context.Context, c *cluster.Cluster, namespaces []*corev1.Namespace, level string,
+) ([]string, error) {
 	asked := namespaces[:min(len(namespaces), MostTried)]
 	said := make([]cluster.Preview, len(asked))
 	server, err := c.Version(ctx)
@@ -84,7 +86,9 @@ func withLevel(name, level, version string) *unstructured.Unstructured {
 // try, in its words. is is false where the error says nothing of the object, such
 // as that the user may not make one.
 func Refusal(err error) (why string, is bool) {
-	if err == nil || errors.As(err, new(*cluster.PremiseError)) || strings.Contains(err.Error(), " cannot patch resource ") || strings.Contains(err.Error(), " cannot create resource ") {
+	if err == nil || errors.As(err, new(*cluster.PremiseError)) ||
+		strings.Contains(err.Error(), " cannot patch resource ") ||
+		strings.Contains(err.Error(), " cannot create resource ") {
 		return "", false
 	}
 	text := clean.Text(err.Error())

@@ -22,11 +22,18 @@ func TestRefusal(t *testing.T) {
 		why  string
 		does bool
 	}{
-		"the object":         {fmt.Errorf("try Pod a: %w", said), "violates PodSecurity", true},
-		"a webhook is away":  {apierrors.NewInternalError(errors.New("failed calling webhook")), "failed calling webhook", true},
-		"nothing":            {nil, "", false},
-		"who asks":           {apierrors.NewForbidden(pods, "a", errors.New(`User "x" cannot patch resource "pods"`)), "", false},
-		"what it hangs on":   {&cluster.PremiseError{Err: apierrors.NewForbidden(pods, "", errors.New(`User "x" cannot list resource "pods"`))}, "", false},
+		"the object": {fmt.Errorf("try Pod a: %w", said), "violates PodSecurity", true},
+		"a webhook is away": {
+			apierrors.NewInternalError(errors.New("failed calling webhook")), "failed calling webhook", true,
+		},
+		"nothing": {nil, "", false},
+		"who asks": {
+			apierrors.NewForbidden(pods, "a", errors.New(`User "x" cannot patch resource "pods"`)), "", false,
+		},
+		"what it hangs on": {
+			&cluster.PremiseError{Err: apierrors.NewForbidden(pods, "", errors.New(`User "x" cannot list resource "pods"`))}, "",
+			false,
+		},
 		"a server that errs": {apierrors.NewInternalError(errors.New("etcd is away")), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

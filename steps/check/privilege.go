@@ -21,7 +21,8 @@ import (
 var EveryAccount = []rbacv1.PolicyRule{
 	{
 		APIGroups: []string{"authorization.k8s.io", "authentication.k8s.io"},
-		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}, Verbs: []string{"create"},
+		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"},
+		Verbs:     []string{"create"},
 	},
 	{
 		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"clustertrustbundles"},
@@ -29,15 +30,16 @@ var EveryAccount = []rbacv1.PolicyRule{
 	},
 }
 
-// PullsImages is what OpenShift allows all ServiceAccounts of a namespace there: to pull the images of its image streams,
-// by the RoleBinding system:image-pullers, which a controller of its own creates again
+// PullsImages is what OpenShift allows all ServiceAccounts of a namespace there: to pull the images of its image
+// streams, by the RoleBinding system:image-pullers, which a controller of its own creates again
 // (openshift/openshift-controller-manager: pkg/authorization/defaultrolebindings/defaultrolebindings.go;
 // openshift/openshift-apiserver: pkg/bootstrappolicy/policy.go).
 var PullsImages = rbacv1.PolicyRule{
 	APIGroups: []string{"", "image.openshift.io"}, Resources: []string{"imagestreams/layers"}, Verbs: []string{"get"},
 }
 
-// PullsOnly reports whether OpenShift created a binding, and it grants no more than PullsImages in the accounts' namespace.
+// PullsOnly reports whether OpenShift created a binding, and it grants no more than PullsImages in the accounts'
+// namespace.
 func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 	if !g.Bootstrap() || g.Of != g.Space {
 		return false
@@ -65,7 +67,10 @@ func harmful(namespace string) []permission.Rule {
 // OnlyWithin asserts that a credential may do nothing beyond the rules meant
 // for each namespace. meant[""] holds what it may do everywhere. All is asked
 // at once.
-func OnlyWithin(ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string, fix string) steps.Result {
+func OnlyWithin(
+	ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string,
+	fix string,
+) steps.Result {
 	r, _ := Excess(ctx, credential, meant, namespaces)
 	if r.Status == steps.Fail {
 		r.Fix = fix
@@ -117,7 +122,9 @@ type excess struct {
 	partial bool // the server did not list every right
 }
 
-func beyond(ctx context.Context, credential *cluster.Cluster, namespace string, allowed []rbacv1.PolicyRule) (excess, error) {
+func beyond(
+	ctx context.Context, credential *cluster.Cluster, namespace string, allowed []rbacv1.PolicyRule,
+) (excess, error) {
 	var out excess
 	var granted []rbacv1.PolicyRule
 	var decisions []cluster.Decision

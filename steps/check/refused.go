@@ -19,7 +19,8 @@ const (
 )
 
 // Refuser reads off a refusal what refused, and its name where the words tell it
-// (kubernetes/kubernetes: plugin/pkg/admission/resourcequota/controller.go, plugin/pkg/admission/limitranger/admission.go,
+// (kubernetes/kubernetes: plugin/pkg/admission/resourcequota/controller.go,
+// plugin/pkg/admission/limitranger/admission.go,
 // staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 // staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go).
 func Refuser(why string) (by RefusedBy, name string) {
@@ -69,8 +70,8 @@ var refusers = []struct {
 // objectName is what an object can be called. The words of a refusal are a stranger's.
 var objectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// RefusedFix is how to see what refused objects in a namespace; "" where a level of pod security did, or the words do not
-// tell it. kubectl is the command with its context.
+// RefusedFix is how to see what refused objects in a namespace; "" where a level of pod security did, or the words do
+// not tell it. kubectl is the command with its context.
 func RefusedFix(kubectl, namespace, why string) string {
 	by, name := Refuser(why)
 	if name != "" && by != ByLevel && !objectName.MatchString(name) {
@@ -84,7 +85,8 @@ func RefusedFix(kubectl, namespace, why string) string {
 		return kubectl + " -n " + namespace + " describe limitrange    # widen it, or ask for less"
 	case ByWebhook:
 		return kubectl + " get mutatingwebhookconfigurations,validatingwebhookconfigurations " +
-			"-o 'custom-columns=IN:.metadata.name,NAME:.webhooks[*].name,SERVICE:.webhooks[*].clientConfig.service' | grep -F " + name +
+			"-o 'custom-columns=IN:.metadata.name,NAME:.webhooks[*].name,SERVICE:.webhooks[*].clientConfig.service' | grep -F " +
+			name +
 			"    # whose is it? Have its Service answer, or exclude the namespace in its namespaceSelector"
 	case ByPolicy:
 		return kubectl + " get validatingadmissionpolicy " + name + " -o yaml    # is it meant for this namespace?"

@@ -16,38 +16,62 @@ import (
 
 // The resources that guides read, so that none of them is spelt twice.
 var (
-	APIServices         = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	ClusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
-	ClusterRoles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	CRDs                = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	CSINodes            = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
-	DaemonSets          = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
-	Deployments         = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	EndpointSlices      = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	Events              = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	IngressClasses      = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
-	Ingresses           = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
-	Jobs                = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-	LimitRanges         = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
-	MutatingWebhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
-	ValidatingWebhooks  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	NetworkPolicies     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
-	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	Pods                = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	PriorityClasses     = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
-	ResourceQuotas      = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
-	RoleBindings        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
-	Roles               = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	Secrets             = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	SigningRequests     = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
-	StorageClasses      = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	ValidatingBindings  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
-	ValidatingPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	VolumeClaims        = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	APIServices = schema.GroupVersionResource{
+		Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices",
+	}
+	ClusterRoleBindings = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings",
+	}
+	ClusterRoles = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles",
+	}
+	ConfigMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	CRDs       = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	CSINodes         = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
+	DaemonSets       = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+	Deployments      = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	EndpointSlices   = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	Events           = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	IngressClasses   = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
+	Ingresses        = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+	Jobs             = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	LimitRanges      = schema.GroupVersionResource{Version: "v1", Resource: "limitranges"}
+	MutatingWebhooks = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations",
+	}
+	ValidatingWebhooks = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
+	}
+	Namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	NetworkPolicies = schema.GroupVersionResource{
+		Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies",
+	}
+	Nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	Pods            = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	PriorityClasses = schema.GroupVersionResource{
+		Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses",
+	}
+	ResourceQuotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	RoleBindings   = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings",
+	}
+	Roles           = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	Secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	ServiceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	Services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	SigningRequests = schema.GroupVersionResource{
+		Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
+	}
+	StorageClasses     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	ValidatingBindings = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings",
+	}
+	ValidatingPolicies = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
+	}
+	VolumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 )
 
 // Serves reports whether the API server serves a resource in that version.
@@ -72,7 +96,9 @@ func As[T any](obj *unstructured.Unstructured) (*T, error) {
 }
 
 // Get is a live read of one object, typed.
-func Get[T any](ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string) (*T, error) {
+func Get[T any](
+	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
+) (*T, error) {
 	obj, err := c.Get(ctx, gvr, namespace, name)
 	if err != nil {
 		return nil, err
@@ -81,7 +107,9 @@ func Get[T any](ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersion
 }
 
 // List is a live read of many objects, typed, in the order of their names.
-func List[T any](ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace string, s cluster.Selector) ([]*T, error) {
+func List[T any](
+	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace string, s cluster.Selector,
+) ([]*T, error) {
 	objs, err := c.List(ctx, gvr, namespace, s)
 	if err != nil {
 		return nil, err

@@ -48,9 +48,11 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 // that is kept for a minute. The error is not nil when no handshake could be had.
 func ServerShows(ctx context.Context, k kubeconfig.Config) (probe.TLSReport, error) {
 	where, name := ServerOf(k)
-	report, err := tracked.Look(ctx, "tls/"+where+"/"+name, time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
-		return probe.TLS(ctx, where, name, nil)
-	})
+	report, err := tracked.Look(
+		ctx, "tls/"+where+"/"+name, time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+			return probe.TLS(ctx, where, name, nil)
+		},
+	)
 	if err != nil {
 		return report, err
 	}

@@ -110,15 +110,18 @@ func SignedIn() steps.Check {
 // AtLeast, named "version", asserts that the side's Kubernetes is not older than 1.minor.
 func AtLeast(minor int, why string) steps.Check {
 	return steps.Check{
-		Name: "version", Title: fmt.Sprintf("Kubernetes is 1.%d or newer", minor), On: steps.Both, Needs: []string{"signed-in"},
-		Why: why,
+		Name: "version", Title: fmt.Sprintf("Kubernetes is 1.%d or newer", minor), On: steps.Both,
+		Needs: []string{"signed-in"},
+		Why:   why,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			v, err := e.Cluster.Version(ctx)
 			if err != nil {
 				return steps.Errored(err)
 			}
 			if v.Major == 1 && v.Minor < minor {
-				return steps.Failed(fmt.Sprintf("it is %s", v.Git), fmt.Sprintf("upgrade the %s cluster to 1.%d or newer", e.SideName(), minor))
+				return steps.Failed(
+					fmt.Sprintf("it is %s", v.Git), fmt.Sprintf("upgrade the %s cluster to 1.%d or newer", e.SideName(), minor),
+				)
 			}
 			return steps.Passed("it is %s", v.Git)
 		},
@@ -148,7 +151,10 @@ func Clock() steps.Check {
 				if v.Skew < 0 {
 					way = "behind"
 				}
-				return steps.Warned(fmt.Sprintf("it is %s %s this machine's", off, way), "timedatectl set-ntp true    # on the machine whose clock is wrong")
+				return steps.Warned(
+					fmt.Sprintf("it is %s %s this machine's", off, way),
+					"timedatectl set-ntp true    # on the machine whose clock is wrong",
+				)
 			}
 			return steps.Passed("they differ by less than %s", max(off, time.Second)+time.Second)
 		},
@@ -159,8 +165,9 @@ func Clock() steps.Check {
 // kube-system.
 func NotTheSame() steps.Check {
 	return steps.Check{
-		Name: "two-clusters", Title: "the two contexts are two clusters", On: steps.Remote, Needs: []string{"signed-in", "peer/signed-in"},
-		Why: "two contexts of one cluster look alike, and everything would be made on the wrong side",
+		Name: "two-clusters", Title: "the two contexts are two clusters", On: steps.Remote,
+		Needs: []string{"signed-in", "peer/signed-in"},
+		Why:   "two contexts of one cluster look alike, and everything would be made on the wrong side",
 		Run: func(_ context.Context, e steps.Env) steps.Result {
 			own, err := e.Own.Text(UIDFact)
 			if err != nil {
@@ -171,7 +178,10 @@ func NotTheSame() steps.Check {
 				return steps.Errored(err)
 			}
 			if own == peer {
-				return steps.Failed(fmt.Sprintf("both are the cluster whose kube-system has UID %s", own), "choose another context for one of the sides: carrick, then the screen of sides")
+				return steps.Failed(
+					fmt.Sprintf("both are the cluster whose kube-system has UID %s", own),
+					"choose another context for one of the sides: carrick, then the screen of sides",
+				)
 			}
 			return steps.Passed("kube-system is %s here and %s there", short(own), short(peer))
 		},

@@ -141,7 +141,8 @@ func Unmask(at, unit string) string {
 func UnitLines(text string) []string {
 	var out []string
 	for _, l := range strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") {
-		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") && !strings.HasPrefix(l, ";") && !strings.HasPrefix(l, "[") {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") && !strings.HasPrefix(l, ";") &&
+			!strings.HasPrefix(l, "[") {
 			out = append(out, l)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// SignIn does the actions that get secret answers from a person, if they are not given, and returns all secret answers of
-// the session.
+// SignIn does the actions that get secret answers from a person, if they are not given, and returns all secret answers
+// of the session.
 func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]masked.Value, error) {
 	for i := range s.guide.Steps {
 		for _, q := range s.guide.Steps[i].Ask {
@@ -69,8 +69,8 @@ func leavesBehind(d steps.Doer) bool {
 
 var namespacesAt = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// MarkedLinks returns the links that have marked namespaces of a side. Whoever continues such a set-up does so under that
-// name.
+// MarkedLinks returns the links that have marked namespaces of a side. Whoever continues such a set-up does so under
+// that name.
 func (s *Session) MarkedLinks(ctx context.Context) []string {
 	links := map[string]bool{}
 	for _, side := range steps.Sides {

@@ -61,7 +61,8 @@ func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	head := "# To be looked at by hand: each line below that is an answer goes under answers,\n# without its #, where what it says is not right. carrick guides " + g.Name + " lists all.\n"
+	head := "# To be looked at by hand: each line below that is an answer goes under answers,\n# without its #, where " +
+		"what it says is not right. carrick guides " + g.Name + " lists all.\n"
 	if len(l.Answers) == 0 {
 		head += "#answers:\n"
 	}
@@ -100,8 +101,10 @@ func exampleOf(q *steps.Question, stands any) string {
 		}
 	}
 	one := map[steps.AnswerKind]string{
-		steps.Text: "some text", steps.Name: "a-name", steps.Namespace: "a-namespace", steps.HostName: "host.example.org", steps.Port: "443", steps.Number: "1",
-		steps.CIDR: "10.0.0.0/16", steps.Label: "key=value", steps.Quantity: "4", steps.URL: "https://host.example.org", steps.Path: "./file", steps.YesNo: "true", steps.YAML: "|",
+		steps.Text: "some text", steps.Name: "a-name", steps.Namespace: "a-namespace", steps.HostName: "host.example.org",
+		steps.Port: "443", steps.Number: "1",
+		steps.CIDR: "10.0.0.0/16", steps.Label: "key=value", steps.Quantity: "4", steps.URL: "https://host.example.org",
+		steps.Path: "./file", steps.YesNo: "true", steps.YAML: "|",
 	}[q.Kind]
 	if q.Kind == steps.Pick && len(q.Of) > 0 {
 		one = q.Of[0].Value

@@ -16,12 +16,17 @@ import (
 
 // adopted runs a guide of these questions over two empty folders and returns what
 // is known of each.
-func adopted(t *testing.T, given steps.Given, questions ...steps.Question) (map[string]engine.Adopted, *engine.Session, []engine.Adopted) {
+func adopted(
+	t *testing.T, given steps.Given, questions ...steps.Question,
+) (map[string]engine.Adopted, *engine.Session, []engine.Adopted) {
 	t.Helper()
 	for i := range questions {
 		questions[i].Title, questions[i].Help = "The "+questions[i].Key, "What it is for."
 	}
-	g := guide("stood", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host}, steps.Step{Ask: questions})
+	g := guide(
+		"stood", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host},
+		steps.Step{Ask: questions},
+	)
 	l := linkfile.New("stood", "theirs")
 	l.Path = filepath.Join(t.TempDir(), "theirs.yaml")
 	for k, v := range given {
@@ -62,12 +67,17 @@ func TestAnswersThatLeanOnLaterOnes(t *testing.T) {
 			}
 			return e.Answers.Text("b.account") + "-secret", "of the account", nil
 		}},
-		steps.Question{Key: "b.account", Kind: steps.Name, Default: steps.Fixed("usual", "the page"), Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
-			return e.Answers.Text("c.key") + "-account", "of the key", nil
-		}},
+		steps.Question{
+			Key: "b.account", Kind: steps.Name, Default: steps.Fixed("usual", "the page"),
+			Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
+				return e.Answers.Text("c.key") + "-account", "of the key", nil
+			},
+		},
 		steps.Question{Key: "c.key", Kind: steps.Name, Default: steps.Fixed("k", "the page"), Adopt: finds("theirs")},
 	)
-	for key, want := range map[string]string{"a.secret": "theirs-account-secret", "b.account": "theirs-account", "c.key": "theirs"} {
+	for key, want := range map[string]string{
+		"a.secret": "theirs-account-secret", "b.account": "theirs-account", "c.key": "theirs",
+	} {
 		if a := of[key]; a.Value != want || a.How != engine.ByFinding || !a.Written || s.Link().Answers[key] != want {
 			t.Errorf("%s is %v (%v), in the link %v; want %s", key, a.Value, a.How, s.Link().Answers[key], want)
 		}
@@ -81,9 +91,15 @@ func TestOnlyWhatDiffersFromTheDefaultIsWritten(t *testing.T) {
 	of, s, _ := adopted(t, steps.Given{"d.given": "mine"},
 		steps.Question{Key: "a.name", Kind: steps.Name, Default: steps.Fixed("usual", "the page"), Adopt: finds("theirs")},
 		steps.Question{Key: "b.token", Kind: steps.Name, Default: follows, Adopt: finds("theirs-token")},
-		steps.Question{Key: "c.many", Kind: steps.Name, Many: true, Default: steps.Fixed([]string{"x", "y"}, "the page"), Adopt: finds([]string{"y", "x"})},
+		steps.Question{
+			Key: "c.many", Kind: steps.Name, Many: true, Default: steps.Fixed([]string{"x", "y"}, "the page"),
+			Adopt: finds([]string{"y", "x"}),
+		},
 		steps.Question{Key: "d.given", Kind: steps.Name, Adopt: finds("theirs")},
-		steps.Question{Key: "e.without", Kind: steps.Name, Opt: true, Default: steps.Fixed("standard", "the page"), Adopt: finds(steps.LeftEmpty)},
+		steps.Question{
+			Key: "e.without", Kind: steps.Name, Opt: true, Default: steps.Fixed("standard", "the page"),
+			Adopt: finds(steps.LeftEmpty),
+		},
 		steps.Question{Key: "f.port", Kind: steps.Port, Default: steps.Fixed(443, "the page"), Adopt: finds(8443)},
 		steps.Question{Key: "g.moot", Kind: steps.Name, When: func(steps.Env) bool { return false }, Adopt: finds("theirs")},
 	)
@@ -111,13 +127,19 @@ func TestWhatIsToBeAnsweredByHandStandsInTheFile(t *testing.T) {
 		return nil, "", errors.New("only its admins may look")
 	}
 	of, s, list := adopted(t, nil,
-		steps.Question{Key: "a.unseen", Kind: steps.Pick, Of: []steps.Choice{{Value: "x", Title: "the one"}, {Value: "y", Title: "the other"}}, Default: steps.Fixed("y", "the page"), Adopt: fails},
+		steps.Question{
+			Key: "a.unseen", Kind: steps.Pick,
+			Of:      []steps.Choice{{Value: "x", Title: "the one"}, {Value: "y", Title: "the other"}},
+			Default: steps.Fixed("y", "the page"), Adopt: fails,
+		},
 		steps.Question{Key: "b.nothing", Kind: steps.Port},
 		steps.Question{Key: "c.wrong", Kind: steps.Name, Adopt: finds("Not A Name\x1b[31m")},
 		steps.Question{Key: "d.fine", Kind: steps.Name, Default: steps.Fixed("usual", "the page")},
 		steps.Question{Key: "e.spare", Kind: steps.Name, Opt: true},
 	)
-	for key, byHand := range map[string]bool{"a.unseen": true, "b.nothing": true, "c.wrong": true, "d.fine": false, "e.spare": false} {
+	for key, byHand := range map[string]bool{
+		"a.unseen": true, "b.nothing": true, "c.wrong": true, "d.fine": false, "e.spare": false,
+	} {
 		if a := of[key]; a.ByHand() != byHand {
 			t.Errorf("%s is to be answered by hand: %v (%+v)", key, a.ByHand(), a)
 		}
@@ -130,13 +152,15 @@ func TestWhatIsToBeAnsweredByHandStandsInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Not found out: only its admins may look\n#   a.unseen: \"y\"\n", "# - x: the one\n", "#   b.nothing: 443\n", "What it is for.", "#answers:\n",
+		"# Not found out: only its admins may look\n#   a.unseen: \"y\"\n", "# - x: the one\n", "#   b.nothing: 443\n",
+		"What it is for.", "#answers:\n",
 	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the file lacks %q:\n%s", want, data)
 		}
 	}
-	if strings.Contains(string(data), "\x1b") || strings.Contains(string(data), "d.fine") || !strings.HasSuffix(string(data), "\n") {
+	if strings.Contains(string(data), "\x1b") || strings.Contains(string(data), "d.fine") ||
+		!strings.HasSuffix(string(data), "\n") {
 		t.Errorf("the file is\n%s", data)
 	}
 	l, err := linkfile.Load(s.Link().Path, []*steps.Guide{s.Guide()})
@@ -152,7 +176,10 @@ func TestWhatIsToBeAnsweredByHandStandsInTheFile(t *testing.T) {
 
 func TestNamesOfLinks(t *testing.T) {
 	for _, c := range [][3]string{
-		{"kind-milan", "kind-rome", "milan-rome"}, {"arn:aws:eks:eu:1:cluster/milan", "admin@rome", "milan-rome"}, {"", "", "guide"}, {"a", "a", "a-a"},
+		{"kind-milan", "kind-rome", "milan-rome"},
+		{"arn:aws:eks:eu:1:cluster/milan", "admin@rome", "milan-rome"},
+		{"", "", "guide"},
+		{"a", "a", "a-a"},
 	} {
 		if got := engine.SuggestLinkName("guide", c[0], c[1]); got != c[2] {
 			t.Errorf("%s and %s give %q, want %q", c[0], c[1], got, c[2])

@@ -95,7 +95,9 @@ func (s *Session) changed(p *Plan, step string) bool {
 }
 
 // applyOne does the first of some actions.
-func (s *Session) applyOne(ctx context.Context, all []Planned, o steps.ApplyOptions, untouched bool, say steps.Progress) error {
+func (s *Session) applyOne(
+	ctx context.Context, all []Planned, o steps.ApplyOptions, untouched bool, say steps.Progress,
+) error {
 	a := all[0]
 	action, step := s.guide.Action(a.Action)
 	j := job{step, action, a.Side}
@@ -168,7 +170,8 @@ func (s *Session) tagged(a Planned, say steps.Progress) steps.Progress {
 	}
 }
 
-var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed meanwhile; look at the diff again")
+var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed " +
+	"meanwhile; look at the diff again")
 
 // whyOther says why a plan is not the one that was confirmed: where something
 // may not be read or done any more, nothing is known of what has changed.
@@ -228,7 +231,9 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say step
 // lookFirst looks at a check until good says so, and tells what it found where
 // nobody would see that otherwise. asked is false where the answers make the
 // check needless.
-func (s *Session) lookFirst(ctx context.Context, j job, c steps.Cell, say steps.Progress, good func(steps.Result) bool) (r steps.Result, asked bool, err error) {
+func (s *Session) lookFirst(
+	ctx context.Context, j job, c steps.Cell, say steps.Progress, good func(steps.Result) bool,
+) (r steps.Result, asked bool, err error) {
 	check, step := s.guide.Check(c.Check)
 	if applies, _ := steps.Applies(s.guide, step, check, s.env(ctx, c.Side, &usage{})); !applies {
 		return steps.Result{}, false, nil
@@ -274,7 +279,10 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 			}
 			say.Say("%s: %s: %s: %s", s.guide.Sides[side].Name, check.Title, r.Status, r.Found)
 			if !r.Status.Holds() && r.Status != steps.Skip {
-				return fmt.Errorf("step %s: %q does not hold on the %s side although all was done (%s): %s%s", step, check.Title, s.guide.Sides[side].Name, r.Status, r.Found, s.toDo(ctx, check, side, r))
+				return fmt.Errorf(
+					"step %s: %q does not hold on the %s side although all was done (%s): %s%s", step, check.Title,
+					s.guide.Sides[side].Name, r.Status, r.Found, s.toDo(ctx, check, side, r),
+				)
 			}
 		}
 	}

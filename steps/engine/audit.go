@@ -101,7 +101,10 @@ func (a *Audit) write(s *Session, e steps.Event) error {
 		Verb    steps.Verb `json:"verb"`
 		What    string     `json:"what"`
 		Hash    string     `json:"hash,omitempty"`
-	}{time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, clean.Text(s.ends[e.Side].Name), clean.Text(e.Step), e.Action, e.Verb, clean.Text(e.What), e.Hash})
+	}{
+		time.Now().UTC(), a.who, s.link.Name(), s.guide.Name, e.Side, clean.Text(s.ends[e.Side].Name), clean.Text(e.Step),
+		e.Action, e.Verb, clean.Text(e.What), e.Hash,
+	})
 	if err != nil {
 		return err
 	}

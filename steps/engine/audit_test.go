@@ -21,7 +21,15 @@ func auditIn(t *testing.T, dir string) (*Audit, *Session) {
 	}
 	t.Cleanup(func() { f.Close() })
 	a := &Audit{file: f, who: "me"}
-	return a, NewSession(SessionOptions{Guide: &steps.Guide{Name: "kinds", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "a", Kind: steps.Cluster}, steps.Remote: {Name: "b", Kind: steps.Cluster}}}, Link: linkfile.New("kinds", "a"), Endpoints: map[steps.Side]Endpoint{steps.Local: {Name: hostile.All()}}, Audit: a})
+	return a, NewSession(SessionOptions{
+		Guide: &steps.Guide{
+			Name: "kinds",
+			Sides: map[steps.Side]steps.Role{
+				steps.Local: {Name: "a", Kind: steps.Cluster}, steps.Remote: {Name: "b", Kind: steps.Cluster},
+			},
+		},
+		Link: linkfile.New("kinds", "a"), Endpoints: map[steps.Side]Endpoint{steps.Local: {Name: hostile.All()}}, Audit: a,
+	})
 }
 
 // Each record is a line, whatever stands in it, and whatever somebody left before.
@@ -78,7 +86,8 @@ func TestHostileAuditLogOnAFullDisk(t *testing.T) {
 			info, _ := a.file.Stat()
 			before = int(info.Size())
 		}
-		if deeds.lost == nil || !strings.Contains(deeds.lost.Error(), "no space left") || !strings.Contains(deeds.lost.Error(), "audit.jsonl") {
+		if deeds.lost == nil || !strings.Contains(deeds.lost.Error(), "no space left") ||
+			!strings.Contains(deeds.lost.Error(), "audit.jsonl") {
 			t.Fatalf("it says %v", deeds.lost)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))

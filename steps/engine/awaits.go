@@ -133,7 +133,11 @@ func (s *Session) NextTurn(ctx context.Context, side steps.Side) []string {
 	own, peer, link := s.guide.Sides[side], s.guide.Sides[side.Peer()], s.linkWord()
 	return []string{
 		fmt.Sprintf("you, and give the file to the %s's admin: %s", peer.Name, s.HandoverCommand(ctx, side)),
-		fmt.Sprintf("the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK --side %s (LINK is their own)", peer.Name, peer.Flag(), peer.Flag()),
+		fmt.Sprintf(
+			"the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK "+
+				"--side %s (LINK is their own)",
+			peer.Name, peer.Flag(), peer.Flag(),
+		),
 		fmt.Sprintf("you, once their file is in the place of the old one: carrick apply %s --side %s", link, own.Flag()),
 	}
 }

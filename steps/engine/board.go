@@ -102,7 +102,8 @@ func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
 		where = " on the " + b.guide.Sides[need.Side].Name
 	}
 	words := map[steps.Status]string{
-		steps.Fail: "which fails", steps.Waiting: "which still waits", steps.Unknown: "which could not be looked at", steps.Skip: "which was skipped",
+		steps.Fail: "which fails", steps.Waiting: "which still waits", steps.Unknown: "which could not be looked at",
+		steps.Skip: "which was skipped",
 	}
 	return fmt.Sprintf("says nothing before %q holds%s (%s), %s", check.Title, where, check.Name, words[v.Status])
 }
@@ -161,7 +162,13 @@ func (c Counts) String() string {
 		s     steps.Status
 		words string
 	}{
-		{steps.Pass, "ok"}, {steps.Fail, "failed"}, {steps.Unknown, "unknown"}, {steps.Warn, "warning"}, {steps.Waiting, "waiting"}, {steps.Pending, "looking"}, {steps.Skip, "skipped"},
+		{steps.Pass, "ok"},
+		{steps.Fail, "failed"},
+		{steps.Unknown, "unknown"},
+		{steps.Warn, "warning"},
+		{steps.Waiting, "waiting"},
+		{steps.Pending, "looking"},
+		{steps.Skip, "skipped"},
 	} {
 		if n := c[p.s]; n > 0 {
 			words := p.words

@@ -18,9 +18,14 @@ func chainGuide() *steps.Guide {
 	c := func(name string, on steps.Side, needs ...string) steps.Check {
 		return steps.Check{Name: name, Title: "the " + name + " holds", Why: "w", On: on, Needs: needs, Run: run}
 	}
-	return guide("chain", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host}, steps.Step{
-		Checks: []steps.Check{c("a", steps.Both), c("b", steps.Both, "a"), c("c", steps.Local, "b"), c("d", steps.Remote, "peer/c"), c("e", steps.Both, "c")},
-	})
+	return guide(
+		"chain", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host}, steps.Step{
+			Checks: []steps.Check{
+				c("a", steps.Both), c("b", steps.Both, "a"), c("c", steps.Local, "b"), c("d", steps.Remote, "peer/c"),
+				c("e", steps.Both, "c"),
+			},
+		},
+	)
 }
 
 func cell(check string, side steps.Side) steps.Cell {
@@ -33,16 +38,18 @@ func TestANeedThatDoesNotHoldMasks(t *testing.T) {
 		a, own steps.Result
 		want   steps.Status
 	}{
-		"pass below pass":       {pass, pass, steps.Pass},
-		"pass below fail":       {fail, pass, steps.Skip},
-		"fail below fail":       {fail, fail, steps.Skip},
-		"pass below a warning":  {steps.Warned("w", ""), pass, steps.Pass},
-		"pass below unknown":    {steps.Errored(context.DeadlineExceeded), pass, steps.Skip},
-		"unknown below unknown": {steps.Errored(context.DeadlineExceeded), steps.Errored(context.DeadlineExceeded), steps.Unknown},
-		"unknown below fail":    {fail, steps.Errored(context.DeadlineExceeded), steps.Skip},
-		"pass below waiting":    {steps.Waits(time.Now(), "starts"), pass, steps.Skip},
-		"pass below pending":    {steps.Result{}, pass, steps.Pending},
-		"pass below a skip":     {steps.Skipped("because"), pass, steps.Skip},
+		"pass below pass":      {pass, pass, steps.Pass},
+		"pass below fail":      {fail, pass, steps.Skip},
+		"fail below fail":      {fail, fail, steps.Skip},
+		"pass below a warning": {steps.Warned("w", ""), pass, steps.Pass},
+		"pass below unknown":   {steps.Errored(context.DeadlineExceeded), pass, steps.Skip},
+		"unknown below unknown": {
+			steps.Errored(context.DeadlineExceeded), steps.Errored(context.DeadlineExceeded), steps.Unknown,
+		},
+		"unknown below fail": {fail, steps.Errored(context.DeadlineExceeded), steps.Skip},
+		"pass below waiting": {steps.Waits(time.Now(), "starts"), pass, steps.Skip},
+		"pass below pending": {steps.Result{}, pass, steps.Pending},
+		"pass below a skip":  {steps.Skipped("because"), pass, steps.Skip},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := engine.NewBoard(chainGuide())
@@ -95,10 +102,21 @@ func TestProbe(t *testing.T) {
 		want steps.Status
 		says string
 	}{
-		"a panic is unknown":         {func(context.Context, steps.Env) steps.Result { panic("boom") }, steps.Unknown, "carrick itself stumbled in this check: boom"},
-		"waiting is overdue":         {func(context.Context, steps.Env) steps.Result { return steps.Waits(long, "starts") }, steps.Fail, "1m0s is the limit"},
-		"waiting waits":              {func(context.Context, steps.Env) steps.Result { return steps.Waits(time.Now(), "starts") }, steps.Waiting, "starts"},
-		"a missing answer is a skip": {func(_ context.Context, e steps.Env) steps.Result { return steps.Passed(e.Answers.Text("port")) }, steps.Skip, "not answered yet: port (Port)"},
+		"a panic is unknown": {
+			func(context.Context, steps.Env) steps.Result { panic("boom") }, steps.Unknown,
+			"carrick itself stumbled in this check: boom",
+		},
+		"waiting is overdue": {
+			func(context.Context, steps.Env) steps.Result { return steps.Waits(long, "starts") }, steps.Fail,
+			"1m0s is the limit",
+		},
+		"waiting waits": {
+			func(context.Context, steps.Env) steps.Result { return steps.Waits(time.Now(), "starts") }, steps.Waiting, "starts",
+		},
+		"a missing answer is a skip": {
+			func(_ context.Context, e steps.Env) steps.Result { return steps.Passed(e.Answers.Text("port")) }, steps.Skip,
+			"not answered yet: port (Port)",
+		},
 		"an escape sequence is cleaned": {func(context.Context, steps.Env) steps.Result {
 			return steps.Failed("evil \x1b]0;x\x07name", "")
 		}, steps.Fail, "evil name"},
@@ -110,7 +128,9 @@ func TestProbe(t *testing.T) {
 			_, err := e.Own.Text("id")
 			return steps.Errored(err)
 		}, steps.Unknown, ""},
-		"an unreadable default unknown": {func(_ context.Context, e steps.Env) steps.Result { return steps.Passed(e.Answers.Text("size")) }, steps.Unknown, ""},
+		"an unreadable default unknown": {
+			func(_ context.Context, e steps.Env) steps.Result { return steps.Passed(e.Answers.Text("size")) }, steps.Unknown, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := chainGuide()
@@ -119,8 +139,14 @@ func TestProbe(t *testing.T) {
 				{Key: "size", Title: "Size", Help: "h", Kind: steps.Text, Opt: true, Default: steps.FromFact("id", "there")},
 			}
 			g.Steps[0].Facts = []steps.Fact{
-				{Name: "id", On: steps.Local, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return nil, context.DeadlineExceeded }},
-				{Name: "id", On: steps.Remote, Shared: true, Learn: func(context.Context, steps.Env) (any, error) { return nil, steps.Absent("there is no id yet") }},
+				{
+					Name: "id", On: steps.Local, Shared: true,
+					Learn: func(context.Context, steps.Env) (any, error) { return nil, context.DeadlineExceeded },
+				},
+				{
+					Name: "id", On: steps.Remote, Shared: true,
+					Learn: func(context.Context, steps.Env) (any, error) { return nil, steps.Absent("there is no id yet") },
+				},
 			}
 			g.Steps[0].Checks[0].Run, g.Steps[0].Checks[0].Timeout = c.run, time.Minute
 			r, _ := hostSession(t, g).Probe(t.Context(), cell("a", steps.Local))
@@ -135,7 +161,9 @@ func TestProbe(t *testing.T) {
 // in it, and anew in the next.
 func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
 	g, learnt := chainGuide(), 0
-	g.Steps[0].Ask = []steps.Question{{Key: "size", Title: "Size", Help: "h", Kind: steps.Text, Default: steps.FromFact("id", "here")}}
+	g.Steps[0].Ask = []steps.Question{
+		{Key: "size", Title: "Size", Help: "h", Kind: steps.Text, Default: steps.FromFact("id", "here")},
+	}
 	g.Steps[0].Facts = []steps.Fact{{Name: "id", On: steps.Local, Learn: func(context.Context, steps.Env) (any, error) {
 		learnt++
 		return strconv.Itoa(learnt), nil
@@ -156,7 +184,11 @@ func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
 func TestAnAnswerWakesWhatUsedIt(t *testing.T) {
 	g := chainGuide()
 	g.Steps[0].Ask = []steps.Question{{Key: "port", Title: "Port", Help: "h", Kind: steps.Port}}
-	g.Steps[0].Checks[0].Run = func(_ context.Context, e steps.Env) steps.Result { return steps.Passed("%d", e.Answers.Int("port")) }
+	g.Steps[0].Checks[0].Run = func(
+		_ context.Context, e steps.Env,
+	) steps.Result {
+		return steps.Passed("%d", e.Answers.Int("port"))
+	}
 	s := hostSession(t, g)
 	_, trace := s.Probe(t.Context(), cell("a", steps.Local))
 	if err := s.Answer("port", 8443); err != nil {
@@ -179,7 +211,9 @@ func TestAnAnswerWakesWhatUsedIt(t *testing.T) {
 // has a default.
 func TestLeftEmptyOnPurpose(t *testing.T) {
 	g := chainGuide()
-	g.Steps[0].Ask = []steps.Question{{Key: "class", Title: "Class", Help: "h", Kind: steps.Name, Opt: true, Default: steps.Fixed("standard", "usual")}}
+	g.Steps[0].Ask = []steps.Question{
+		{Key: "class", Title: "Class", Help: "h", Kind: steps.Name, Opt: true, Default: steps.Fixed("standard", "usual")},
+	}
 	s := hostSession(t, g)
 	if a := s.Answers(t.Context(), &g.Steps[0])[0]; a.Value != "standard" || a.From != "usual" {
 		t.Fatalf("the default is %v from %q", a.Value, a.From)

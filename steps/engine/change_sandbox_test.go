@@ -108,12 +108,18 @@ func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
 	const ns = "taken-over"
 	s, box := takenOver(t, "taker", ns)
 	// Later they change another value, which is taken over in its turn.
-	box.Run(t, clustertest.Remote, strings.Replace(theirs, "a.b: theirs", "c: theirs", 1), "-n", ns, "apply", "--server-side", "--force-conflicts", "--field-manager=others", "-f", "-")
+	box.Run(
+		t, clustertest.Remote, strings.Replace(theirs, "a.b: theirs", "c: theirs", 1), "-n", ns, "apply", "--server-side",
+		"--force-conflicts", "--field-manager=others", "-f", "-",
+	)
 	if err := takeOver(t, s); err != nil {
 		t.Fatal(err)
 	}
 	stepstest.Undo(t, s)
-	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.metadata.annotations} {.data}`)
+	got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o",
+		`jsonpath={.metadata.labels} {.metadata.annotations} {.data}`,
+	)
 	if want := `{"app.kubernetes.io/name":"theirs"}  {"a.b":"theirs","c":"theirs"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -124,9 +130,14 @@ func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
 	t.Parallel()
 	const ns = "changed-since"
 	s, box := takenOver(t, "past", ns)
-	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"data":{"a.b":"newer"}}`)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"data":{"a.b":"newer"}}`,
+	)
 	stepstest.Undo(t, s)
-	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.metadata.annotations} {.data}`)
+	got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o",
+		`jsonpath={.metadata.labels} {.metadata.annotations} {.data}`,
+	)
 	if want := `{"app.kubernetes.io/name":"theirs"}  {"a.b":"newer"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -162,10 +173,14 @@ func TestASecretOfOthersIsNotOverwritten(t *testing.T) {
 	const ns = "secret-of-others"
 	space(t, ns)
 	secret := func(ns, value string) string {
-		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: " + ns + "}\nstringData: {tls.crt: " + value + "}\n"
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: " + ns + "}\nstringData: {tls.crt: " + value +
+			"}\n"
 	}
 	s, box := changed(t, "robber", ns, secret("'${answers.space}'", "ours"))
-	box.Run(t, clustertest.Remote, strings.Replace(secret(ns, "dGhlaXJz"), "stringData", "data", 1), "apply", "--server-side", "--field-manager=somebody", "-f", "-")
+	box.Run(
+		t, clustertest.Remote, strings.Replace(secret(ns, "dGhlaXJz"), "stringData", "data", 1), "apply", "--server-side",
+		"--field-manager=somebody", "-f", "-",
+	)
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
@@ -199,10 +214,14 @@ func TestUndoLeavesCopiesOfItsObjects(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, role, "create", "-f", "-")
 	stepstest.Undo(t, s)
-	if left := box.Run(t, clustertest.Remote, "", "-n", other, "get", "role", "r", "-o", "name"); !strings.Contains(left, "role") {
+	if left := box.Run(
+		t, clustertest.Remote, "", "-n", other, "get", "role", "r", "-o", "name",
+	); !strings.Contains(left, "role") {
 		t.Errorf("the copy is gone: %q", left)
 	}
-	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "r", "-o", "name", "--ignore-not-found"); left != "" {
+	if left := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "role", "r", "-o", "name", "--ignore-not-found",
+	); left != "" {
 		t.Errorf("%s is left", left)
 	}
 }
@@ -256,7 +275,9 @@ func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
 	t.Parallel()
 	const ns = "not-replaced"
 	space(t, ns)
-	s, box := changed(t, "replacer", ns, strings.Replace(oneRole, "resources: [pods]", "resources: [pods], nonResourceURLs: [/x]", 1))
+	s, box := changed(
+		t, "replacer", ns, strings.Replace(oneRole, "resources: [pods]", "resources: [pods], nonResourceURLs: [/x]", 1),
+	)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "role", "r", "--verb=list", "--resource=pods")
 	if p, err := s.Plan(t.Context(), engine.Scope{}); err == nil {
 		t.Errorf("planned: %+v", p.Actions)
@@ -269,13 +290,19 @@ func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
 	space(t, ns)
 	s, box := changed(t, "deleting", ns, labelled)
 	stepstest.Apply(t, s)
-	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"metadata":{"finalizers":["example.org/hold"]}}`)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p",
+		`{"metadata":{"finalizers":["example.org/hold"]}}`,
+	)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "c", "--wait=false")
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err == nil || !strings.Contains(err.Error(), "is being deleted") {
 		t.Errorf("planned %+v, %v", p.Actions, err)
 	}
-	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p",
+		`{"metadata":{"finalizers":null}}`,
+	)
 }
 
 // otherVersion writes an asset of one version of its API in another.
@@ -306,7 +333,10 @@ func TestTheVersionThatIsServedIsWritten(t *testing.T) {
 	g.Steps[0].Actions[0].Doer = m
 	s := stepstest.Open(t, box, g, assets, "version", map[string]any{"space": ns})
 	stepstest.Apply(t, s)
-	said := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "hpa", "a", "--show-managed-fields", "-o", `jsonpath={.metadata.managedFields[?(@.operation=="Apply")].apiVersion}`)
+	said := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "hpa", "a", "--show-managed-fields", "-o",
+		`jsonpath={.metadata.managedFields[?(@.operation=="Apply")].apiVersion}`,
+	)
 	if said != "autoscaling/v2" {
 		t.Errorf("it is written in %q", said)
 	}
@@ -332,9 +362,11 @@ func TestANamespaceWithAnObjectOfAForeignControllerStays(t *testing.T) {
 	stepstest.Apply(t, s)
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", ns, "--wait=false")
 	owner := box.Run(t, clustertest.Remote, "", "get", "namespace", "default", "-o", "jsonpath={.metadata.uid}")
-	box.Run(t, clustertest.Remote, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: precious, namespace: `+ns+`,
+	box.Run(
+		t, clustertest.Remote, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: precious, namespace: `+ns+`,
 ownerReferences: [{apiVersion: v1, kind: Namespace, name: default, uid: `+owner+`, controller: true}]},
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "create", "-f", "-")
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "create", "-f", "-",
+	)
 	p, err := s.PlanUndo(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
@@ -393,8 +425,8 @@ spec:
     spec: {containers: [{name: c, image: ours, env: [{name: A, value: ours}]}]}
 `
 
-// What another manager sets in a list of an object that this link created is taken over: undo deletes the object. In one
-// that existed before, its old value could not be put back.
+// What another manager sets in a list of an object that this link created is taken over: undo deletes the object. In
+// one that existed before, its old value could not be put back.
 func TestAPartOfAListIsTakenOverInWhatWasCreated(t *testing.T) {
 	t.Parallel()
 	const ns = "list-parts"
@@ -407,13 +439,16 @@ func TestAPartOfAListIsTakenOverInWhatWasCreated(t *testing.T) {
 		t.Fatal(err)
 	}
 	const is = "{.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].env[0].value}"
-	if got := box.Run(t, clustertest.Remote, "", "get", "-n", ns, "deployment/d", "-o", "jsonpath="+is); got != "ours ours" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "-n", ns, "deployment/d", "-o", "jsonpath="+is,
+	); got != "ours ours" {
 		t.Errorf("it has %q", got)
 	}
 	stepstest.Undo(t, s)
 	box.Run(t, clustertest.Remote, "", "create", "-n", ns, "deployment", "d", "--image=theirs", "--replicas=0")
 	other, _ := changed(t, "later", ns, strings.Replace(oneDeployment, "name: c,", "name: theirs,", 1))
-	if err := takeOver(t, other); err == nil || !strings.Contains(err.Error(), "set it manually to the value in the diff") {
+	if err := takeOver(t, other); err == nil ||
+		!strings.Contains(err.Error(), "set it manually to the value in the diff") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -429,7 +464,10 @@ func TestAPartOfAListIsTakenOverInARelease(t *testing.T) {
 	if err := takeOver(t, s); err != nil {
 		t.Fatal(err)
 	}
-	got := box.Run(t, clustertest.Remote, "", "get", "-n", ns, "deployment/tiny", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	got := box.Run(
+		t, clustertest.Remote, "", "get", "-n", ns, "deployment/tiny", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}",
+	)
 	if got == "theirs" {
 		t.Errorf("it has %q", got)
 	}

@@ -34,7 +34,9 @@ const tinyChart = "../../cluster/chart/testdata/tiny"
 
 // charting opens a link of a guide that makes a namespace and installs the
 // small chart in it.
-func charting(t *testing.T, link, space string, own bool, values map[string]any, timeout time.Duration) (*engine.Session, *clustertest.Sandbox) {
+func charting(
+	t *testing.T, link, space string, own bool, values map[string]any, timeout time.Duration,
+) (*engine.Session, *clustertest.Sandbox) {
 	t.Helper()
 	box := clustertest.Start(t)
 	box.Cleanup(t, clustertest.Remote, "delete", "crd", "tinywidgets.tiny.example.org")
@@ -48,8 +50,12 @@ func charting(t *testing.T, link, space string, own bool, values map[string]any,
 	actions := []steps.Action{install}
 	assets := fstest.MapFS{}
 	if own {
-		actions = []steps.Action{{Name: "space", Title: "Make", On: steps.Remote, Doer: action.Manifest{File: "a.yaml"}}, install}
-		assets["a.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: '${answers.space}'}\n")}
+		actions = []steps.Action{
+			{Name: "space", Title: "Make", On: steps.Remote, Doer: action.Manifest{File: "a.yaml"}}, install,
+		}
+		assets["a.yaml"] = &fstest.MapFile{
+			Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: '${answers.space}'}\n"),
+		}
 	}
 	g := guide("charting", role("here"), role("there"), steps.Step{
 		Ask:     []steps.Question{{Key: "space", Title: "Namespace", Help: "h", Kind: steps.Namespace}},
@@ -73,7 +79,10 @@ func around(t *testing.T, box *clustertest.Sandbox, ns string) map[string]string
 
 func theirThings(t *testing.T, box *clustertest.Sandbox, ns string) string {
 	t.Helper()
-	return box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret,configmap,deployment,crd", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.metadata.annotations}{end}")
+	return box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "secret,configmap,deployment,crd", "-o",
+		"jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.metadata.annotations}{end}",
+	)
 }
 
 func items(p *engine.Plan) string {
@@ -89,7 +98,9 @@ func items(p *engine.Plan) string {
 func TestAChartComesAndGoes(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-cycle"
-	s, box := charting(t, "cycle", ns, true, map[string]any{"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}}, 0)
+	s, box := charting(
+		t, "cycle", ns, true, map[string]any{"message": "hi", "widget": "w", "hook": map[string]any{"enabled": true}}, 0,
+	)
 	before := around(t, box, ns)
 	p := stepstest.Apply(t, s)
 	want := `create Namespace chart-cycle
@@ -140,7 +151,8 @@ func TestTwoLinksShareARelease(t *testing.T) {
 	before := around(t, box, ns)
 	stepstest.Apply(t, a)
 	p := stepstest.Apply(t, b)
-	if p.Empty() || p.Tally("")[steps.Create] != 1 /* its inventory */ || !strings.Contains(p.Actions[0].Change.Items[0].Note, "link first made it") {
+	if p.Empty() || p.Tally("")[steps.Create] != 1 /* its inventory */ ||
+		!strings.Contains(p.Actions[0].Change.Items[0].Note, "link first made it") {
 		t.Errorf("the second link would do\n%s", items(p))
 	}
 	if again, err := b.Plan(t.Context(), engine.Scope{}); err != nil || !again.Empty() {
@@ -153,8 +165,11 @@ func TestTwoLinksShareARelease(t *testing.T) {
 	if again, err := b.Plan(t.Context(), engine.Scope{}); err != nil || !again.Empty() {
 		t.Errorf("after the first link has gone the second would do\n%s\n%v", items(again), err)
 	}
-	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "crd/tinywidgets.tiny.example.org", "secret/sh.helm.release.v1.tiny.v1", "-o",
-		`jsonpath={range .items[*]}{.metadata.labels.carrick/link\.first}{.metadata.labels.carrick/link\.second}{.metadata.annotations.carrick/created-by} {end}`)
+	got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "crd/tinywidgets.tiny.example.org",
+		"secret/sh.helm.release.v1.tiny.v1", "-o",
+		`jsonpath={range .items[*]}{.metadata.labels.carrick/link\.first}{.metadata.labels.carrick/link\.second}{.metadata.annotations.carrick/created-by} {end}`,
+	)
 	if got != "installsecond installsecond installsecond " {
 		t.Errorf("marks are %q", got)
 	}
@@ -169,7 +184,10 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 	const ns = "chart-theirs"
 	space(t, ns)
 	s, box := charting(t, "guest", ns, false, map[string]any{"message": "ours"}, 0)
-	theirs := chart.Request{Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm", Values: map[string]any{"message": "theirs"}}
+	theirs := chart.Request{
+		Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm",
+		Values: map[string]any{"message": "theirs"},
+	}
 	c := box.Open(t, clustertest.Remote, cluster.Options{})
 	if err := chart.Install(t.Context(), c, theirs, nil); err != nil {
 		t.Fatal(err)
@@ -193,7 +211,10 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Helm 3 writes without server-side apply.
-	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "tiny", "--field-manager=helm", "--type=merge", "-p", `{"data":{"helm3":"old"}}`)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "tiny", "--field-manager=helm", "--type=merge", "-p",
+		`{"data":{"helm3":"old"}}`,
+	)
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil || len(p.Conflicts()) != 1 {
 		t.Fatalf("%s\n%v", items(p), err)
@@ -212,7 +233,9 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 	if err != nil || r.Version != "0.1.0" || r.Status != chart.Deployed || r.Revision != 3 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "-o", "jsonpath={.data} {.metadata.labels}"); got != `{"message":"ours","revision":"3"} {"app.kubernetes.io/managed-by":"Helm"}` {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap/tiny", "-o", "jsonpath={.data} {.metadata.labels}",
+	); got != `{"message":"ours","revision":"3"} {"app.kubernetes.io/managed-by":"Helm"}` {
 		t.Errorf("after the take-over: %s", got)
 	}
 	if p, err := s.Plan(t.Context(), engine.Scope{}); err != nil || !p.Empty() {
@@ -237,8 +260,10 @@ func TestALinkChangesASharedRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	get := func(what ...string) string {
-		return box.Run(t, clustertest.Remote, "", append(append([]string{"-n", ns, "get", "--ignore-not-found"}, what...), "-o",
-			`jsonpath={.metadata.labels.carrick/link\.early}{.metadata.labels.carrick/link\.late}`)...)
+		return box.Run(
+			t, clustertest.Remote, "", append(append([]string{"-n", ns, "get", "--ignore-not-found"}, what...), "-o",
+				`jsonpath={.metadata.labels.carrick/link\.early}{.metadata.labels.carrick/link\.late}`)...,
+		)
 	}
 	if got := get("configmap/tiny-extra"); got != "" {
 		t.Errorf("what the new values leave out is still there: %s", got)
@@ -267,21 +292,32 @@ func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 	space(t, other)
 	s, box := charting(t, "used", ns, true, nil, 0)
 	stepstest.Apply(t, s)
-	box.Run(t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: precious}\n", "-n", other, "apply", "-f", "-")
+	box.Run(
+		t, clustertest.Remote, "apiVersion: tiny.example.org/v1\nkind: TinyWidget\nmetadata: {name: precious}\n", "-n", other,
+		"apply", "-f", "-",
+	)
 	p := stepstest.Undo(t, s)
 	var note string
 	for _, it := range p.Of(steps.Leave) {
 		note += it.What + ": " + it.Note
 	}
-	if !strings.Contains(note, "CustomResourceDefinition tinywidgets.tiny.example.org: it holds what is not this link's: TinyWidget chart-user/precious") {
+	if !strings.Contains(
+		note,
+		"CustomResourceDefinition tinywidgets.tiny.example.org: it holds what is not this link's: TinyWidget "+
+			"chart-user/precious",
+	) {
 		t.Errorf("undo was\n%s\n%s", items(p), note)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", other, "get", "tinywidget", "-o", "name"); !strings.Contains(got, "precious") {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", other, "get", "tinywidget", "-o", "name",
+	); !strings.Contains(got, "precious") {
 		t.Errorf("left: %q", got)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", other, "delete", "tinywidget", "precious")
 	stepstest.Undo(t, s)
-	if got := box.Run(t, clustertest.Remote, "", "get", "crd", "tinywidgets.tiny.example.org", "--ignore-not-found", "-o", "name"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "crd", "tinywidgets.tiny.example.org", "--ignore-not-found", "-o", "name",
+	); got != "" {
 		t.Errorf("left: %q", got)
 	}
 }
@@ -293,7 +329,8 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	s, box := charting(t, "planted", ns, true, nil, 0)
 	before := around(t, box, ns)
 	stepstest.Apply(t, s)
-	planted := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "-2}\n"
+	planted := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant +
+		"}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + tenant + "-2}\n"
 	for name, labels := range map[string]string{
 		"sh.helm.release.v1.garbage.v1": `name: garbage, version: "1"`,
 		"misnamed":                      `name: tiny, version: "1"`,
@@ -305,10 +342,15 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, planted, "apply", "--server-side", "--field-manager=carrick.planted.install", "-f", "-")
 	var copied unstructured.Unstructured
-	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "json")), &copied.Object); err != nil {
+	if err := json.Unmarshal(
+		[]byte(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "json")),
+		&copied.Object,
+	); err != nil {
 		t.Fatal(err)
 	}
-	copied.Object["metadata"] = map[string]any{"name": copied.GetName(), "namespace": tenant + "-2", "labels": copied.Object["metadata"].(map[string]any)["labels"]}
+	copied.Object["metadata"] = map[string]any{
+		"name": copied.GetName(), "namespace": tenant + "-2", "labels": copied.Object["metadata"].(map[string]any)["labels"],
+	}
 	text, err := copied.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +370,8 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	}
 }
 
-// Whoever can write Secrets in the namespace of a release can break its record. Undo leaves the record, and does the rest.
+// Whoever can write Secrets in the namespace of a release can break its record. Undo leaves the record, and does the
+// rest.
 func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-broken"
@@ -338,7 +381,8 @@ func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
 	withStored(t, box, ns, func(release map[string]any) { release["manifest"] = "---\nkind: [}\n" })
 	s.Forget()
 	p := stepstest.Undo(t, s)
-	if left := p.Of(steps.Leave); len(left) != 1 || left[0].What != "Release chart-broken/tiny" || !strings.Contains(left[0].Note, "can't be read") {
+	if left := p.Of(steps.Leave); len(left) != 1 || left[0].What != "Release chart-broken/tiny" ||
+		!strings.Contains(left[0].Note, "can't be read") {
 		t.Errorf("left are %+v", left)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "sh.helm.release.v1.tiny.v1", "--ignore-not-found")
@@ -357,7 +401,9 @@ func withHooks(t *testing.T, box *clustertest.Sandbox, ns string, hooks ...map[s
 func withStored(t *testing.T, box *clustertest.Sandbox, ns string, change func(release map[string]any)) {
 	t.Helper()
 	const secret = "sh.helm.release.v1.tiny.v1"
-	packed, err := base64.StdEncoding.DecodeString(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", secret, "-o", `go-template={{.data.release | base64decode}}`))
+	packed, err := base64.StdEncoding.DecodeString(box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "secret", secret, "-o", `go-template={{.data.release | base64decode}}`,
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +421,9 @@ func withStored(t *testing.T, box *clustertest.Sandbox, ns string, change func(r
 	if err := errors.Join(json.NewEncoder(w).Encode(release), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	patch, err := json.Marshal(map[string]any{"stringData": map[string]any{"release": base64.StdEncoding.EncodeToString(out.Bytes())}})
+	patch, err := json.Marshal(
+		map[string]any{"stringData": map[string]any{"release": base64.StdEncoding.EncodeToString(out.Bytes())}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,26 +440,36 @@ func TestUndoRunsNoStoredHooks(t *testing.T) {
 	stepstest.Apply(t, s)
 	box.Run(t, clustertest.Remote, "", "create", "namespace", production)
 	withHooks(t, box, ns, map[string]any{
-		"name": "planted", "kind": "ClusterRoleBinding", "path": "tiny/templates/a.yaml", "events": []string{"pre-delete"}, "weight": 0,
+		"name": "planted", "kind": "ClusterRoleBinding", "path": "tiny/templates/a.yaml", "events": []string{"pre-delete"},
+		"weight": 0,
 		"manifest": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: planted}\n" +
-			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]\n",
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: " +
+			"rbac.authorization.k8s.io, kind: User, name: mallory}]\n",
 	}, map[string]any{
-		"name": production, "kind": "Namespace", "path": "tiny/templates/b.yaml", "events": []string{"post-delete"}, "weight": 0, "delete_policies": []string{"before-hook-creation", "hook-succeeded"},
+		"name": production, "kind": "Namespace", "path": "tiny/templates/b.yaml", "events": []string{"post-delete"},
+		"weight": 0, "delete_policies": []string{"before-hook-creation", "hook-succeeded"},
 		"manifest": "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + production + "}\n",
 	})
 	s.Forget()
 	p := stepstest.Undo(t, s)
-	for _, what := range []string{"pre-delete hook ClusterRoleBinding planted of Release " + ns + "/tiny", "post-delete hook Namespace " + production + " of Release " + ns + "/tiny"} {
+	for _, what := range []string{
+		"pre-delete hook ClusterRoleBinding planted of Release " + ns + "/tiny",
+		"post-delete hook Namespace " + production + " of Release " + ns + "/tiny",
+	} {
 		if !slices.ContainsFunc(p.Of(steps.Leave), func(it steps.Item) bool {
 			return it.What == what && strings.Contains(it.Note, "helm get hooks -n "+ns+" tiny")
 		}) {
 			t.Errorf("the plan does not name %s: %+v", what, p.Of(steps.Leave))
 		}
 	}
-	if got := box.Run(t, clustertest.Remote, "", "get", "clusterrolebinding", "planted", "--ignore-not-found", "-o", "name"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "clusterrolebinding", "planted", "--ignore-not-found", "-o", "name",
+	); got != "" {
 		t.Errorf("undo made %s", got)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "get", "namespace", production, "-o", "jsonpath={.status.phase}"); got != "Active" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "namespace", production, "-o", "jsonpath={.status.phase}",
+	); got != "Active" {
 		t.Errorf("the namespace is %s", got)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
@@ -419,8 +477,8 @@ func TestUndoRunsNoStoredHooks(t *testing.T) {
 	}
 }
 
-// Whoever can write the Secret of a release can name in it what is not the link's, and leave out what is. Undo goes by the
-// inventory, and so does an upgrade.
+// Whoever can write the Secret of a release can name in it what is not the link's, and leave out what is. Undo goes by
+// the inventory, and so does an upgrade.
 func TestAStoredReleaseNamesNothingToDelete(t *testing.T) {
 	t.Parallel()
 	const ns, production = "chart-stored", "chart-prod"
@@ -430,10 +488,12 @@ func TestAStoredReleaseNamesNothingToDelete(t *testing.T) {
 	space(t, production)
 	victim := `{apiVersion: v1, kind: ConfigMap, metadata: {name: precious, namespace: ` + production + `,
 labels: {app.kubernetes.io/managed-by: Helm, carrick/link.stored: install},
-annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: ` + ns + `, carrick/created-by: stored}}, data: {a: b}}`
+annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: ` + ns +
+		`, carrick/created-by: stored}}, data: {a: b}}`
 	box.Run(t, clustertest.Remote, victim, "apply", "--server-side", "--field-manager=carrick.stored.install", "-f", "-")
 	withStored(t, box, ns, func(release map[string]any) {
-		release["manifest"] = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: precious, namespace: " + production + "}\n"
+		release["manifest"] = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: precious, namespace: " + production +
+			"}\n"
 	})
 	s.Forget()
 	if p, err := s.Plan(t.Context(), engine.Scope{}); err != nil || p.Has(steps.Delete) {
@@ -441,8 +501,10 @@ annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: `
 	}
 	withStored(t, box, ns, func(release map[string]any) {
 		manifest, _ := release["manifest"].(string)
-		release["manifest"] = manifest + "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: planted-by-record}\n" +
-			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]\n"
+		release["manifest"] = manifest +
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: planted-by-record}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: " +
+			"rbac.authorization.k8s.io, kind: User, name: mallory}]\n"
 	})
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", "planted-by-record")
 	s.Forget()
@@ -453,12 +515,16 @@ annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: `
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
 		t.Error(err)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "get", "clusterrolebinding", "planted-by-record", "--ignore-not-found", "-o", "name"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "clusterrolebinding", "planted-by-record", "--ignore-not-found", "-o", "name",
+	); got != "" {
 		t.Errorf("apply created %s", got)
 	}
 	s.Forget()
 	stepstest.Undo(t, s)
-	if got := box.Run(t, clustertest.Remote, "", "-n", production, "get", "configmap", "precious", "-o", "jsonpath={.data}"); got != `{"a":"b"}` {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", production, "get", "configmap", "precious", "-o", "jsonpath={.data}",
+	); got != `{"a":"b"}` {
 		t.Errorf("the victim is %q", got)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
@@ -485,7 +551,10 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 				kind, scope = "role", []string{"-n", ns, "create", "rolebinding"}
 			}
 			box.Run(t, clustertest.Remote, doc, "apply", "-f", "-")
-			box.Run(t, clustertest.Remote, "", append(scope, fmt.Sprintf("chart-narrow-%d", i), "--"+kind+"=chart-narrow", "--user=narrow")...)
+			box.Run(
+				t, clustertest.Remote, "",
+				append(scope, fmt.Sprintf("chart-narrow-%d", i), "--"+kind+"=chart-narrow", "--user=narrow")...,
+			)
 			box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", fmt.Sprintf("chart-narrow-%d", i))
 		}
 	}
@@ -493,7 +562,12 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	narrow, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow"}, cluster.Options{})
+	narrow, err := cluster.Open(
+		kubeconfig.Access{
+			Kubeconfig: box.Kubeconfigs[clustertest.Remote], Context: box.Contexts[clustertest.Remote], As: "narrow",
+		},
+		cluster.Options{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -517,7 +591,9 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	for _, kind := range []string{"role", "rolebinding"} {
 		box.Run(t, clustertest.Remote, "", "-n", ns, "delete", kind, "--all")
 	}
-	box.Run(t, clustertest.Remote, "", "delete", "clusterrolebinding", "chart-narrow-0", "chart-narrow-1", "--ignore-not-found")
+	box.Run(
+		t, clustertest.Remote, "", "delete", "clusterrolebinding", "chart-narrow-0", "chart-narrow-1", "--ignore-not-found",
+	)
 	bind(append(undo.Actions[0].Change.Permissions, p.Actions[0].Change.Permissions...)...)
 	if err := doer.Undo(t.Context(), env, nil); err != nil {
 		t.Errorf("with the rights of the plan: %v", err)
@@ -528,7 +604,9 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 func older0(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	copyTree(t, tinyChart, dir, func(text string) string { return strings.Replace(text, "version: 0.1.0", "version: 0.0.9", 1) })
+	copyTree(
+		t, tinyChart, dir, func(text string) string { return strings.Replace(text, "version: 0.1.0", "version: 0.0.9", 1) },
+	)
 	return dir
 }
 
@@ -536,7 +614,9 @@ func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-failed"
 	space(t, ns)
-	values := map[string]any{"nodeSelector": map[string]any{"example.org/none": "here"}, "password": masked.New("correct-horse")}
+	values := map[string]any{
+		"nodeSelector": map[string]any{"example.org/none": "here"}, "password": masked.New("correct-horse"),
+	}
 	s, box := charting(t, "failing", ns, false, values, 3*time.Second)
 	before := around(t, box, ns)
 	p, err := s.Plan(t.Context(), engine.Scope{})
@@ -548,7 +628,8 @@ func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
 		t.Errorf("the plan shows %s", shown)
 	}
 	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
-	if err == nil || !strings.Contains(err.Error(), "0 of 1 ready: pod tiny-") || !strings.Contains(err.Error(), "can't be scheduled: 0/") {
+	if err == nil || !strings.Contains(err.Error(), "0 of 1 ready: pod tiny-") ||
+		!strings.Contains(err.Error(), "can't be scheduled: 0/") {
 		t.Errorf("it says %v", err)
 	}
 	t.Log(err)
@@ -564,7 +645,8 @@ func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
 
 // planted is an object that a stored release must not bring about.
 const planted = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: %s}\n" +
-	"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]\n"
+	"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: " +
+	"rbac.authorization.k8s.io, kind: User, name: mallory}]\n"
 
 // plant has the stored release of a link name a binding besides what it names, and stand at a status, under the field
 // manager of the link.
@@ -573,11 +655,15 @@ func plant(t *testing.T, box *clustertest.Sandbox, link, ns, name, status string
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", name, "--ignore-not-found")
 	withStored(t, box, ns, func(release map[string]any) {
 		manifest, _ := release["manifest"].(string)
-		release["manifest"] = strings.ReplaceAll(manifest, "message: \"hello\"", "message: \"forged\"") + fmt.Sprintf(planted, name)
+		release["manifest"] = strings.ReplaceAll(manifest, "message: \"hello\"", "message: \"forged\"") +
+			fmt.Sprintf(planted, name)
 		release["info"].(map[string]any)["status"] = status
 	})
 	var secret unstructured.Unstructured
-	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "json")), &secret.Object); err != nil {
+	if err := json.Unmarshal(
+		[]byte(box.Run(t, clustertest.Remote, "", "-n", ns, "get", "secret", "sh.helm.release.v1.tiny.v1", "-o", "json")),
+		&secret.Object,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
@@ -590,16 +676,23 @@ func plant(t *testing.T, box *clustertest.Sandbox, link, ns, name, status string
 	if err != nil {
 		t.Fatal(err)
 	}
-	box.Run(t, clustertest.Remote, string(text), "apply", "--server-side", "--force-conflicts", "--field-manager=carrick."+link+".install", "-f", "-")
+	box.Run(
+		t, clustertest.Remote, string(text), "apply", "--server-side", "--force-conflicts",
+		"--field-manager=carrick."+link+".install", "-f", "-",
+	)
 }
 
 // harmless proves that neither the planted binding nor the forged value came about, and that the release stands.
 func harmless(t *testing.T, box *clustertest.Sandbox, ns, name string) {
 	t.Helper()
-	if got := box.Run(t, clustertest.Remote, "", "get", "clusterrolebinding", name, "--ignore-not-found", "-o", "name"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "clusterrolebinding", name, "--ignore-not-found", "-o", "name",
+	); got != "" {
 		t.Errorf("apply created %s", got)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "tiny", "-o", "jsonpath={.data.message}"); got != "hello" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap", "tiny", "-o", "jsonpath={.data.message}",
+	); got != "hello" {
 		t.Errorf("the value is %q", got)
 	}
 	r, err := chart.Current(t.Context(), box.Open(t, clustertest.Remote, cluster.Options{}), ns, "tiny")
@@ -641,8 +734,8 @@ func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 	}
 }
 
-// Whoever can write Secrets in the namespace can put a release of another tool in the place of this link's, pending and with
-// hooks: it takes a yes to install over it, nothing of it is run, and no command is printed that would run it.
+// Whoever can write Secrets in the namespace can put a release of another tool in the place of this link's, pending and
+// with hooks: it takes a yes to install over it, nothing of it is run, and no command is printed that would run it.
 func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	t.Parallel()
 	const ns, link, binding = "chart-replaced", "replaced", "planted-replaced"
@@ -653,7 +746,9 @@ func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "carrick/link."+link+"-")
 	s.Forget()
 	p, err := s.Plan(t.Context(), engine.Scope{})
-	if err != nil || len(p.Conflicts()) != 1 || !strings.Contains(p.Conflicts()[0].Note, "does not hold what this link wrote") || strings.Contains(items(p), "helm ") {
+	if err != nil || len(p.Conflicts()) != 1 ||
+		!strings.Contains(p.Conflicts()[0].Note, "does not hold what this link wrote") ||
+		strings.Contains(items(p), "helm ") {
 		t.Fatalf("it would do\n%s\n%v", items(p), err)
 	}
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
@@ -668,8 +763,8 @@ func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	}
 }
 
-// A release with this link's mark that the inventory does not have is an earlier version's, or forged. It takes a yes of its
-// own, and even then nothing is taken from it.
+// A release with this link's mark that the inventory does not have is an earlier version's, or forged. It takes a yes
+// of its own, and even then nothing is taken from it.
 func TestAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{chart.PendingInstall, chart.Deployed} {
@@ -683,7 +778,8 @@ func TestAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
 			plant(t, box, link, ns, binding, status)
 			s.Forget()
 			p, err := s.Plan(t.Context(), engine.Scope{})
-			if err != nil || len(p.Conflicts()) != 1 || p.Conflicts()[0].What != "Release "+ns+"/tiny" || !strings.Contains(p.Conflicts()[0].Note, "the inventory does not have it") {
+			if err != nil || len(p.Conflicts()) != 1 || p.Conflicts()[0].What != "Release "+ns+"/tiny" ||
+				!strings.Contains(p.Conflicts()[0].Note, "the inventory does not have it") {
 				t.Fatalf("it would do\n%s\n%v", items(p), err)
 			}
 			if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, new(*action.ConflictError)) {
@@ -710,7 +806,10 @@ func withoutContent(t *testing.T, box *clustertest.Sandbox, link string) {
 	t.Helper()
 	const key = "carrick/inventory.install"
 	var list []map[string]any
-	text := box.Run(t, clustertest.Remote, "", "get", "clusterrole", "carrick:"+link, "-o", `jsonpath={.metadata.annotations.carrick/inventory\.install}`)
+	text := box.Run(
+		t, clustertest.Remote, "", "get", "clusterrole", "carrick:"+link, "-o",
+		`jsonpath={.metadata.annotations.carrick/inventory\.install}`,
+	)
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -724,8 +823,8 @@ func withoutContent(t *testing.T, box *clustertest.Sandbox, link string) {
 	box.Run(t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:"+link, key+"="+string(b))
 }
 
-// What the version before installed has an entry that does not say what it consists of. It is installed again, without a
-// question, and undone all the same.
+// What the version before installed has an entry that does not say what it consists of. It is installed again, without
+// a question, and undone all the same.
 func TestAReleaseOfTheVersionBefore(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-before"
@@ -763,7 +862,8 @@ func TestAPlanIsOfWhatIsStored(t *testing.T) {
 		t.Fatalf("it would do\n%s\n%v", items(p), err)
 	}
 	plant(t, box, "replanned", ns, "planted-replanned", chart.Deployed)
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no longer what was confirmed") {
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "no longer what was confirmed") {
 		t.Errorf("it says %v", err)
 	}
 	s.Forget()
@@ -783,14 +883,20 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	stepstest.Apply(t, other)
 	before := around(t, box, ns)
 	stepstest.Apply(t, s)
-	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "carrick/link.passer-by=install", "carrick/link.unknown=install")
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1",
+		"carrick/link.passer-by=install", "carrick/link.unknown=install",
+	)
 	values["extra"] = map[string]any{"enabled": false}
 	s.Forget()
 	p := stepstest.Apply(t, s)
-	if it := p.Actions[0].Change.Items[0]; len(p.Conflicts()) > 0 || !strings.Contains(it.Note, "it has the mark of link unknown, which has no inventory") {
+	if it := p.Actions[0].Change.Items[0]; len(p.Conflicts()) > 0 ||
+		!strings.Contains(it.Note, "it has the mark of link unknown, which has no inventory") {
 		t.Errorf("it would do\n%s\n%+v", items(p), it)
 	}
-	role := box.Run(t, clustertest.Remote, "", "get", "clusterrole", "carrick:passer-by", "-o", "jsonpath={.metadata.annotations}")
+	role := box.Run(
+		t, clustertest.Remote, "", "get", "clusterrole", "carrick:passer-by", "-o", "jsonpath={.metadata.annotations}",
+	)
 	if strings.Contains(role, "tiny") {
 		t.Errorf("the inventory of the other link is %s", role)
 	}
@@ -799,12 +905,17 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
 	// Where it is somebody else's, a forged mark does not make this link join it.
-	theirs := chart.Request{Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm"}
+	theirs := chart.Request{
+		Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm",
+	}
 	if err := chart.Install(t.Context(), box.Open(t, clustertest.Remote, cluster.Options{}), theirs, nil); err != nil {
 		t.Fatal(err)
 	}
 	delete(values, "extra")
-	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1", "carrick/link.passer-by=install")
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "label", "secret", "sh.helm.release.v1.tiny.v1",
+		"carrick/link.passer-by=install",
+	)
 	s.Forget()
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil || !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "somebody else made it") {
@@ -819,15 +930,20 @@ func TestAnUpgradeLeavesWhatWasThereBefore(t *testing.T) {
 	space(t, ns)
 	values := map[string]any{"extra": map[string]any{"enabled": true}}
 	s, box := charting(t, "dropper", ns, false, values, 0)
-	extra := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tiny-extra, namespace: " + ns + ", annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: " + ns + "}}\ndata: {a: theirs}\n"
+	extra := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tiny-extra, namespace: " + ns +
+		", annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: " + ns + "}}\ndata: {a: theirs}\n"
 	box.Run(t, clustertest.Remote, extra, "apply", "--server-side", "--field-manager=them", "-f", "-")
 	get := func() string {
-		return box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "tiny-extra", "--ignore-not-found", "-o", "jsonpath={.data}")
+		return box.Run(
+			t, clustertest.Remote, "", "-n", ns, "get", "configmap", "tiny-extra", "--ignore-not-found", "-o",
+			"jsonpath={.data}",
+		)
 	}
 	stepstest.Apply(t, s)
 	values["extra"] = map[string]any{"enabled": false}
 	s.Forget()
-	if p := stepstest.Apply(t, s); p.Has(steps.Delete) || !strings.Contains(items(p), "leave ConfigMap "+ns+"/tiny-extra") || get() != `{"a":"theirs"}` {
+	if p := stepstest.Apply(t, s); p.Has(steps.Delete) ||
+		!strings.Contains(items(p), "leave ConfigMap "+ns+"/tiny-extra") || get() != `{"a":"theirs"}` {
 		t.Errorf("apply did\n%s\nand left %q", items(p), get())
 	}
 	stepstest.Undo(t, s)

@@ -119,15 +119,33 @@ func TestDriftIsSeenAndMended(t *testing.T) {
 	for _, change := range []struct {
 		args, words []string
 	}{
-		{[]string{"patch", "role/r", "--type=json", "-p", `[{"op":"add","path":"/rules/0/verbs/-","value":"delete"}]`}, []string{"Role drift-seen/r: rules[0].verbs"}},
-		{[]string{"patch", "role/r", "--type=json", "-p", `[{"op":"add","path":"/rules/0/resourceNames","value":["one"]}]`}, []string{"rules[0].resourceNames was added"}},
+		{
+			[]string{"patch", "role/r", "--type=json", "-p", `[{"op":"add","path":"/rules/0/verbs/-","value":"delete"}]`},
+			[]string{"Role drift-seen/r: rules[0].verbs"},
+		},
+		{
+			[]string{"patch", "role/r", "--type=json", "-p", `[{"op":"add","path":"/rules/0/resourceNames","value":["one"]}]`},
+			[]string{"rules[0].resourceNames was added"},
+		},
 		{[]string{"label", "role/r", "--overwrite", "app.kubernetes.io/name=theirs"}, []string{"is theirs instead of ours"}},
 		{[]string{"label", "role/r", "app.kubernetes.io/name-"}, []string{"is missing"}},
-		{[]string{"patch", "networkpolicy/fence", "--type=merge", "-p", `{"spec":{"podSelector":{"matchLabels":{"a":"b"}}}}`}, []string{"NetworkPolicy drift-seen/fence: spec.podSelector"}},
-		{[]string{"patch", "networkpolicy/fence", "--type=merge", "-p", `{"spec":{"ingress":[{}]}}`}, []string{"spec.ingress"}},
-		{[]string{"patch", "service/s", "--type=merge", "-p", `{"spec":{"selector":{"app":"y"}}}`}, []string{"spec.selector.app is y instead of x"}},
+		{
+			[]string{"patch", "networkpolicy/fence", "--type=merge", "-p", `{"spec":{"podSelector":{"matchLabels":{"a":"b"}}}}`},
+			[]string{"NetworkPolicy drift-seen/fence: spec.podSelector"},
+		},
+		{
+			[]string{"patch", "networkpolicy/fence", "--type=merge", "-p", `{"spec":{"ingress":[{}]}}`},
+			[]string{"spec.ingress"},
+		},
+		{
+			[]string{"patch", "service/s", "--type=merge", "-p", `{"spec":{"selector":{"app":"y"}}}`},
+			[]string{"spec.selector.app is y instead of x"},
+		},
 		{[]string{"delete", "role/r"}, []string{"Role drift-seen/r is gone"}},
-		{[]string{"patch", "secret/k", "--type=merge", "-p", `{"stringData":{"key":"of-theirs"}}`}, []string{"Secret drift-seen/k: data.key"}},
+		{
+			[]string{"patch", "secret/k", "--type=merge", "-p", `{"stringData":{"key":"of-theirs"}}`},
+			[]string{"Secret drift-seen/k: data.key"},
+		},
 	} {
 		d.kubectl("", change.args...)
 		r := d.becomes(steps.Warn, change.words...)
@@ -156,7 +174,9 @@ func TestDriftOfWhatWasMadeByHand(t *testing.T) {
 	d := drifts(t, "by-hand", "drift-by-hand")
 	docs := strings.SplitAfter(strings.ReplaceAll(written, "'${answers.space}'", d.ns), "---\n")
 	by := func(docs ...string) {
-		d.kubectl(strings.ReplaceAll(strings.Join(docs, ""), ", labels: {app.kubernetes.io/name: ours}", ""), "apply", "-f", "-")
+		d.kubectl(
+			strings.ReplaceAll(strings.Join(docs, ""), ", labels: {app.kubernetes.io/name: ours}", ""), "apply", "-f", "-",
+		)
 	}
 	by(strings.ReplaceAll(docs[0], "verbs: [get]", "verbs: [list]"), docs[1], docs[2])
 	d.becomes(steps.Skip, "exists yet")
@@ -175,7 +195,9 @@ func TestDriftThatCanNotBeAskedForIsNoPass(t *testing.T) {
 	admin := d.box.Open(t, clustertest.Remote, cluster.Options{})
 	d.kubectl("", "create", "serviceaccount", "reader")
 	d.kubectl(reads, "apply", "-f", "-")
-	d.kubectl("", "create", "clusterrolebinding", "drift-reader", "--clusterrole=drift-reader", "--serviceaccount="+d.ns+":reader")
+	d.kubectl(
+		"", "create", "clusterrolebinding", "drift-reader", "--clusterrole=drift-reader", "--serviceaccount="+d.ns+":reader",
+	)
 	d.box.Cleanup(t, clustertest.Remote, "delete", "clusterrole/drift-reader", "clusterrolebinding/drift-reader")
 	token, _, err := admin.RequestToken(t.Context(), d.ns, "reader", cluster.TokenOptions{})
 	if err != nil {

@@ -40,7 +40,9 @@ func (e Endpoint) Close() {
 
 // OpenEndpoint makes ready what a link file says of a side. It asks nothing of a
 // cluster yet; errors are of kubeconfigs, contexts, folders and files of facts.
-func OpenEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options) (Endpoint, error) {
+func OpenEndpoint(
+	l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options,
+) (Endpoint, error) {
 	role := g.Sides[side]
 	spec := l.Side(side)
 	switch {
@@ -48,7 +50,9 @@ func OpenEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, access kube
 		if role.Kind != steps.Host {
 			return Endpoint{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
 		}
-		h, err := host.NewWith(l.File(spec.Host.Root), host.Options{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here})
+		h, err := host.NewWith(
+			l.File(spec.Host.Root), host.Options{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here},
+		)
 		if err != nil {
 			return Endpoint{}, fmt.Errorf("%s: %w", role.Name, err)
 		}
@@ -92,5 +96,7 @@ func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, key
 		h.Close()
 		return Endpoint{}, err
 	}
-	return Endpoint{PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known by " + path + " alone"}, nil
+	return Endpoint{
+		PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known by " + path + " alone",
+	}, nil
 }

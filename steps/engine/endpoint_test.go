@@ -12,7 +12,9 @@ import (
 )
 
 func TestLinkFileSaysThatAFolderIsHere(t *testing.T) {
-	g := guide("toy", steps.Role{Name: "edge", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Cluster}, steps.Step{})
+	g := guide(
+		"toy", steps.Role{Name: "edge", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Cluster}, steps.Step{},
+	)
 	for _, c := range []struct {
 		situation, host string
 		want            bool
@@ -23,7 +25,8 @@ func TestLinkFileSaysThatAFolderIsHere(t *testing.T) {
 		{"this machine", "{root: /}", true},
 	} {
 		t.Run(c.situation, func(t *testing.T) {
-			text := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: x}\nguide: toy\nlocal: {host: " + strings.Replace(c.host, "DIR", t.TempDir(), 1) + "}\n"
+			text := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: x}\nguide: toy\nlocal: {host: " +
+				strings.Replace(c.host, "DIR", t.TempDir(), 1) + "}\n"
 			l, err := linkfile.Parse("l.yaml", []byte(text), []*steps.Guide{g})
 			if err != nil {
 				t.Fatal(err)

@@ -30,8 +30,14 @@ func exportOf(t *testing.T, s *engine.Session, action string) string {
 		for _, x := range a.Things {
 			switch {
 			case x.Object != nil:
-				out = append(out, fmt.Sprintf("object %s %s/%s %v", x.Object.GetKind(), x.Object.GetNamespace(), x.Object.GetName(), x.Object.GetAnnotations()))
-				if text := fmt.Sprint(x.Object.Object); strings.Contains(text, "<nil>") && x.Object.GetKind() != "CustomResourceDefinition" {
+				out = append(
+					out,
+					fmt.Sprintf(
+						"object %s %s/%s %v", x.Object.GetKind(), x.Object.GetNamespace(), x.Object.GetName(), x.Object.GetAnnotations(),
+					),
+				)
+				if text := fmt.Sprint(x.Object.Object); strings.Contains(text, "<nil>") &&
+					x.Object.GetKind() != "CustomResourceDefinition" {
 					t.Errorf("a null is in %s", text)
 				}
 			case x.Path != "":
@@ -84,7 +90,8 @@ func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
 	const ns = "chart-hides"
 	s, _ := charting(t, "hiding", ns, false, map[string]any{"message": masked.New("correct-horse")}, 0)
 	got := exportOf(t, s, "install")
-	if strings.Contains(got, "correct-horse") || strings.Contains(got, "object ConfigMap") || !strings.Contains(got, "left ConfigMap chart-hides/tiny, which has a secret value in it") {
+	if strings.Contains(got, "correct-horse") || strings.Contains(got, "object ConfigMap") ||
+		!strings.Contains(got, "left ConfigMap chart-hides/tiny, which has a secret value in it") {
 		t.Error(got)
 	}
 }
@@ -95,7 +102,9 @@ func TestAnExportOfAReleaseThatHelmKeeps(t *testing.T) {
 	const ns = "chart-kept"
 	space(t, ns)
 	s, box := charting(t, "kept", ns, false, map[string]any{"message": "ours"}, 0)
-	theirs := chart.Request{Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm"}
+	theirs := chart.Request{
+		Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm",
+	}
 	c := box.Open(t, clustertest.Remote, cluster.Options{})
 	if err := chart.Install(t.Context(), c, theirs, nil); err != nil {
 		t.Fatal(err)

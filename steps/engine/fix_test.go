@@ -20,18 +20,20 @@ func keysGuide(mend string, on steps.Side) *steps.Guide {
 		Make:    func(context.Context, steps.Env, steps.Progress) error { return nil },
 		Keeps:   "nothing",
 	}
-	return guide("keys", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host}, steps.Step{
-		Actions: []steps.Action{
-			{Name: "here-keys", Title: "Make them here", On: steps.Local, Doer: call},
-			{Name: "there-keys", Title: "Make them there", On: steps.Remote, Doer: call},
-			{Name: "over-there", Title: "A name of the other side", On: steps.Local, Doer: call},
-			{Name: "over-here", Title: "A name of this side", On: steps.Local, Doer: call},
+	return guide(
+		"keys", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host}, steps.Step{
+			Actions: []steps.Action{
+				{Name: "here-keys", Title: "Make them here", On: steps.Local, Doer: call},
+				{Name: "there-keys", Title: "Make them there", On: steps.Remote, Doer: call},
+				{Name: "over-there", Title: "A name of the other side", On: steps.Local, Doer: call},
+				{Name: "over-here", Title: "A name of this side", On: steps.Local, Doer: call},
+			},
+			Checks: []steps.Check{{
+				Name: "pair", Title: "there is a pair", Why: "w", On: on, FixedBy: mend,
+				Run: func(context.Context, steps.Env) steps.Result { return steps.Failed("there is none", "") },
+			}},
 		},
-		Checks: []steps.Check{{
-			Name: "pair", Title: "there is a pair", Why: "w", On: on, FixedBy: mend,
-			Run: func(context.Context, steps.Env) steps.Result { return steps.Failed("there is none", "") },
-		}},
-	})
+	)
 }
 
 func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
@@ -45,7 +47,9 @@ func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
 	}
 	defer host.Close()
 	ends := map[steps.Side]engine.Endpoint{steps.Local: {Host: host}, steps.Remote: {Host: host}}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Endpoints: ends, Assets: fstest.MapFS{}})
+	s := engine.NewSession(
+		engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Endpoints: ends, Assets: fstest.MapFS{}},
+	)
 	defer s.Close()
 	for _, c := range g.Cells() {
 		check, step := g.Check(c.Check)
@@ -59,7 +63,9 @@ func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
 		plan := &engine.Plan{Actions: []engine.Planned{{Action: action.Name, Side: c.Side}}}
 		other := steps.Cell{Step: c.Step, Check: c.Check, Side: c.Side.Peer()}
 		if !plan.Fixes(g, c) || plan.Fixes(g, other) {
-			t.Errorf("a plan of %s mends the %s: %v, the other side: %v", action.Name, c.Side, plan.Fixes(g, c), plan.Fixes(g, other))
+			t.Errorf(
+				"a plan of %s mends the %s: %v, the other side: %v", action.Name, c.Side, plan.Fixes(g, c), plan.Fixes(g, other),
+			)
 		}
 	}
 }
@@ -78,7 +84,9 @@ func TestAVerdictNamesTheActionThatMendsIt(t *testing.T) {
 	}
 	defer host.Close()
 	ends := map[steps.Side]engine.Endpoint{steps.Local: {Host: host}, steps.Remote: {Host: host}}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Endpoints: ends, Assets: fstest.MapFS{}})
+	s := engine.NewSession(
+		engine.SessionOptions{Guide: g, Link: linkfile.New("keys", "test"), Endpoints: ends, Assets: fstest.MapFS{}},
+	)
 	defer s.Close()
 	if r, _ := s.Probe(t.Context(), c); r.Fix != "carrick apply test.yaml --step "+step.Name {
 		t.Errorf("the fix is %q", r.Fix)

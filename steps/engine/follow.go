@@ -67,7 +67,9 @@ func (s *Session) look(ctx context.Context, c steps.Cell) Seen {
 // Follow probes cells, with those that they need, and again whenever something
 // that they used has changed. It calls on after each result, one at a time,
 // with the board as it stands, until on says false or ctx ends.
-func (s *Session) Follow(ctx context.Context, cells []steps.Cell, on func(*Board, map[steps.Cell]Look, steps.Cell) bool) error {
+func (s *Session) Follow(
+	ctx context.Context, cells []steps.Cell, on func(*Board, map[steps.Cell]Look, steps.Cell) bool,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	seen := make(chan Seen)
 	var wg sync.WaitGroup

@@ -35,7 +35,8 @@ func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Durat
 		APIVersion: facts.Version, Kind: facts.Kind, Guide: s.guide.Name, Link: s.link.Name(),
 		Side: string(side), Role: s.guide.Sides[side].Name, Context: clean.Text(s.ends[side].Name), From: userName(),
 		Taken: now, Until: now.Add(good),
-		Answers: map[string]any{}, Facts: map[string]any{}, Absent: map[string]string{}, Unread: map[string]string{}, Checks: map[string]facts.Told{},
+		Answers: map[string]any{}, Facts: map[string]any{}, Absent: map[string]string{}, Unread: map[string]string{},
+		Checks: map[string]facts.Told{},
 	}
 	if c := s.ends[side].Cluster; c != nil {
 		uid, err := c.UID(ctx)

@@ -127,8 +127,11 @@ func (s *Session) mayWriteFacts(path string) error {
 		return &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	}
 	var f facts.File // of whatever version and signature
-	if err := yaml.Unmarshal(data, &f); err != nil || f.Kind != facts.Kind || f.Link != s.link.Name() || f.Guide != s.guide.Name {
-		return &linkfile.FileError{Path: path, Problem: "is there already and is no file of facts of this link: name another one"}
+	if err := yaml.Unmarshal(data, &f); err != nil || f.Kind != facts.Kind || f.Link != s.link.Name() ||
+		f.Guide != s.guide.Name {
+		return &linkfile.FileError{
+			Path: path, Problem: "is there already and is no file of facts of this link: name another one",
+		}
 	}
 	return nil
 }
@@ -153,7 +156,9 @@ func (h *Handover) says(o HandoverOptions) []string {
 	case names == "":
 		out = append(out, "nothing in it is secret")
 	case len(to.Names) == 0:
-		out = append(out, "left out, because nobody was named who may read it: "+names+". Run it again with --to or --passphrase")
+		out = append(
+			out, "left out, because nobody was named who may read it: "+names+". Run it again with --to or --passphrase",
+		)
 	default:
 		out = append(out, "sealed for "+strings.Join(to.Names, ", ")+": "+names)
 	}
@@ -161,5 +166,6 @@ func (h *Handover) says(o HandoverOptions) []string {
 		out = append(out, fmt.Sprintf("not in it: %s: %s", name, f.Unread[name]))
 	}
 	return append(out, "Give it to the other admin, whose link file is to say:",
-		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}", fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(o.File)))
+		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}",
+		fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(o.File)))
 }

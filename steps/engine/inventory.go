@@ -79,7 +79,9 @@ func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Pr
 
 // settleInventory brings the entries of some actions up to date, with pending those without a UID alone. An inventory
 // with nothing left in it is deleted.
-func (s *Session) settleInventory(ctx context.Context, side steps.Side, actions []string, pending bool, say steps.Progress) error {
+func (s *Session) settleInventory(
+	ctx context.Context, side steps.Side, actions []string, pending bool, say steps.Progress,
+) error {
 	if s.ends[side].Cluster == nil || len(actions) == 0 {
 		return nil
 	}
@@ -150,8 +152,8 @@ func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs [
 	return jobs, names
 }
 
-// undone are the actions on a side that an undo was about, those among them that had nothing left as well; none where the
-// side did not answer, or was not asked for.
+// undone are the actions on a side that an undo was about, those among them that had nothing left as well; none where
+// the side did not answer, or was not asked for.
 func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string {
 	away := slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Side == side && a.Pending != "" })
 	if away || (p.scope.Side != "" && p.scope.Side != side) {
@@ -164,7 +166,8 @@ func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string
 // deletesBy reports whether a plan deletes something by an action.
 func (p *Plan) deletesBy(side steps.Side, action string) bool {
 	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
-		return a.Side == side && a.Action == action && slices.ContainsFunc(a.Change.Items, func(it steps.Item) bool { return it.Verb == steps.Delete })
+		return a.Side == side && a.Action == action &&
+			slices.ContainsFunc(a.Change.Items, func(it steps.Item) bool { return it.Verb == steps.Delete })
 	})
 }
 
@@ -175,7 +178,10 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 		return err
 	}
 	jobs, names := s.ofScope(ctx, o, side)
-	if len(names) == 0 || len(inv.Rest(names)) > 0 || slices.ContainsFunc(slices.Sorted(maps.Keys(inv.Notes)), func(action string) bool { return !p.deletesBy(side, action) }) {
+	if len(names) == 0 || len(inv.Rest(names)) > 0 ||
+		slices.ContainsFunc(
+			slices.Sorted(maps.Keys(inv.Notes)), func(action string) bool { return !p.deletesBy(side, action) },
+		) {
 		return nil
 	}
 	for _, action := range names {
@@ -186,8 +192,15 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 			return nil
 		}
 	}
-	items := []steps.Item{{Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: nothing is left in it", Hash: steps.Fingerprint(inv.UID)}}
-	rights := []permission.Rule{{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link}}
+	items := []steps.Item{
+		{
+			Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: nothing is left in it",
+			Hash: steps.Fingerprint(inv.UID),
+		},
+	}
+	rights := []permission.Rule{
+		{Verb: "delete", Group: rbacv1.GroupName, Resource: "clusterroles", Name: inventory.Prefix + env.Link},
+	}
 	for i := len(p.Actions) - 1; i >= 0; i-- {
 		if a := &p.Actions[i]; a.Side == side && a.changes() {
 			a.Change.Items, a.Change.Permissions = append(a.Change.Items, items...), append(a.Change.Permissions, rights...)
@@ -195,6 +208,12 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 		}
 	}
 	j := jobs[len(jobs)-1]
-	p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: side, Change: steps.Change{Items: items, Permissions: rights}})
+	p.Actions = append(
+		p.Actions,
+		Planned{
+			Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: side,
+			Change: steps.Change{Items: items, Permissions: rights},
+		},
+	)
 	return nil
 }

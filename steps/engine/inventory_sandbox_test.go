@@ -73,16 +73,24 @@ func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 	s, box := takenOver(t, "earlier", ns)
 	noInventory(t, box, "earlier")
 	old := `{"metadata":{"annotations":{"carrick/before":"{\"data\":{\"a.b\":\"theirs\"},\"metadata\":{\"labels\":{\"app.kubernetes.io/name\":\"theirs\"},\"finalizers\":[\"example.org/forged\"]}}"}}}`
-	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "--field-manager=carrick.earlier.make", "-p", old)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge",
+		"--field-manager=carrick.earlier.make", "-p", old,
+	)
 	p := stepstest.Apply(t, s)
-	if last := p.Actions[0].Change.Items; len(last) != 2 || last[1].Verb != steps.Update || !strings.Contains(last[1].Note, "ConfigMap "+ns+"/c (existed before) (puts back data.a.b, metadata.labels.app.kubernetes.io/name)") {
+	if last := p.Actions[0].Change.Items; len(last) != 2 || last[1].Verb != steps.Update ||
+		!strings.Contains(
+			last[1].Note, "ConfigMap "+ns+"/c (existed before) (puts back data.a.b, metadata.labels.app.kubernetes.io/name)",
+		) {
 		t.Errorf("the plan does not say what is entered: %+v", last)
 	}
 	if again, err := s.Plan(t.Context(), engine.Scope{}); err != nil || !again.Empty() {
 		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
 	}
 	stepstest.Undo(t, s)
-	got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.data}`)
+	got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.metadata.labels} {.data}`,
+	)
 	if want := `{"app.kubernetes.io/name":"theirs"} {"a.b":"theirs"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -91,7 +99,8 @@ func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 	}
 }
 
-// Who can write an object can write its annotations. What undo puts back is what carrick found there, and the plan shows it.
+// Who can write an object can write its annotations. What undo puts back is what carrick found there, and the plan
+// shows it.
 func TestOldValuesComeFromTheInventory(t *testing.T) {
 	t.Parallel()
 	const ns = "old-values"
@@ -106,7 +115,9 @@ func TestOldValuesComeFromTheInventory(t *testing.T) {
 	if err := s.Undo(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.data.a\.b}`); got != "theirs" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c", "-o", `jsonpath={.data.a\.b}`,
+	); got != "theirs" {
 		t.Errorf("the value is %q", got)
 	}
 }
@@ -126,9 +137,14 @@ func TestUndoLeavesAnObjectThatWasRecreated(t *testing.T) {
 			lines = append(lines, l)
 		}
 	}
-	box.Run(t, clustertest.Remote, strings.Join(lines, "\n"), "apply", "--server-side", "--field-manager=carrick.anew.make", "-f", "-")
+	box.Run(
+		t, clustertest.Remote, strings.Join(lines, "\n"), "apply", "--server-side", "--field-manager=carrick.anew.make", "-f",
+		"-",
+	)
 	stepstest.Undo(t, s)
-	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role", "r", "-o", "name"); !strings.Contains(left, "role") {
+	if left := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "role", "r", "-o", "name",
+	); !strings.Contains(left, "role") {
 		t.Errorf("another object of that name is gone: %q", left)
 	}
 }
@@ -140,13 +156,21 @@ func TestAnInventoryThatWasNotCompletedIsEnough(t *testing.T) {
 	s, box := changed(t, "cut", ns, twoKinds)
 	stepstest.Apply(t, s)
 	pending := `[{"apiVersion":"v1","kind":"Namespace","name":"not-completed","created":true},{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","namespace":"not-completed","name":"r","created":true}]`
-	box.Run(t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:cut", "carrick/inventory.make="+pending)
+	box.Run(
+		t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:cut", "carrick/inventory.make="+pending,
+	)
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil || itemsOf(t, p, steps.Update) != "ClusterRole carrick:cut" {
 		t.Errorf("apply would do\n%s\n%v", items(p), err)
 	}
 	completed := func() bool {
-		return !strings.Contains(box.Run(t, clustertest.Remote, "", "get", "clusterrole", "carrick:cut", "-o", `jsonpath={.metadata.annotations.carrick/inventory\.make}`), `"r","created"`)
+		return !strings.Contains(
+			box.Run(
+				t, clustertest.Remote, "", "get", "clusterrole", "carrick:cut", "-o",
+				`jsonpath={.metadata.annotations.carrick/inventory\.make}`,
+			),
+			`"r","created"`,
+		)
 	}
 	if completed() {
 		t.Fatal("it is complete: this proves nothing")
@@ -155,15 +179,18 @@ func TestAnInventoryThatWasNotCompletedIsEnough(t *testing.T) {
 	if p, err := s.Plan(t.Context(), engine.Scope{}); err != nil || !p.Empty() || !completed() {
 		t.Errorf("after a second apply a third would do\n%s\n%v", items(p), err)
 	}
-	box.Run(t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:cut", "carrick/inventory.make="+pending)
+	box.Run(
+		t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:cut", "carrick/inventory.make="+pending,
+	)
 	stepstest.Undo(t, s)
-	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") + inventories(t, box, "cut"); left != "" {
+	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") +
+		inventories(t, box, "cut"); left != "" {
 		t.Errorf("left is %s", left)
 	}
 }
 
-// Whoever can write an object can put another link's mark on it. A link whose inventory does not have the object does not
-// count; one that has no inventory is named, and the rest is undone.
+// Whoever can write an object can put another link's mark on it. A link whose inventory does not have the object does
+// not count; one that has no inventory is named, and the rest is undone.
 func TestAForgedMarkOfAnotherLinkKeepsNothing(t *testing.T) {
 	t.Parallel()
 	const ns = "forged-link"
@@ -175,20 +202,24 @@ func TestAForgedMarkOfAnotherLinkKeepsNothing(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "role", "r", "carrick/link.bystander=make")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "label", "configmap", "c", "carrick/link.nobody=make")
 	p := undoPlan(t, s)
-	if itemsOf(t, p, steps.Delete) != "Role "+ns+"/r" || len(p.Unentered()) != 1 || !strings.Contains(p.Unentered()[0].Note, "link nobody, which has no inventory") {
+	if itemsOf(t, p, steps.Delete) != "Role "+ns+"/r" || len(p.Unentered()) != 1 ||
+		!strings.Contains(p.Unentered()[0].Note, "link nobody, which has no inventory") {
 		t.Fatalf("undo would do\n%s", items(p))
 	}
 	if err := s.Undo(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p = undoPlan(t, s, "ConfigMap "+ns+"/c"); itemsOf(t, p, steps.Delete) != "ConfigMap "+ns+"/c\nClusterRole carrick:honest" {
+	if p = undoPlan(t, s, "ConfigMap "+ns+"/c"); itemsOf(t, p, steps.Delete) != "ConfigMap "+ns+
+		"/c\nClusterRole carrick:honest" {
 		t.Fatalf("undo of what is named would do\n%s", items(p))
 	}
 	if err := s.Undo(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
 	stepstest.Undo(t, other)
-	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "role,configmap", "-l", "carrick/link.honest", "-o", "name"); left != "" {
+	if left := box.Run(
+		t, clustertest.Remote, "", "-n", ns, "get", "role,configmap", "-l", "carrick/link.honest", "-o", "name",
+	); left != "" {
 		t.Errorf("left is %s", left)
 	}
 }
@@ -219,7 +250,8 @@ func TestANamespaceGoesWithWhatIsNamed(t *testing.T) {
 	if err := s.Undo(t.Context(), undoPlan(t, s, "Role "+ns+"/r"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") + inventories(t, box, "namer"); left != "" {
+	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", ns, "-o", "name", "--ignore-not-found") +
+		inventories(t, box, "namer"); left != "" {
 		t.Errorf("left is %s", left)
 	}
 }

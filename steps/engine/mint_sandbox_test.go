@@ -35,7 +35,9 @@ func minting(t *testing.T, link, space string, made *int) (*engine.Session, *clu
 			return map[string]masked.Value{"private": masked.New("one"), "public": masked.New("two")}, nil
 		},
 	}
-	return stepstest.Open(t, box, g, fstest.MapFS{"a.yaml": {Data: []byte(minted)}}, link, map[string]any{"space": space}), box
+	return stepstest.Open(
+		t, box, g, fstest.MapFS{"a.yaml": {Data: []byte(minted)}}, link, map[string]any{"space": space},
+	), box
 }
 
 func TestASecretIsMintedOnce(t *testing.T) {
@@ -44,7 +46,9 @@ func TestASecretIsMintedOnce(t *testing.T) {
 	made := 0
 	s, box := minting(t, "mint", "mint", &made)
 	stepstest.Apply(t, s)
-	before := box.Run(t, clustertest.Remote, "", "-n", "mint", "get", "secret", "pair", "-o", "jsonpath={.data} {.metadata.labels.role}")
+	before := box.Run(
+		t, clustertest.Remote, "", "-n", "mint", "get", "secret", "pair", "-o", "jsonpath={.data} {.metadata.labels.role}",
+	)
 	if made != 1 || !strings.Contains(before, "b25l") || !strings.HasSuffix(before, "gateway") {
 		t.Fatalf("made %d times: %s", made, before)
 	}
@@ -53,7 +57,9 @@ func TestASecretIsMintedOnce(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, "", "-n", "mint", "label", "secret", "pair", "role-")
 	stepstest.Apply(t, s)
-	if after := box.Run(t, clustertest.Remote, "", "-n", "mint", "get", "secret", "pair", "-o", "jsonpath={.data} {.metadata.labels.role}"); after != before || made != 1 {
+	if after := box.Run(
+		t, clustertest.Remote, "", "-n", "mint", "get", "secret", "pair", "-o", "jsonpath={.data} {.metadata.labels.role}",
+	); after != before || made != 1 {
 		t.Errorf("made %d times; the Secret is %s, was %s", made, after, before)
 	}
 	stepstest.Undo(t, s)
@@ -69,13 +75,20 @@ func TestKeysOfOthersAreKept(t *testing.T) {
 	space(t, "mint-theirs")
 	made := 0
 	s, box := minting(t, "theirs", "mint-theirs", &made)
-	box.Run(t, clustertest.Remote, "", "-n", "mint-theirs", "create", "secret", "generic", "pair", "--from-literal=private=x", "--from-literal=public=y", "--from-literal=note=z")
+	box.Run(
+		t, clustertest.Remote, "", "-n", "mint-theirs", "create", "secret", "generic", "pair", "--from-literal=private=x",
+		"--from-literal=public=y", "--from-literal=note=z",
+	)
 	show := func() string {
-		return box.Run(t, clustertest.Remote, "", "-n", "mint-theirs", "get", "secret", "pair", "-o", "jsonpath={.data} {.metadata.labels.role}")
+		return box.Run(
+			t, clustertest.Remote, "", "-n", "mint-theirs", "get", "secret", "pair", "-o",
+			"jsonpath={.data} {.metadata.labels.role}",
+		)
 	}
 	before := show()
 	p, err := s.Plan(t.Context(), engine.Scope{})
-	if err != nil || !strings.Contains(fmt.Sprint(p.Actions), "no link of carrick made it: whoever did knows what is in it") {
+	if err != nil ||
+		!strings.Contains(fmt.Sprint(p.Actions), "no link of carrick made it: whoever did knows what is in it") {
 		t.Errorf("the plan does not say that somebody else made the keys: %+v, %v", p.Actions, err)
 	}
 	stepstest.Apply(t, s)

@@ -14,7 +14,10 @@ func TestWhyAPlanIsAnotherOne(t *testing.T) {
 	if err := whyOther(changed); err != errOtherPlan {
 		t.Errorf("of a change: %v", err)
 	}
-	changed.Items = append(changed.Items, steps.Item{Verb: steps.Update, What: "Role a/c", Note: "may not be read: jane may not get roles", Refused: true})
+	changed.Items = append(
+		changed.Items,
+		steps.Item{Verb: steps.Update, What: "Role a/c", Note: "may not be read: jane may not get roles", Refused: true},
+	)
 	if err := whyOther(changed); !strings.Contains(err.Error(), "Role a/c: may not be read: jane may not get roles") {
 		t.Errorf("of a refusal: %v", err)
 	}

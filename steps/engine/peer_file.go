@@ -77,7 +77,9 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 		if h.err == nil {
 			switch err := h.file.Unseal(h.keys); {
 			case errors.Is(err, facts.ErrSealed) && len(h.keys) > 0:
-				h.err = fmt.Errorf("is sealed for %s, and what was given opens no such seal: %s", listed(h.file.Sealed.For), opens(h.file))
+				h.err = fmt.Errorf(
+					"is sealed for %s, and what was given opens no such seal: %s", listed(h.file.Sealed.For), opens(h.file),
+				)
 			case !errors.Is(err, facts.ErrSealed):
 				h.err = err
 			}
@@ -127,7 +129,9 @@ func (h *PeerFile) fact(ctx context.Context, f *steps.Fact) (any, error) {
 	if why, ok := file.Unread[f.Name]; ok {
 		return nil, fmt.Errorf("%s could not be read when the file was written: %s (%s)", f.DisplayName(), why, h.said(file))
 	}
-	return nil, fmt.Errorf("%s is not in the file: another version of carrick wrote it (%s)", f.DisplayName(), h.said(file))
+	return nil, fmt.Errorf(
+		"%s is not in the file: another version of carrick wrote it (%s)", f.DisplayName(), h.said(file),
+	)
 }
 
 func (h *PeerFile) secret(file *facts.File, f *steps.Fact) (any, error) {
@@ -138,9 +142,15 @@ func (h *PeerFile) secret(file *facts.File, f *steps.Fact) (any, error) {
 		return nil, missingPeerFacts("%s (%s)", why, h.said(file))
 	}
 	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
-		return nil, missingPeerFacts("%s is sealed in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file))
+		return nil, missingPeerFacts(
+			"%s is sealed in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file),
+		)
 	}
-	return nil, missingPeerFacts("%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick handover with --to", f.DisplayName(), file.Role)
+	return nil, missingPeerFacts(
+		"%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick "+
+			"handover with --to",
+		f.DisplayName(), file.Role,
+	)
 }
 
 // opens says what opens a file's seal.
@@ -157,7 +167,9 @@ func (h *PeerFile) Sealed(ctx context.Context) error {
 	if err != nil || file.Opened() {
 		return err
 	}
-	return &linkfile.FileError{Path: h.Path, Problem: fmt.Sprintf("is sealed for %s: %s", listed(file.Sealed.For), opens(file))}
+	return &linkfile.FileError{
+		Path: h.Path, Problem: fmt.Sprintf("is sealed for %s: %s", listed(file.Sealed.For), opens(file)),
+	}
 }
 
 // HandedFits says why a file of facts of this session can't be used; nil: it can, or
@@ -225,8 +237,8 @@ func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from
 	return v, h.said(file)
 }
 
-// Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins have
-// to agree, whoever decides: they follow one set-up.
+// Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins
+// have to agree, whoever decides: they follow one set-up.
 func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
 	file, err := h.read(context.Background())
 	if err != nil {

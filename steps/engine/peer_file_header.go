@@ -34,7 +34,10 @@ func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileH
 	}
 	f, err := facts.Decode(data)
 	if err == nil {
-		err = f.Fits(facts.Expects{Guide: g.Name, Link: f.Link, Side: string(side), Role: g.Sides[side].Name, Secrets: g.SecretFacts(side), Now: time.Now()})
+		err = f.Fits(facts.Expects{
+			Guide: g.Name, Link: f.Link, Side: string(side), Role: g.Sides[side].Name, Secrets: g.SecretFacts(side),
+			Now: time.Now(),
+		})
 	}
 	if err == nil {
 		err = linkfile.CheckName(f.Link)

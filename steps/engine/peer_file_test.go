@@ -18,9 +18,13 @@ func TestWhatAFactsFileAnswers(t *testing.T) {
 		return steps.Question{Key: key, Title: key, Help: "h", Kind: steps.Text, On: on, NotFromPeer: not}
 	}
 	g := &steps.Guide{
-		Name: "duo", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host}},
+		Name: "duo",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host},
+		},
 		Steps: []steps.Step{{Name: "one", Ask: []steps.Question{
-			question("shared", "", false), question("program", "", true), question("readers", steps.Local, false), question("writers", steps.Remote, true),
+			question("shared", "", false), question("program", "", true), question("readers", steps.Local, false),
+			question("writers", steps.Remote, true),
 		}}},
 	}
 	for side, counting := range map[steps.Side][]string{steps.Remote: {"writers"}, steps.Local: {"shared", "readers"}} {
@@ -37,7 +41,8 @@ func answersCount(t *testing.T, g *steps.Guide, side steps.Side, counting []stri
 	role := g.Sides[side].Name
 	now := time.Now()
 	file := &facts.File{
-		APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: string(side), Role: role, Taken: now, Until: now.Add(time.Hour), Answers: theirs,
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: string(side), Role: role, Taken: now,
+		Until: now.Add(time.Hour), Answers: theirs,
 	}
 	path := filepath.Join(t.TempDir(), "theirs.facts")
 	writeSigned(t, path, file, signingKey(t))
@@ -45,7 +50,10 @@ func answersCount(t *testing.T, g *steps.Guide, side steps.Side, counting []stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSession(SessionOptions{Guide: g, Link: linkfile.New("duo", "apart"), Endpoints: map[steps.Side]Endpoint{side: {PeerFile: h, Absent: "it is a file"}}})
+	s := NewSession(SessionOptions{
+		Guide: g, Link: linkfile.New("duo", "apart"),
+		Endpoints: map[steps.Side]Endpoint{side: {PeerFile: h, Absent: "it is a file"}},
+	})
 	t.Cleanup(s.Close)
 
 	for _, a := range s.Answers(t.Context(), &g.Steps[0]) {
@@ -53,7 +61,8 @@ func answersCount(t *testing.T, g *steps.Guide, side steps.Side, counting []stri
 		if (a.Value == "/theirs") != counts {
 			t.Errorf("%s is %v", a.Question.Key, a.Value)
 		}
-		if proposed := strings.Contains(a.Proposed, "the "+role+"'s file of") && strings.Contains(a.Proposed, "proposes /theirs"); proposed == counts {
+		if proposed := strings.Contains(a.Proposed, "the "+role+"'s file of") &&
+			strings.Contains(a.Proposed, "proposes /theirs"); proposed == counts {
 			t.Errorf("%s: proposed %q", a.Question.Key, a.Proposed)
 		}
 	}

@@ -21,9 +21,10 @@ type MissingPermissions map[steps.Side]Missing
 // Missing is what is missing on one side.
 type Missing struct {
 	Missing []cluster.Decision
-	Needed  []permission.Rule // all that the plan takes, there or not: a grant of the missing alone would take the others away
-	Partly  bool              // what more it takes can be told once these are there
-	Fresh   []string          // namespaces of Needed that are not there, or may not be
+	// all that the plan takes, there or not: a grant of the missing alone would take the others away
+	Needed []permission.Rule
+	Partly bool     // what more it takes can be told once these are there
+	Fresh  []string // namespaces of Needed that are not there, or may not be
 }
 
 // Grant is YAML that would grant what is needed, under that name.
@@ -138,12 +139,16 @@ func (s *Session) guidePermissions(ctx context.Context, side steps.Side) []permi
 }
 
 // unsureNamespaces are those of rights that nobody can say are there.
-func (s *Session) unsureNamespaces(ctx context.Context, side steps.Side, rights []permission.Rule, fresh []string) []string {
+func (s *Session) unsureNamespaces(
+	ctx context.Context, side steps.Side, rights []permission.Rule, fresh []string,
+) []string {
 	for _, r := range rights {
 		if r.Namespace == "" || slices.Contains(fresh, r.Namespace) {
 			continue
 		}
-		if _, err := s.ends[side].Cluster.Get(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", r.Namespace); err != nil {
+		if _, err := s.ends[side].Cluster.Get(
+			ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", r.Namespace,
+		); err != nil {
 			fresh = append(fresh, r.Namespace)
 		}
 	}
@@ -239,7 +244,8 @@ func (p *Plan) NewNamespaces(side steps.Side) []string {
 			}
 		}
 		for _, it := range a.Change.Items {
-			if name, ok := strings.CutPrefix(it.What, "Namespace "); ok && a.Side == side && (it.Verb == steps.Create || it.Refused) {
+			if name, ok := strings.CutPrefix(it.What, "Namespace "); ok && a.Side == side && (it.Verb == steps.Create ||
+				it.Refused) {
 				out = append(out, name)
 			}
 		}

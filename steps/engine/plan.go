@@ -214,7 +214,9 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 			along[side] = append(along[side], what...)
 		}
 		if len(c.Items) > 0 {
-			p.Actions = append(p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side, Change: c})
+			p.Actions = append(
+				p.Actions, Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side, Change: c},
+			)
 		}
 	}
 	if !known {
@@ -248,7 +250,9 @@ func (s *Session) undoOrder(jobs []job) []job {
 	order := s.guide.Undo
 	if slices.ContainsFunc(steps.Sides, func(side steps.Side) bool { return s.ends[side].absent() }) {
 		first := s.guide.UndoAlone
-		order = slices.Concat(first, slices.DeleteFunc(slices.Clone(order), func(name string) bool { return slices.Contains(first, name) }))
+		order = slices.Concat(
+			first, slices.DeleteFunc(slices.Clone(order), func(name string) bool { return slices.Contains(first, name) }),
+		)
 	}
 	var out []job
 	for _, name := range order {

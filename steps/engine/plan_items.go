@@ -27,7 +27,9 @@ func (p *Plan) Held() []steps.Item {
 
 // Leaves reports whether an undo leaves something that the link wrote, or that has its mark.
 func (p *Plan) Leaves() bool {
-	return slices.ContainsFunc(p.Of(steps.Leave), func(it steps.Item) bool { return it.Unentered || it.Left || it.Entry != nil })
+	return slices.ContainsFunc(
+		p.Of(steps.Leave), func(it steps.Item) bool { return it.Unentered || it.Left || it.Entry != nil },
+	)
 }
 
 // Unentered are the things that an undo leaves because the link's inventory does not have them.

@@ -42,10 +42,11 @@ type PlanAction struct {
 
 // PlanItem is one thing that an action touches.
 type PlanItem struct {
-	Verb      steps.Verb     `json:"verb"`
-	What      string         `json:"what"`                // "Role renku-sessions/renku", "POST /clusters"
-	Note      string         `json:"note,omitempty"`      // why it is left, what comes with it
-	Held      bool           `json:"held,omitempty"`      // of an undo: this link made it, and it stands while others need it
+	Verb steps.Verb `json:"verb"`
+	What string     `json:"what"`           // "Role renku-sessions/renku", "POST /clusters"
+	Note string     `json:"note,omitempty"` // why it is left, what comes with it
+	// of an undo: this link made it, and it stands while others need it
+	Held      bool           `json:"held,omitempty"`
 	Refused   bool           `json:"refused,omitempty"`   // the server would not take it now: note says why
 	Conflicts []PlanConflict `json:"conflicts,omitempty"` // fields that another manager owns
 	Diff      string         `json:"diff,omitempty"`      // unified diff, secrets masked
@@ -90,7 +91,8 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 
 func reportOf(it steps.Item) PlanItem {
 	out := PlanItem{
-		Verb: it.Verb, What: clean.Text(it.What), Note: clean.Text(it.Note), Held: it.Held, Refused: it.Refused, Diff: clean.Text(it.Diff),
+		Verb: it.Verb, What: clean.Text(it.What), Note: clean.Text(it.Note), Held: it.Held, Refused: it.Refused,
+		Diff: clean.Text(it.Diff),
 	}
 	for _, c := range it.Conflicts {
 		out.Conflicts = append(out.Conflicts, PlanConflict{clean.Text(c.Field), clean.Text(c.Manager)})

@@ -19,10 +19,15 @@ func probed(t *testing.T, run func(context.Context, steps.Env) steps.Result) *en
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	g := guide("probed", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host, Optional: true}, steps.Step{
-		Checks: []steps.Check{{Name: "odd", Title: "odd", Why: "w", On: steps.Local, Run: run}},
+	g := guide(
+		"probed", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host, Optional: true},
+		steps.Step{
+			Checks: []steps.Check{{Name: "odd", Title: "odd", Why: "w", On: steps.Local, Run: run}},
+		},
+	)
+	return engine.NewSession(engine.SessionOptions{
+		Guide: g, Link: linkfile.New("probed", "l"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: h}},
 	})
-	return engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("probed", "l"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: h}}})
 }
 
 // A check that ignores its context neither hangs the board nor the end of it.

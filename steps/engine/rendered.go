@@ -55,8 +55,8 @@ func (s *Session) Wanted(ctx context.Context, name string) (bool, error) {
 	return wanted, use.sound()
 }
 
-// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil: the
-// action writes no file.
+// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil:
+// the action writes no file.
 func (s *Session) RenderFile(ctx context.Context, name string) (*action.RenderedFile, error) {
 	a, _ := s.guide.Action(name)
 	if a == nil {

@@ -85,7 +85,8 @@ func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.C
 		r.Summary.Verdict[v.Status.String()]++
 		row := ReportCheck{
 			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
-			Status: v.Status, Found: v.Says(), Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(), Causes: len(behind[c]),
+			Status: v.Status, Found: v.Says(), Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(),
+			Causes: len(behind[c]),
 		}
 		if !looks[c].At.IsZero() {
 			row.Age = now.Sub(looks[c].At).Seconds()

@@ -109,8 +109,10 @@ func (r *resolver) env(side steps.Side) steps.Env {
 		Side: side, Cluster: end.Cluster, Host: end.Host, Link: r.s.link.Name(), Assets: r.s.assets, Attended: r.s.attended,
 		Own: r.facts(side), Peer: r.shared(side.Peer()), Answers: steps.Answers{Lookup: r.answer},
 		Runtime: steps.Runtime{
-			Guide: r.s.guide, LinkPath: r.s.link.Path, Sides: map[steps.Side]steps.SideInfo{}, Cache: &sync.Map{}, Sound: r.use.sound,
-			API: func() (*web.Client, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.Has, Emptied: r.given.Empties,
+			Guide: r.s.guide, LinkPath: r.s.link.Path, Sides: map[steps.Side]steps.SideInfo{}, Cache: &sync.Map{},
+			Sound: r.use.sound,
+			API:   func() (*web.Client, error) { return r.api(side) }, Keep: r.s.keep, Given: r.given.Has,
+			Emptied: r.given.Empties,
 			Watched: r.known != nil,
 		},
 	}

@@ -56,7 +56,8 @@ type Session struct {
 func NewSession(o SessionOptions) *Session {
 	s := &Session{
 		guide: o.Guide, link: o.Link, ends: o.Endpoints, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
-		looks: tracked.NewLooks(), answers: steps.Given{}, secrets: map[string]masked.Value{}, webs: map[web.Address]*web.Client{}, answered: make(chan struct{}),
+		looks: tracked.NewLooks(), answers: steps.Given{}, secrets: map[string]masked.Value{},
+		webs: map[web.Address]*web.Client{}, answered: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

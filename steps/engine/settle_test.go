@@ -24,30 +24,40 @@ func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Ses
 	}
 	t.Cleanup(h.Close)
 	var made time.Time
-	g := guide("settling", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host, Optional: true}, steps.Step{
-		Actions: []steps.Action{{Name: "make", Title: "Make it", On: steps.Local, Doer: action.Call{
-			Preview: func(context.Context, steps.Env) (steps.Change, error) {
-				if !made.IsZero() {
-					return steps.Change{}, nil
-				}
-				return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "it"}}}, nil
+	g := guide(
+		"settling", steps.Role{Name: "here", Kind: steps.Host}, steps.Role{Name: "there", Kind: steps.Host, Optional: true},
+		steps.Step{
+			Actions: []steps.Action{{Name: "make", Title: "Make it", On: steps.Local, Doer: action.Call{
+				Preview: func(context.Context, steps.Env) (steps.Change, error) {
+					if !made.IsZero() {
+						return steps.Change{}, nil
+					}
+					return steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "it"}}}, nil
+				},
+				Make:  func(context.Context, steps.Env, steps.Progress) error { made = time.Now(); return nil },
+				Keeps: "it stays",
+			}}},
+			Checks: []steps.Check{
+				{
+					Name: "there", Title: "it is there", Why: "w", On: steps.Local, FixedBy: "make", Timeout: within,
+					Run: func(context.Context, steps.Env) steps.Result {
+						if !made.IsZero() && time.Since(made) >= after {
+							return steps.Passed("it is there")
+						}
+						r := steps.Waits(made, "not yet")
+						if fails {
+							r = steps.Failed("not at all", "")
+						}
+						r.Again = time.Now().Add(5 * time.Second)
+						return r
+					},
+				},
 			},
-			Make:  func(context.Context, steps.Env, steps.Progress) error { made = time.Now(); return nil },
-			Keeps: "it stays",
-		}}},
-		Checks: []steps.Check{{Name: "there", Title: "it is there", Why: "w", On: steps.Local, FixedBy: "make", Timeout: within, Run: func(context.Context, steps.Env) steps.Result {
-			if !made.IsZero() && time.Since(made) >= after {
-				return steps.Passed("it is there")
-			}
-			r := steps.Waits(made, "not yet")
-			if fails {
-				r = steps.Failed("not at all", "")
-			}
-			r.Again = time.Now().Add(5 * time.Second)
-			return r
-		}}},
+		},
+	)
+	return engine.NewSession(engine.SessionOptions{
+		Guide: g, Link: linkfile.New("settling", "l"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: h}},
 	})
-	return engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New("settling", "l"), Endpoints: map[steps.Side]engine.Endpoint{steps.Local: {Host: h}}})
 }
 
 // Apply waits for what says that it waits as long as its check allows, and for
@@ -94,12 +104,17 @@ func TestASkipThatIsTooEarlyIsNotTakenForDone(t *testing.T) {
 		soon := func(r steps.Result) steps.Result { r.Again = time.Now().Add(time.Second); return r }
 		seen := func() bool { return time.Since(made) > 3*time.Second }
 		st := &g.Steps[0]
-		st.Checks = append(st.Checks, steps.Check{Name: "seen", Title: "it is seen", Why: "w", On: steps.Local, Run: func(context.Context, steps.Env) steps.Result {
-			if seen() {
-				return steps.Passed("seen")
-			}
-			return soon(steps.Errored(steps.Absent("there is none")))
-		}})
+		st.Checks = append(
+			st.Checks,
+			steps.Check{
+				Name: "seen", Title: "it is seen", Why: "w", On: steps.Local, Run: func(context.Context, steps.Env) steps.Result {
+					if seen() {
+						return steps.Passed("seen")
+					}
+					return soon(steps.Errored(steps.Absent("there is none")))
+				},
+			},
+		)
 		looks := 0
 		st.Checks[0].Needs = []string{"seen"}
 		st.Checks[0].Run = func(context.Context, steps.Env) steps.Result {

@@ -48,8 +48,8 @@ func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
 	return out, nil
 }
 
-// Confirm keeps signers in the link file: from now on, their sides' facts files have to be signed by them. A signer that
-// cannot be saved is not confirmed.
+// Confirm keeps signers in the link file: from now on, their sides' facts files have to be signed by them. A signer
+// that cannot be saved is not confirmed.
 func (s *Session) Confirm(signers ...Signer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,9 @@ func (s *Session) keepTaken(ctx context.Context) error {
 		spec.Taken = file.Taken
 		if err := s.link.Save(); err != nil {
 			spec.Taken = before
-			return fmt.Errorf("%w; add %s.taken: %s to it, so that older facts files are refused", err, side, file.Taken.Format(time.RFC3339Nano))
+			return fmt.Errorf(
+				"%w; add %s.taken: %s to it, so that older facts files are refused", err, side, file.Taken.Format(time.RFC3339Nano),
+			)
 		}
 	}
 	return nil
@@ -117,5 +119,6 @@ func (h *PeerFile) unconfirmed() error {
 // otherSigner says that a facts file is signed by another key than the confirmed one.
 func otherSigner(is, was string, want facts.Expects) string {
 	return fmt.Sprintf("is signed with another key than before: %s, not %s. Ask the %s's admin over another channel "+
-		"whether the key is theirs. If it is, replace %s.signer in the link file, or give --signer %s", is, was, want.Role, want.Side, is)
+		"whether the key is theirs. If it is, replace %s.signer in the link file, or give --signer %s", is, was, want.Role,
+		want.Side, is)
 }

@@ -51,7 +51,10 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		return func(_ context.Context, e steps.Env) (any, error) { return e.Peer.Text(name) }
 	}
 	g := &steps.Guide{
-		Name: "duo", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host}},
+		Name: "duo",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host},
+		},
 		API: func(_ context.Context, e steps.Env) (web.Address, error) {
 			base, err := e.Peer.Text("address")
 			return web.Address{Base: base}, err
@@ -94,7 +97,8 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 	dir := t.TempDir()
 	path, linkPath := filepath.Join(dir, "theirs.facts"), filepath.Join(dir, "link.yaml")
 	writeSigned(t, path, file(key), key)
-	link := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: duo\nremote: {facts: theirs.facts} # alice\n"
+	link := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: duo\nremote: {facts: " +
+		"theirs.facts} # alice\n"
 	if err := os.WriteFile(linkPath, []byte(link), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +115,9 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewSession(SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]Endpoint{steps.Remote: end, steps.Local: {Host: host}}})
+		s := NewSession(
+			SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]Endpoint{steps.Remote: end, steps.Local: {Host: host}}},
+		)
 		t.Cleanup(s.Close)
 		return s, nil
 	}
@@ -191,12 +197,16 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 	}
 
 	writeSigned(t, path, file(other), other)
-	for name, err := range map[string]error{"open": s.PeerFileFits(t.Context()), "opened": func() error { _, err := open(); return err }()} {
+	for name, err := range map[string]error{
+		"open": s.PeerFileFits(t.Context()), "opened": func() error { _, err := open(); return err }(),
+	} {
 		if err == nil {
 			t.Errorf("%s: another key is allowed", name)
 			continue
 		}
-		for _, want := range []string{path, key.Fingerprint(), other.Fingerprint(), "--signer " + other.Fingerprint(), "the house's admin"} {
+		for _, want := range []string{
+			path, key.Fingerprint(), other.Fingerprint(), "--signer " + other.Fingerprint(), "the house's admin",
+		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v does not say %q", name, err, want)
 			}
@@ -206,14 +216,21 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 
 // A facts file that a change used is the oldest that counts from then on, in the session and in later ones.
 func TestAnOlderFactsFileIsRefused(t *testing.T) {
-	g := &steps.Guide{Name: "duo", Sides: map[steps.Side]steps.Role{steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host}}, Steps: []steps.Step{{Name: "one"}}}
+	g := &steps.Guide{
+		Name: "duo",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host},
+		},
+		Steps: []steps.Step{{Name: "one"}},
+	}
 	key := signingKey(t)
 	dir := t.TempDir()
 	path, linkPath := filepath.Join(dir, "theirs.facts"), filepath.Join(dir, "link.yaml")
 	now := time.Now().UTC().Truncate(time.Second)
 	place := func(taken time.Time) {
 		writeSigned(t, path, &facts.File{
-			APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: "remote", Role: "house", Taken: taken, Until: now.Add(time.Hour),
+			APIVersion: facts.Version, Kind: facts.Kind, Guide: "duo", Link: "apart", Side: "remote", Role: "house",
+			Taken: taken, Until: now.Add(time.Hour),
 		}, key)
 	}
 	open := func() (*Session, error) {
@@ -225,7 +242,9 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		s := NewSession(SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]Endpoint{steps.Remote: end, steps.Local: {Absent: "it is left out"}}})
+		s := NewSession(SessionOptions{
+			Guide: g, Link: l, Endpoints: map[steps.Side]Endpoint{steps.Remote: end, steps.Local: {Absent: "it is left out"}},
+		})
 		t.Cleanup(s.Close)
 		return s, nil
 	}
@@ -236,7 +255,8 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		}
 		return l.Remote.Taken
 	}
-	link := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: duo\nremote: {facts: theirs.facts}\n"
+	link := "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: duo\nremote: {facts: " +
+		"theirs.facts}\n"
 	if err := os.WriteFile(linkPath, []byte(link), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +293,8 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		t.Fatal("an older file counts")
 	}
 	for _, want := range []string{
-		path, now.Add(-2 * time.Minute).Format(time.RFC3339), now.Add(-time.Minute).Format(time.RFC3339), "the house's admin to run carrick handover", "delete remote.taken",
+		path, now.Add(-2 * time.Minute).Format(time.RFC3339), now.Add(-time.Minute).Format(time.RFC3339),
+		"the house's admin to run carrick handover", "delete remote.taken",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
@@ -289,7 +310,8 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Apply(t.Context(), &Plan{}, steps.ApplyOptions{}, nil)
-	if want := "add remote.taken: " + now.Format(time.RFC3339) + " to it"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "add remote.taken: " + now.Format(time.RFC3339) + " to it"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v does not say %q", err, want)
 	}
 }

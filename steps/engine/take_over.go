@@ -8,8 +8,8 @@ import (
 	"carrick/steps/action"
 )
 
-// takesOver adds --take-over to a fix that applies one step, where another user has changed a file that the step writes:
-// apply stops at that conflict otherwise. What can't be read here is left to apply, which says why.
+// takesOver adds --take-over to a fix that applies one step, where another user has changed a file that the step
+// writes: apply stops at that conflict otherwise. What can't be read here is left to apply, which says why.
 func (s *Session) takesOver(ctx context.Context, env steps.Env, fix string) string {
 	for i := range s.guide.Steps {
 		step := &s.guide.Steps[i]

@@ -17,9 +17,9 @@ type Trouble struct {
 
 // Troubles are the failures, the unknowns and the warnings of a board. First come
 // the failures and unknowns that are so by themselves: what others lean on before
-// these, else what is wrong before what is gone or a symptom, in the order of the guide. Then the unknowns behind another cell, and
-// the warnings. Last comes what the guide has not created yet and what it has not tried yet, which is no cause. It is one
-// where the action that creates it mends another failure, too.
+// these, else what is wrong before what is gone or a symptom, in the order of the guide. Then the unknowns behind
+// another cell, and the warnings. Last comes what the guide has not created yet and what it has not tried yet, which is
+// no cause. It is one where the action that creates it mends another failure, too.
 func (b *Board) Troubles() []Trouble {
 	behind, done := b.Behind(), b.done()
 	var wrong, gone, rest, warned, undone, untried []Trouble

@@ -49,15 +49,16 @@ func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
 		got = append(got, line)
 	}
 	want := []string{
-		"a unknown root b@local c@local d@remote e@local e@remote", "first fail root", "late fail root", "b unknown", "old warn root",
+		"a unknown root b@local c@local d@remote e@local e@remote", "first fail root", "late fail root", "b unknown",
+		"old warn root",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the list is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// What does not exist yet is the cause of nothing for as long as nothing of its step or of a later one exists. What was not
-// tried yet never is.
+// What does not exist yet is the cause of nothing for as long as nothing of its step or of a later one exists. What was
+// not tried yet never is.
 func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 	g := chainGuide()
 	check, act := g.Steps[0].Checks[0], steps.Action{On: steps.Local, Doer: action.Manifest{}}

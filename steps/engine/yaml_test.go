@@ -31,7 +31,8 @@ func TestALongAnswerIsALiteralBlock(t *testing.T) {
 	const spec = "# a pool\nname: one\nclasses:\n  - cpu: 1\n\n    memory: 2 # GiB\n"
 	const block = "  spec: |\n    # a pool\n    name: one\n    classes:\n      - cpu: 1\n\n        memory: 2 # GiB\n"
 	for name, answers := range map[string]string{
-		"new": "", "block": "answers:\n" + block, "flow": "answers: {name: x}\n", "other": "answers:\n  # why\n  spec: |\n    a: 1\n  name: x\n", "quoted": "answers:\n  spec: \"a: 1\"\n",
+		"new": "", "block": "answers:\n" + block, "flow": "answers: {name: x}\n",
+		"other": "answers:\n  # why\n  spec: |\n    a: 1\n  name: x\n", "quoted": "answers:\n  spec: \"a: 1\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.yaml")
@@ -69,17 +70,22 @@ func TestALongAnswerIsALiteralBlock(t *testing.T) {
 
 func TestFaultsOfALongAnswerHaveTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"answers:\n  spec: |\n    name: one\n    also: wrong\n":    "a.yaml:8:1: answers.spec: wrong is no name",
-		"answers:\n  spec: |\n\n    name: wrong\n":                 "a.yaml:8:1: answers.spec: wrong is no name",
-		"answers:\n  spec: \"a: wrong\"\n":                         "a.yaml:6:9: answers.spec: line 1: wrong is no name",
-		"answers:\n  spec: |\n    name: one\n    name: two\n":      `a.yaml:8:1: answers.spec: mapping key "name" already defined at line 1`,
-		"answers:\n  spec: |\n    a: 1\n    \tb: [\n":              "a.yaml:8:1: answers.spec: this is not YAML: ",
-		"answers:\n  spec: |\n    # nothing\n":                     "a.yaml:6:9: answers.spec: there is nothing in it but comments",
-		"answers:\n  spec: |\n    a: 1\n    ---\n    b: 2\n":       "a.yaml:6:9: answers.spec: it holds more than one YAML document",
-		"answers:\n  spec: {name: one}\n":                          "a.yaml:6:9: answers.spec: a text that is YAML itself belongs here: write | after the colon",
-		"answers:\n  spec: [one]\n":                                "a.yaml:6:9: answers.spec: a text that is YAML itself belongs here",
-		"answers:\n  spec: 5\n":                                    "a.yaml:6:9: answers.spec: 5 is not text",
-		"answers:\n  spec: \"a: \\u0007\"\n":                       "a.yaml:6:9: answers.spec: line 1: a character that can't be shown",
+		"answers:\n  spec: |\n    name: one\n    also: wrong\n": "a.yaml:8:1: answers.spec: wrong is no name",
+		"answers:\n  spec: |\n\n    name: wrong\n":              "a.yaml:8:1: answers.spec: wrong is no name",
+		"answers:\n  spec: \"a: wrong\"\n":                      "a.yaml:6:9: answers.spec: line 1: wrong is no name",
+		"answers:\n  spec: |\n    name: one\n    name: two\n":   `a.yaml:8:1: answers.spec: mapping key "name" already defined at line 1`,
+		"answers:\n  spec: |\n    a: 1\n    \tb: [\n":           "a.yaml:8:1: answers.spec: this is not YAML: ",
+		"answers:\n  spec: |\n    # nothing\n": "a.yaml:6:9: answers.spec: there is nothing in it " +
+			"but comments",
+		"answers:\n  spec: |\n    a: 1\n    ---\n    b: 2\n": "a.yaml:6:9: answers.spec: it holds more than one " +
+			"YAML document",
+		"answers:\n  spec: {name: one}\n": "a.yaml:6:9: answers.spec: a text that is YAML itself " +
+			"belongs here: write | after the colon",
+		"answers:\n  spec: [one]\n": "a.yaml:6:9: answers.spec: a text that is YAML itself " +
+			"belongs here",
+		"answers:\n  spec: 5\n": "a.yaml:6:9: answers.spec: 5 is not text",
+		"answers:\n  spec: \"a: \\u0007\"\n": "a.yaml:6:9: answers.spec: line 1: a character that " +
+			"can't be shown",
 		"answers:\n  spec: \"\"\n":                                 "a.yaml:6:9: answers.spec: an answer is needed",
 		"answers:\n  spec: |\n" + strings.Repeat("    #\n", 10000): "it has 10001 lines; at most 9999 are taken",
 	} {

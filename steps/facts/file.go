@@ -64,7 +64,9 @@ func (f *File) Encode(key *Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := fmt.Sprintf("# Facts of the %s, for the admin of the other side. Written by carrick handover.\n", oneWord(f.Role))
+	head := fmt.Sprintf(
+		"# Facts of the %s, for the admin of the other side. Written by carrick handover.\n", oneWord(f.Role),
+	)
 	return key.sign(append([]byte(head), body...))
 }
 
@@ -73,7 +75,8 @@ func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
 	}
-	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // a mail program on Windows; what is signed has no such line end
+	// a mail program on Windows; what is signed has no such line end
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
 		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
@@ -86,7 +89,9 @@ func Decode(data []byte) (*File, error) {
 		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
 	}
 	if head.APIVersion != Version {
-		return nil, fmt.Errorf("%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, said(head.APIVersion, 60), Version)
+		return nil, fmt.Errorf(
+			"%w that this version of carrick reads: its apiVersion is %q, not %s", ErrForm, said(head.APIVersion, 60), Version,
+		)
 	}
 	signed, signer, err := verified(data)
 	if err != nil {
@@ -141,24 +146,38 @@ func (f *File) Fits(x Expects) error {
 	case f.Guide != x.Guide:
 		return fmt.Errorf("is of guide %s; this link is of guide %s", oneWord(f.Guide), x.Guide)
 	case f.Link != x.Link:
-		return fmt.Errorf("is of a link named %s; this one is named %s: both admins use one name (metadata.name)", oneWord(f.Link), x.Link)
+		return fmt.Errorf(
+			"is of a link named %s; this one is named %s: both admins use one name (metadata.name)", oneWord(f.Link), x.Link,
+		)
 	case f.Side != x.Side:
 		return fmt.Errorf("is of the %s; the facts of the %s belong here", oneWord(f.Role), x.Role)
 	case x.Cluster != "" && f.Cluster == x.Cluster:
 		return fmt.Errorf("is of the very cluster that stands on the other side of this link (kube-system %s)", x.Cluster)
 	case f.Taken.After(x.Now.Add(skew)):
-		return fmt.Errorf("was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339))
+		return fmt.Errorf(
+			"was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339),
+		)
 	case f.open(x.Secrets) != "":
-		return fmt.Errorf("holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it made anew, then ask for a file by carrick handover --to", f.open(x.Secrets))
+		return fmt.Errorf(
+			"holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it "+
+				"made anew, then ask for a file by carrick handover --to",
+			f.open(x.Secrets),
+		)
 	case f.Until.Sub(f.Taken) > MaxLife:
 		return fmt.Errorf("is valid from %s until %s, longer than the %d days that carrick accepts; ask for it again",
 			f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339), MaxLife/(24*time.Hour))
 	case x.Now.After(f.Until):
-		return fmt.Errorf("is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		return fmt.Errorf(
+			"is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339),
+			f.Until.Format(time.RFC3339),
+		)
 	case f.Taken.Before(x.Newest):
-		return fmt.Errorf("is older than the file that was used last: written %s, that one %s; ask the %s's admin to run carrick handover again. "+
-			"If their clock was wrong then, delete %s.taken from the link file and run carrick again",
-			f.Taken.Format(time.RFC3339), x.Newest.Format(time.RFC3339), x.Role, x.Side)
+		return fmt.Errorf(
+			"is older than the file that was used last: written %s, that one %s; ask the %s's admin to run carrick "+
+				"handover again. "+
+				"If their clock was wrong then, delete %s.taken from the link file and run carrick again",
+			f.Taken.Format(time.RFC3339), x.Newest.Format(time.RFC3339), x.Role, x.Side,
+		)
 	}
 	return nil
 }

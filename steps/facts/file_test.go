@@ -20,7 +20,9 @@ func file() *facts.File {
 	return &facts.File{
 		APIVersion: facts.Version, Kind: facts.Kind, Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider",
 		Cluster: "b1", Taken: taken, Until: taken.Add(24 * time.Hour),
-		Facts:   map[string]any{"cluster-id": "rome", "pod-cidrs": []string{"10.42.0.0/16"}, "gateway": map[string]any{"port": 51840}},
+		Facts: map[string]any{
+			"cluster-id": "rome", "pod-cidrs": []string{"10.42.0.0/16"}, "gateway": map[string]any{"port": 51840},
+		},
 		Answers: map[string]any{"network.node-port": 30742},
 		Absent:  map[string]string{"connection": "there is none yet"},
 		Checks:  map[string]facts.Told{"gateway-up": {Status: "pass", Found: "it runs"}},
@@ -64,7 +66,8 @@ func TestAFileIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("written again it is another file:\n%s\n%s", data, again)
 	}
 	crlf := bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
-	if mailed, err := facts.Decode(crlf); err != nil || mailed.Facts["cluster-id"] != "rome" || mailed.Signer != key.Fingerprint() {
+	if mailed, err := facts.Decode(crlf); err != nil || mailed.Facts["cluster-id"] != "rome" ||
+		mailed.Signer != key.Fingerprint() {
 		t.Errorf("with the line ends of Windows: %v", err)
 	}
 	if f.Signer != key.Fingerprint() || !strings.HasPrefix(f.Signer, "SHA256:") {
@@ -105,7 +108,9 @@ func TestWhatIsRefused(t *testing.T) {
 }
 
 func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
-	good := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour)}
+	good := facts.Expects{
+		Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour),
+	}
 	for _, newest := range []time.Time{{}, taken.Add(-time.Second), taken} {
 		good.Newest = newest
 		if err := file().Fits(good); err != nil {
@@ -130,7 +135,9 @@ func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
 }
 
 func TestALongLifeIsRefused(t *testing.T) {
-	x := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour)}
+	x := facts.Expects{
+		Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Now: taken.Add(time.Hour),
+	}
 	f := file()
 	if f.Until = taken.Add(facts.MaxLife); f.Fits(x) != nil {
 		t.Error(f.Fits(x))

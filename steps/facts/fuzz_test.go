@@ -25,8 +25,10 @@ func FuzzDecode(f *testing.F) {
 	f.Add(good[:len(good)/2])
 	f.Add(bytes.Replace(good, []byte("rome"), []byte("oslo"), 1))
 	for _, text := range []string{
-		"", "\t{", "kind: Facts\n", "apiVersion: carrick/v1alpha1\nkind: Facts\ndigest: ''\n", "apiVersion: \"\\e]0;x\\a\"\nkind: Facts\n",
-		"a: &a [*a]", "? {a: b}\n: c\n", "apiVersion: carrick/v1alpha1\nkind: Facts\n\"\\e[31m\": 1\n", "apiVersion: carrick/v1alpha1\nkind: Facts\nfacts: {a: !!binary aGVsbG8=, b: .nan}\n",
+		"", "\t{", "kind: Facts\n", "apiVersion: carrick/v1alpha1\nkind: Facts\ndigest: ''\n",
+		"apiVersion: \"\\e]0;x\\a\"\nkind: Facts\n",
+		"a: &a [*a]", "? {a: b}\n: c\n", "apiVersion: carrick/v1alpha1\nkind: Facts\n\"\\e[31m\": 1\n",
+		"apiVersion: carrick/v1alpha1\nkind: Facts\nfacts: {a: !!binary aGVsbG8=, b: .nan}\n",
 		"apiVersion: carrick/v1alpha1\nkind: Facts\ntaken: 2026-13-45\n", "kind: Facts\n---\nkind: Facts\n",
 		"kind: Facts\napiVersion: " + strings.Repeat("G", 3000) + "\n",
 	} {
@@ -73,10 +75,15 @@ func FuzzFits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, guide, link, side, role, cluster, fact string, age, good int64) {
 		now := taken
 		age, good = age%(1<<31), good%(1<<31)
-		file := &facts.File{Guide: guide, Link: link, Side: side, Role: role, Cluster: cluster, Facts: map[string]any{fact: 1}}
+		file := &facts.File{
+			Guide: guide, Link: link, Side: side, Role: role, Cluster: cluster, Facts: map[string]any{fact: 1},
+		}
 		file.Taken = now.Add(-time.Duration(age) * time.Second)
 		file.Until = file.Taken.Add(time.Duration(good) * time.Second)
-		x := facts.Expects{Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Secrets: []string{"token"}, Now: now}
+		x := facts.Expects{
+			Guide: "liqo", Link: "milan-rome", Side: "remote", Role: "provider", Cluster: "a1", Secrets: []string{"token"},
+			Now: now,
+		}
 		err := file.Fits(x)
 		right := guide == "liqo" && link == "milan-rome" && side == "remote" && cluster != "a1" && fact != "token" &&
 			!now.After(file.Until) && file.Until.Sub(file.Taken) <= facts.MaxLife && !file.Taken.After(now.Add(5*time.Minute))

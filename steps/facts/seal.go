@@ -87,8 +87,8 @@ func Passphrase(phrase string) (Keys, error) {
 	return Keys{id}, nil
 }
 
-// scryptFactor is the base-two logarithm of scrypt's work factor, of age's default (256 MiB, about a second). A file with
-// a higher one is refused: whoever wrote it chooses how much memory and time its reader spends.
+// scryptFactor is the base-two logarithm of scrypt's work factor, of age's default (256 MiB, about a second). A file
+// with a higher one is refused: whoever wrote it chooses how much memory and time its reader spends.
 const scryptFactor = 18
 
 // Identities reads a file of keys that open a seal: age's own form, or an SSH

@@ -25,8 +25,10 @@ var ErrUnsigned = errors.New("is not signed: an older carrick wrote it, or only 
 	"Its admin runs carrick handover again, with this version")
 
 // ErrSignature says that the signature of a facts file does not verify.
-var ErrSignature = errors.New("has a wrong signature: it was changed after it was signed, or only a part of it arrived. " +
-	"Its admin runs carrick handover again, with this version")
+var ErrSignature = errors.New(
+	"has a wrong signature: it was changed after it was signed, or only a part of it arrived. " +
+		"Its admin runs carrick handover again, with this version",
+)
 
 // Key signs facts files.
 type Key struct{ signer ssh.Signer }
@@ -68,7 +70,9 @@ func OwnKey() (*Key, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("signing key %s: is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("signing key %s: other users can read or change it. Delete it, and carrick creates another one", path)
+		return nil, fmt.Errorf(
+			"signing key %s: other users can read or change it. Delete it, and carrick creates another one", path,
+		)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

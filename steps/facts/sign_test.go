@@ -75,7 +75,9 @@ func TestAnAlteredFileIsRefused(t *testing.T) {
 	}{
 		"as it was written":     {string(good), nil},
 		"signed by another key": {string(other), nil}, // the caller compares the fingerprint
-		"open part":             {strings.Replace(string(good), "cluster-id: rome", "cluster-id: oslo", 1), facts.ErrSignature},
+		"open part": {
+			strings.Replace(string(good), "cluster-id: rome", "cluster-id: oslo", 1), facts.ErrSignature,
+		},
 		"verdict":               {strings.Replace(string(good), "status: pass", "status: fail", 1), facts.ErrSignature},
 		"comment":               {strings.Replace(string(good), "# Facts", "# facts", 1), facts.ErrSignature},
 		"seal":                  {strings.Replace(string(good), sealOf(f), sealOf(again), 1), facts.ErrSignature},
@@ -160,7 +162,9 @@ func TestTheOwnKeyIsCreatedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("other users can read or change it")
-	if err := errors.Join(os.Chmod(path, 0o600), os.Rename(path, path+".other"), os.Symlink(path+".other", path)); err != nil {
+	if err := errors.Join(
+		os.Chmod(path, 0o600), os.Rename(path, path+".other"), os.Symlink(path+".other", path),
+	); err != nil {
 		t.Fatal(err)
 	}
 	refused("is not a regular file")

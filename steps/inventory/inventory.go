@@ -16,12 +16,13 @@ import (
 	"carrick/steps"
 )
 
-// The inventory is what undo goes by: which objects a link has created or written into, by UID, and which values it took
-// over. Marks on objects can be forged by whoever can write the objects.
+// The inventory is what undo goes by: which objects a link has created or written into, by UID, and which values it
+// took over. Marks on objects can be forged by whoever can write the objects.
 //
-// It is kept in annotations, one an action, of a ClusterRole without rules, one a link. No tenant can write ClusterRoles,
-// not even one who may create namespaces; every cluster has them; and one comes and goes in a single write, where a
-// namespace takes its controller 5 s to delete (k8s.io/kubernetes pkg/controller/namespace, namespaceDeletionGracePeriod).
+// It is kept in annotations, one an action, of a ClusterRole without rules, one a link. No tenant can write
+// ClusterRoles, not even one who may create namespaces; every cluster has them; and one comes and goes in a single
+// write, where a namespace takes its controller 5 s to delete (k8s.io/kubernetes pkg/controller/namespace,
+// namespaceDeletionGracePeriod).
 const (
 	Prefix        = "carrick:"           // + link: the name of the ClusterRole
 	inventoryKey  = "carrick/inventory." // + action: the entries, as JSON
@@ -75,8 +76,8 @@ func (inv *Inventory) Created(kind string, o *metav1.PartialObjectMetadata) bool
 	return false
 }
 
-// Next is the entry of an object that is about to be applied; live is nil where it does not exist. What an earlier version
-// of carrick has written has marks and no entry: the marks are taken for it, and the plan says so.
+// Next is the entry of an object that is about to be applied; live is nil where it does not exist. What an earlier
+// version of carrick has written has marks and no entry: the marks are taken for it, and the plan says so.
 func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) *steps.Entry {
 	if live == nil {
 		return steps.NewEntry(obj)
@@ -173,7 +174,10 @@ func (inv *Inventory) put(action string, list []steps.Entry) {
 		}
 	}
 	slices.SortFunc(all, func(a, b steps.Entry) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
+		return cmp.Or(
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.APIVersion, b.APIVersion),
+		)
 	})
 	inv.Actions[action] = all
 }

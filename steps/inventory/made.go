@@ -16,8 +16,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Creator is the link that created an object, by the inventory of that link; "": none did. The object's own word names the
-// link, and is not believed without it.
+// Creator is the link that created an object, by the inventory of that link; "": none did. The object's own word names
+// the link, and is not believed without it.
 func Creator(ctx context.Context, e steps.Env, o *unstructured.Unstructured) (string, error) {
 	meta := MetadataOf(o)
 	return linkWith(ctx, e, CreatedBy(o.GetAnnotations()), func(inv *Inventory) (bool, error) {
@@ -62,8 +62,9 @@ type Made struct {
 	Created bool // it was not there before
 }
 
-// MadeBy finds what an action of this link has written, by the inventory: whoever may write an object can take its marks off,
-// or copy them. The mark decides where the inventory has no UID yet, and with what undo is told to take for this link's.
+// MadeBy finds what an action of this link has written, by the inventory: whoever may write an object can take its
+// marks off, or copy them. The mark decides where the inventory has no UID yet, and with what undo is told to take for
+// this link's.
 func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, action string) ([]Made, error) {
 	inv, err := Of(ctx, e)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// Note is what an action has noted in the inventory of its link, such as the id of what it created in another system; "":
-// nothing. It is read anew each time.
+// Note is what an action has noted in the inventory of its link, such as the id of what it created in another system;
+// "": nothing. It is read anew each time.
 func Note(ctx context.Context, e steps.Env, action string) (string, error) {
 	inv, err := Readable(ctx, EnvOf(e, e.Link, e.Action))
 	if err != nil {

@@ -79,8 +79,11 @@ func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []fai
 			return fmt.Errorf("%s: field %s belongs to %q and is part of a list, whose old value can't be kept for undo; "+
 				"set it manually to the value in the diff, then apply again", Describe(live), c.Field, c.Manager)
 		case IsSecret(live) && path[0] != "metadata":
-			return fmt.Errorf("%s: its old value is secret and somebody else's; save it first (kubectl get secret -n %s %s -o yaml > FILE) and delete the key, then apply again",
-				Describe(live), live.GetNamespace(), live.GetName())
+			return fmt.Errorf(
+				"%s: its old value is secret and somebody else's; save it first (kubectl get secret -n %s %s -o yaml > FILE) and "+
+					"delete the key, then apply again",
+				Describe(live), live.GetNamespace(), live.GetName(),
+			)
 		}
 		if _, has, _ := unstructured.NestedFieldNoCopy(old, path...); has {
 			continue

@@ -50,7 +50,8 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if lacks := inv.Lacks(env.Action, left); len(lacks) > 0 {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Update, What: Name(env.Link), Hash: steps.Fingerprint(lacks),
-			Note: "the inventory of this link lacks what an earlier version wrote; undo will go by it: " + strings.Join(Names(lacks), ", "),
+			Note: "the inventory of this link lacks what an earlier version wrote; undo will go by it: " +
+				strings.Join(Names(lacks), ", "),
 		})
 	}
 	if changes && inv.UID == "" {

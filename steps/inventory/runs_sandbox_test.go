@@ -17,7 +17,10 @@ func TestTwoRunsWriteOneInventory(t *testing.T) {
 	const link = "two-runs"
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole", Prefix+link)
 	run := func() (steps.Env, *Inventory) {
-		env := steps.Env{Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: link, Action: "make", Runtime: steps.Runtime{Cache: &sync.Map{}}}
+		env := steps.Env{
+			Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Link: link, Action: "make",
+			Runtime: steps.Runtime{Cache: &sync.Map{}},
+		}
 		inv, err := Readable(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
@@ -25,7 +28,10 @@ func TestTwoRunsWriteOneInventory(t *testing.T) {
 		return env, inv
 	}
 	item := func(name string) steps.Item {
-		return steps.Item{Verb: steps.Create, Entry: &steps.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name, Created: true}}
+		return steps.Item{
+			Verb:  steps.Create,
+			Entry: &steps.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name, Created: true},
+		}
 	}
 	enters := func(env steps.Env, name string) {
 		t.Helper()

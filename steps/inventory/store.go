@@ -103,7 +103,9 @@ func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
 
 // Parse is what was read of the inventory, or why nothing was.
 func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventory, error) {
-	inv := &Inventory{link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{}}
+	inv := &Inventory{
+		link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{},
+	}
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed):
 		return inv, nil
@@ -143,8 +145,8 @@ func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progre
 	return inv.Write(ctx, env, say, env.Action)
 }
 
-// EnterOne is Enter for an object that the plan of the action did not name. The Secrets of a release are not entered: the
-// release is.
+// EnterOne is Enter for an object that the plan of the action did not name. The Secrets of a release are not entered:
+// the release is.
 func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps.Verb, e *steps.Entry) error {
 	if IsRecord(e.Kind, e.Name) {
 		return nil
@@ -201,9 +203,11 @@ func (inv *Inventory) writeOnce(ctx context.Context, env steps.Env, say steps.Pr
 	return nil
 }
 
-// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one. It has to be in
-// that version still; "": in any.
-func (inv *Inventory) annotate(ctx context.Context, env steps.Env, say steps.Progress, notes map[string]any, version string) error {
+// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one. It has to be
+// in that version still; "": in any.
+func (inv *Inventory) annotate(
+	ctx context.Context, env steps.Env, say steps.Progress, notes map[string]any, version string,
+) error {
 	var live *unstructured.Unstructured
 	var err error
 	if inv.UID == "" {
@@ -219,7 +223,9 @@ func (inv *Inventory) annotate(ctx context.Context, env steps.Env, say steps.Pro
 		if patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}}); err != nil {
 			return err
 		}
-		opts := cluster.PatchOptions{Manager: steps.FieldManager(env.Link, "inventory"), UID: inv.UID, ResourceVersion: version}
+		opts := cluster.PatchOptions{
+			Manager: steps.FieldManager(env.Link, "inventory"), UID: inv.UID, ResourceVersion: version,
+		}
 		live, err = env.Cluster.Patch(ctx, ClusterRoles, "", Prefix+env.Link, patch, opts)
 	}
 	if err != nil {

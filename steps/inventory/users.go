@@ -12,9 +12,12 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// UsersOf are the other links that use an object, with their actions: those whose marks it has and whose inventories have
-// it. claims are links whose marks it has and that have no inventory on the cluster: an earlier version's, or forged.
-func UsersOf(ctx context.Context, env steps.Env, o *metav1.PartialObjectMetadata) (users map[string]string, claims []string, err error) {
+// UsersOf are the other links that use an object, with their actions: those whose marks it has and whose inventories
+// have it. claims are links whose marks it has and that have no inventory on the cluster: an earlier version's, or
+// forged.
+func UsersOf(
+	ctx context.Context, env steps.Env, o *metav1.PartialObjectMetadata,
+) (users map[string]string, claims []string, err error) {
 	marks := OtherLinks(o.Labels, env.Link)
 	users = map[string]string{}
 	for _, link := range slices.Sorted(maps.Keys(marks)) {
@@ -43,7 +46,9 @@ func Released(ctx context.Context, e steps.Env, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(inv.Actions[e.Action]), func(in steps.Entry) bool { return in.Created && in.UID == uid })
+	left := slices.DeleteFunc(
+		slices.Clone(inv.Actions[e.Action]), func(in steps.Entry) bool { return in.Created && in.UID == uid },
+	)
 	if len(left) == len(inv.Actions[e.Action]) || inv.UID == "" {
 		return nil
 	}

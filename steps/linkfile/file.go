@@ -50,7 +50,8 @@ type EndpointSpec struct {
 	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
 	Facts      string    `yaml:"facts,omitempty" json:"facts,omitempty"`
 	Signer     string    `yaml:"signer,omitempty" json:"signer,omitempty"` // fingerprint of the key that signs Facts
-	Taken      time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`    // when the newest Facts that a change used were written
+	// when the newest Facts that a change used were written
+	Taken time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`
 }
 
 // HostSpec is this machine (root /), or a folder that stands for one.
@@ -83,7 +84,9 @@ const MaxName = 50
 // CheckName says what is wrong with a name for a link.
 func CheckName(name string) error {
 	if len(name) > MaxName || !linkName.MatchString(name) {
-		return fmt.Errorf("%q is not a name for a link: lower-case letters, digits and -, at most %d characters", name, MaxName)
+		return fmt.Errorf(
+			"%q is not a name for a link: lower-case letters, digits and -, at most %d characters", name, MaxName,
+		)
 	}
 	return nil
 }

@@ -31,29 +31,63 @@ answers:
 
 func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"not YAML":            {"a: [", "is not valid YAML"},
-		"empty":               {"", "l.yaml:1:1: is not a link file"},
-		"a list":              {"- a", "l.yaml:1:1: is not a link file"},
-		"unknown key":         {goodLink + "colour: red\n", "l.yaml:9:1: colour: is no key of a link file"},
-		"unknown key inside":  {strings.Replace(goodLink, "{context: kind-milan}", "{contxt: kind-milan}", 1), "l.yaml:5:10: local.contxt: is no key"},
-		"duplicate key":       {goodLink + "guide: toy\n", "already defined"},
-		"wrong type":          {strings.Replace(goodLink, "guide: toy", "guide: [toy]", 1), "l.yaml:4:8: guide: got array, want string"},
-		"another kind":        {strings.Replace(goodLink, "kind: Link", "kind: List", 1), "l.yaml:2:7: kind:"},
-		"unknown guide":       {strings.Replace(goodLink, "guide: toy", "guide: tow", 1), `l.yaml:4:8: guide: no guide is called "tow"; there are: toy`},
-		"unknown answer":      {strings.Replace(goodLink, "network.port", "port", 1), "did you mean network.port?"},
-		"wrong answer":        {strings.Replace(goodLink, "30742", "99999", 1), `l.yaml:8:17: answers.network.port: "99999" is not a port`},
-		"answer of its kind":  {strings.Replace(goodLink, "30742", "[1, 2]", 1), "a list stands where one port belongs"},
-		"scalar for a list":   {goodLink + "  pools: one\n", "write [one]"},
-		"secret in the file":  {goodLink + "  password: x\n", "is secret and has no place in a file"},
-		"bad name":            {strings.Replace(goodLink, "milan-rome", "Milan_Rome", 1), "is not a name for a link"},
-		"alias":               {strings.Replace(goodLink, "{context: kind-milan}", "&a {context: x}", 1), "anchors and aliases are not allowed"},
-		"here without a root": {strings.Replace(goodLink, "{context: kind-milan}", "{host: {here: true}}", 1), "l.yaml:5:16: local.host: missing propert"},
-		"signer, no facts":    {strings.Replace(goodLink, "{context: kind-milan}", "{context: x, signer: \"SHA256:"+strings.Repeat("a", 43)+"\"}", 1), "l.yaml:5:9: local: properties 'facts' required"},
-		"no fingerprint":      {strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, signer: alice}", 1), "local.signer: 'alice' does not match pattern"},
-		"taken, no facts":     {strings.Replace(goodLink, "{context: kind-milan}", "{context: x, taken: 2026-03-01T12:00:00Z}", 1), "l.yaml:5:9: local: properties 'facts' required"},
-		"taken is no time":    {strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, taken: tomorrow}", 1), "local.taken: 'tomorrow' does not match pattern"},
-		"taken is no day":     {strings.Replace(goodLink, "{context: kind-milan}", `{facts: x, taken: "2026-13-01T12:00:00Z"}`, 1), "l.yaml"},
-		"here is no yes":      {strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1), "local.host.here: got string, want boolean"},
+		"not YAML":    {"a: [", "is not valid YAML"},
+		"empty":       {"", "l.yaml:1:1: is not a link file"},
+		"a list":      {"- a", "l.yaml:1:1: is not a link file"},
+		"unknown key": {goodLink + "colour: red\n", "l.yaml:9:1: colour: is no key of a link file"},
+		"unknown key inside": {
+			strings.Replace(goodLink, "{context: kind-milan}", "{contxt: kind-milan}", 1),
+			"l.yaml:5:10: local.contxt: is no key",
+		},
+		"duplicate key": {goodLink + "guide: toy\n", "already defined"},
+		"wrong type": {
+			strings.Replace(goodLink, "guide: toy", "guide: [toy]", 1), "l.yaml:4:8: guide: got array, want string",
+		},
+		"another kind": {strings.Replace(goodLink, "kind: Link", "kind: List", 1), "l.yaml:2:7: kind:"},
+		"unknown guide": {
+			strings.Replace(goodLink, "guide: toy", "guide: tow", 1),
+			`l.yaml:4:8: guide: no guide is called "tow"; there are: toy`,
+		},
+		"unknown answer": {strings.Replace(goodLink, "network.port", "port", 1), "did you mean network.port?"},
+		"wrong answer": {
+			strings.Replace(goodLink, "30742", "99999", 1), `l.yaml:8:17: answers.network.port: "99999" is not a port`,
+		},
+		"answer of its kind": {strings.Replace(goodLink, "30742", "[1, 2]", 1), "a list stands where one port belongs"},
+		"scalar for a list":  {goodLink + "  pools: one\n", "write [one]"},
+		"secret in the file": {goodLink + "  password: x\n", "is secret and has no place in a file"},
+		"bad name":           {strings.Replace(goodLink, "milan-rome", "Milan_Rome", 1), "is not a name for a link"},
+		"alias": {
+			strings.Replace(goodLink, "{context: kind-milan}", "&a {context: x}", 1), "anchors and aliases are not allowed",
+		},
+		"here without a root": {
+			strings.Replace(goodLink, "{context: kind-milan}", "{host: {here: true}}", 1),
+			"l.yaml:5:16: local.host: missing propert",
+		},
+		"signer, no facts": {
+			strings.Replace(
+				goodLink, "{context: kind-milan}", "{context: x, signer: \"SHA256:"+strings.Repeat("a", 43)+"\"}", 1,
+			),
+			"l.yaml:5:9: local: properties 'facts' required",
+		},
+		"no fingerprint": {
+			strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, signer: alice}", 1),
+			"local.signer: 'alice' does not match pattern",
+		},
+		"taken, no facts": {
+			strings.Replace(goodLink, "{context: kind-milan}", "{context: x, taken: 2026-03-01T12:00:00Z}", 1),
+			"l.yaml:5:9: local: properties 'facts' required",
+		},
+		"taken is no time": {
+			strings.Replace(goodLink, "{context: kind-milan}", "{facts: x, taken: tomorrow}", 1),
+			"local.taken: 'tomorrow' does not match pattern",
+		},
+		"taken is no day": {
+			strings.Replace(goodLink, "{context: kind-milan}", `{facts: x, taken: "2026-13-01T12:00:00Z"}`, 1), "l.yaml",
+		},
+		"here is no yes": {
+			strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1),
+			"local.host.here: got string, want boolean",
+		},
 		"two faults together": {strings.Replace(goodLink, "30742", "0", 1) + "  what: 1\n", "l.yaml:9:9: answers.what"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +122,8 @@ func TestLinkFileRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Answers["network.port"] != 30742 || l.Remote.Context != "kind-rome" || l.File(l.Remote.Kubeconfig) != filepath.Join(filepath.Dir(path), "rome.yaml") {
+	if l.Answers["network.port"] != 30742 || l.Remote.Context != "kind-rome" ||
+		l.File(l.Remote.Kubeconfig) != filepath.Join(filepath.Dir(path), "rome.yaml") {
 		t.Fatalf("read %+v", l)
 	}
 	l.Answers["pools"] = []string{"a", "b"}

@@ -10,14 +10,17 @@ import (
 	"carrick/steps/stepstest"
 )
 
-const fuzzLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: kinds\nlocal: {context: a, kubeconfig: ~/.kube/b}\nremote: {context: b}\nanswers:\n"
+const fuzzLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: kinds\nlocal: {context: a, " +
+	"kubeconfig: ~/.kube/b}\nremote: {context: b}\nanswers:\n"
 
 // A link file is taken, and then says the same when it is written and read again;
 // or it is refused with all its faults, each at a line and a column.
 func FuzzLinkFile(f *testing.F) {
 	for _, answers := range []string{
-		"  {}\n", "  q.0: text\n", "  q.4: 80\n", "  q.4: '80'\n", "  q.11: yes\n", "  q.13: |\n    a: 1\n    b: [2]\n", "  q.1.many: [a, b]\n", "  q.12: three\n", "  hidden: x\n", "  no: x\n",
-		"  q.0: \"\\e[31m\\u202e\"\n", "  q.0: ~\n", "  q.0: ''\n", "  q.0: !!binary aGVsbG8=\n", "  q.0: 2001-01-01\n", "  ? {a: b}\n  : c\n", "  <<: {q.0: a}\n", "  q.0: 0x10\n", "  q.5: 1e3\n", "  q.5: .inf\n",
+		"  {}\n", "  q.0: text\n", "  q.4: 80\n", "  q.4: '80'\n", "  q.11: yes\n", "  q.13: |\n    a: 1\n    b: [2]\n",
+		"  q.1.many: [a, b]\n", "  q.12: three\n", "  hidden: x\n", "  no: x\n",
+		"  q.0: \"\\e[31m\\u202e\"\n", "  q.0: ~\n", "  q.0: ''\n", "  q.0: !!binary aGVsbG8=\n", "  q.0: 2001-01-01\n",
+		"  ? {a: b}\n  : c\n", "  <<: {q.0: a}\n", "  q.0: 0x10\n", "  q.5: 1e3\n", "  q.5: .inf\n",
 	} {
 		f.Add([]byte(fuzzLink + answers))
 	}
@@ -42,7 +45,8 @@ func FuzzLinkFile(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was written can't be read: %v\n%s", err, written)
 		}
-		if !reflect.DeepEqual(l.Answers, again.Answers) || l.Metadata != again.Metadata || !reflect.DeepEqual(l.Local, again.Local) || !reflect.DeepEqual(l.Remote, again.Remote) {
+		if !reflect.DeepEqual(l.Answers, again.Answers) || l.Metadata != again.Metadata ||
+			!reflect.DeepEqual(l.Local, again.Local) || !reflect.DeepEqual(l.Remote, again.Remote) {
 			t.Errorf("%#v became %#v by\n%s", l, again, written)
 		}
 	})

@@ -32,7 +32,9 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 		return nil, yamlFault(path, data, err)
 	}
 	if doc.Kind == 0 || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, &FileError{Path: path, Line: 1, Column: 1, Problem: "is not a link file: a YAML mapping with kind: Link belongs here"}
+		return nil, &FileError{
+			Path: path, Line: 1, Column: 1, Problem: "is not a link file: a YAML mapping with kind: Link belongs here",
+		}
 	}
 	root := doc.Content[0]
 	if at := findAlias(root); at != nil {
@@ -72,11 +74,16 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) err
 		where := at(root, "answers", key)
 		q, _ := guide.Question(key)
 		if q == nil {
-			faults = append(faults, fault(path, where, "answers."+key, "guide "+guide.Name+" asks nothing of that name"+nearest(key, guide)))
+			faults = append(
+				faults, fault(path, where, "answers."+key, "guide "+guide.Name+" asks nothing of that name"+nearest(key, guide)),
+			)
 			continue
 		}
 		if q.Secret {
-			faults = append(faults, fault(path, where, "answers."+key, "is secret and has no place in a file; give it with --secret "+key+"=@FILE"))
+			faults = append(
+				faults,
+				fault(path, where, "answers."+key, "is secret and has no place in a file; give it with --secret "+key+"=@FILE"),
+			)
 			continue
 		}
 		v, err := q.Accept(l.Answers[key])

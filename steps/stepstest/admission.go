@@ -49,7 +49,9 @@ func (s *state) admissions() error {
 
 // admit has every rule that matches act on an object, in their order. It answers
 // the request and returns false where one refuses.
-func admit(w http.ResponseWriter, rules []admission, resource, namespace, name string, object map[string]any) (map[string]any, bool) {
+func admit(
+	w http.ResponseWriter, rules []admission, resource, namespace, name string, object map[string]any,
+) (map[string]any, bool) {
 	for _, a := range rules {
 		if a.Resource != resource || (a.Namespace != "" && a.Namespace != namespace) || !matches(object, a.Match) {
 			continue

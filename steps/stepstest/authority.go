@@ -46,7 +46,9 @@ func newAuthority(name string) *authority {
 
 func template(subject pkix.Name, life time.Duration) *x509.Certificate {
 	now := time.Now()
-	return &x509.Certificate{SerialNumber: big.NewInt(1), Subject: subject, NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(life)}
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: subject, NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(life),
+	}
 }
 
 func (a *authority) sign(c *x509.Certificate, public crypto.PublicKey) []byte {
@@ -65,7 +67,9 @@ func (a *authority) tls() *tls.Config {
 	}
 	c := template(pkix.Name{CommonName: "kube-apiserver"}, 365*24*time.Hour)
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	c.DNSNames, c.IPAddresses = []string{"example.com", "*.example.com"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	c.DNSNames, c.IPAddresses = []string{
+		"example.com", "*.example.com",
+	}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(c, &key.PublicKey)}, PrivateKey: key}},
 		ClientAuth:   tls.RequestClientCert, // who shows none may have a token
@@ -88,7 +92,9 @@ func (a *authority) client(chain []*x509.Certificate) person {
 	if len(chain) == 0 {
 		return person{}
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{Roots: a.pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err := chain[0].Verify(
+		x509.VerifyOptions{Roots: a.pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+	)
 	if err != nil {
 		return person{}
 	}
@@ -123,7 +129,8 @@ func (a *authority) expand(text string) string {
 			subject.Organization = strings.Split(args[3], ",")
 		}
 		if args[1] == "csr" {
-			der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: subject}, clientKey) // the same in each run (RFC 6979)
+			// the same in each run (RFC 6979)
+			der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: subject}, clientKey)
 			if err != nil {
 				return err.Error()
 			}

@@ -64,7 +64,10 @@ type standing struct {
 
 func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	b.Helper()
-	out := &standing{Bench: x, link: benchLink, box: clustertest.Start(b), access: map[steps.Side]kubeconfig.Access{}, requests: map[steps.Side]func() int{}}
+	out := &standing{
+		Bench: x, link: benchLink, box: clustertest.Start(b), access: map[steps.Side]kubeconfig.Access{},
+		requests: map[steps.Side]func() int{},
+	}
 	out.box.Reset(b)
 	out.box.Seed(b, x.Guide.Name)
 	far := map[steps.Side]*proxy.Wire{}
@@ -107,7 +110,9 @@ func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 	for side := range x.box.Hosts {
 		ends[steps.Side(side)] = hostEnd(b, x.box, steps.Side(side))
 	}
-	return engine.NewSession(engine.SessionOptions{Guide: x.Guide, Link: link, Endpoints: ends, Assets: x.Assets, Secrets: secrets})
+	return engine.NewSession(
+		engine.SessionOptions{Guide: x.Guide, Link: link, Endpoints: ends, Assets: x.Assets, Secrets: secrets},
+	)
 }
 
 // move puts both API servers that far off.
@@ -162,7 +167,9 @@ func (x *standing) passes(b *testing.B, o cluster.Options) {
 	b.ReportMetric(float64(busy.Microseconds())/1000/passes, "processor-ms")
 	b.ReportMetric(float64(requests)/passes, "requests")
 	b.ReportMetric(float64(distinct), "distinct-reads")
-	b.ReportMetric(float64(x.kubectl(b))*float64(distinct)/float64(pass), fmt.Sprintf("kubectl/carrick(from-%d-reads)", len(x.Reads)))
+	b.ReportMetric(
+		float64(x.kubectl(b))*float64(distinct)/float64(pass), fmt.Sprintf("kubectl/carrick(from-%d-reads)", len(x.Reads)),
+	)
 	b.ReportMetric(0, "ns/op")
 }
 

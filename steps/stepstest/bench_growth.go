@@ -18,7 +18,10 @@ import (
 
 // Growth is what it takes to check many links at once, in one process, against
 // the same two API servers: one that stands, and the same under other names.
-func Growth(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int, o ...steps.ApplyOptions) {
+func Growth(
+	b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int,
+	o ...steps.ApplyOptions,
+) {
 	made := Open(b, box, g, assets, "growth", answers)
 	Apply(b, made, o...)
 	Green(b, made)
@@ -55,7 +58,9 @@ func revealed(v any) any {
 // checkAll checks n links at once, as carrick check does each, and says how long
 // that took, how much memory they hold in the end, and how many cells could not
 // be told.
-func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, n int) (took time.Duration, held, unknown float64) {
+func checkAll(
+	b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, n int,
+) (took time.Duration, held, unknown float64) {
 	b.Helper()
 	before := inUse()
 	sessions := make([]*engine.Session, n)
@@ -65,7 +70,10 @@ func checkAll(b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.
 			ends[steps.Side(side)] = hostEnd(b, box, steps.Side(side))
 		}
 		for _, side := range clusters(g) {
-			c, err := cluster.Open(kubeconfig.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]}, cluster.Options{Once: true, StaleAfter: timeout})
+			c, err := cluster.Open(
+				kubeconfig.Access{Kubeconfig: box.Kubeconfigs[string(side)], Context: box.Contexts[string(side)]},
+				cluster.Options{Once: true, StaleAfter: timeout},
+			)
 			if err != nil {
 				b.Fatal(err)
 			}

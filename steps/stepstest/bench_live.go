@@ -133,7 +133,10 @@ func (x Bench) Memory(b *testing.B) {
 		}
 	}
 	for _, side := range steps.Sides {
-		*link.Side(side) = spec(s.box, x.Guide, side, kubeconfig.Access{Context: s.box.Contexts[string(side)], Kubeconfig: s.box.Kubeconfigs[string(side)]})
+		*link.Side(side) = spec(
+			s.box, x.Guide, side,
+			kubeconfig.Access{Context: s.box.Contexts[string(side)], Kubeconfig: s.box.Kubeconfigs[string(side)]},
+		)
 	}
 	if err := link.Save(); err != nil {
 		b.Fatal(err)

@@ -25,10 +25,10 @@ type sent struct {
 	what string
 }
 
-// Chain looks at everything once, on the state that mutants are made of, with API servers that are far off, and logs each
-// request with the number of round trips that it waited for, and how long each check took. It needs no control planes, and
-// no quiet machine if the round trip is long enough. Connections take no time: over a network two round trips come before
-// these.
+// Chain looks at everything once, on the state that mutants are made of, with API servers that are far off, and logs
+// each request with the number of round trips that it waited for, and how long each check took. It needs no control
+// planes, and no quiet machine if the round trip is long enough. Connections take no time: over a network two round
+// trips come before these.
 func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	t.Helper()
 	if *trip == 0 {

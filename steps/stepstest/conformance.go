@@ -21,7 +21,9 @@ import (
 // Conformance has a real API server look at every asset of a guide, rendered
 // as Golden does: with strict field validation, keeping nothing. Namespaces
 // that the objects name and that are not there stand for as long as the test.
-func Conformance(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) {
+func Conformance(
+	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, dir string, answers map[string]any,
+) {
 	t.Helper()
 	sides := map[steps.Side]*cluster.Cluster{}
 	for _, side := range steps.Sides {

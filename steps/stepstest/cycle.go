@@ -26,7 +26,9 @@ import (
 
 // Open is a session of a link on the two real API servers of the sandbox.
 // Answers are as in a link file, secret ones beside them.
-func Open(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any) *engine.Session {
+func Open(
+	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
+) *engine.Session {
 	t.Helper()
 	ends := map[steps.Side]engine.Endpoint{}
 	for _, side := range steps.Sides {
@@ -60,7 +62,9 @@ func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kube
 
 // clusters are the sides of a guide that have an API server.
 func clusters(g *steps.Guide) []steps.Side {
-	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host })
+	return slices.DeleteFunc(
+		slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host },
+	)
 }
 
 // ground is the side on whose cluster something is read, broken and mended by itself: the remote one, unless that is a
@@ -73,7 +77,9 @@ func ground(g *steps.Guide) steps.Side {
 }
 
 // OpenWith is a session of a link between these ends.
-func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.Endpoint) *engine.Session {
+func OpenWith(
+	t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.Endpoint,
+) *engine.Session {
 	t.Helper()
 	link, secrets := linkfile.New(g.Name, name), map[string]masked.Value{}
 	for key, v := range answers {
@@ -90,7 +96,9 @@ func OpenWith(t testing.TB, g *steps.Guide, assets fs.FS, name string, answers m
 			t.Fatalf("%s: %v", key, err)
 		}
 	}
-	return engine.NewSession(engine.SessionOptions{Guide: g, Link: link, Endpoints: ends, Assets: assets, Secrets: secrets, Attended: true})
+	return engine.NewSession(
+		engine.SessionOptions{Guide: g, Link: link, Endpoints: ends, Assets: assets, Secrets: secrets, Attended: true},
+	)
 }
 
 // Apply does all that a link asks for, and fails the test if it can't.
@@ -128,8 +136,8 @@ func undo(t testing.TB, s *engine.Session, say steps.Progress) *engine.Plan {
 	return p
 }
 
-// undoEach undoes like Undo, and wants each action of which an undo is planned to change something: what it made could go
-// along with something else, and nobody would see that its own undo does nothing. Those in gone may change nothing.
+// undoEach undoes like Undo, and wants each action of which an undo is planned to change something: what it made could
+// go along with something else, and nobody would see that its own undo does nothing. Those in gone may change nothing.
 func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	t.Helper()
 	type at struct {
@@ -145,7 +153,10 @@ func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	for _, a := range p.Actions {
 		changes := slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() })
 		if changes && !did[at{a.Action, a.Side}] && !slices.Contains(gone, a.Action) {
-			t.Errorf("undo of action %s on the %s was planned, and changed nothing: what it made may have gone with something else", a.Action, a.Side)
+			t.Errorf(
+				"undo of action %s on the %s was planned, and changed nothing: what it made may have gone with something else",
+				a.Action, a.Side,
+			)
 		}
 	}
 	return p
@@ -235,7 +246,8 @@ func Cycle(
 
 // CycleBut is Cycle where undo of some actions may find nothing left: another system deletes what they created.
 func CycleBut(
-	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any, gone ...string,
+	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
+	gone ...string,
 ) []string {
 	t.Helper()
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, nil, gone...)

@@ -26,7 +26,8 @@ const (
 )
 
 func forged(text string) bool {
-	return strings.Contains(text, forgedHost) || strings.Contains(text, forgedAddress) || strings.Contains(text, forgedVersion)
+	return strings.Contains(text, forgedHost) || strings.Contains(text, forgedAddress) ||
+		strings.Contains(text, forgedVersion)
 }
 
 var (
@@ -36,13 +37,17 @@ var (
 )
 
 // kept are keys whose values a server would refuse otherwise.
-var kept = map[string]bool{"fieldPath": true, "resource": true, "mountPath": true, "name": true, "key": true, "type": true, "apiVersion": true}
+var kept = map[string]bool{
+	"fieldPath": true, "resource": true, "mountPath": true, "name": true, "key": true, "type": true, "apiVersion": true,
+}
 
 // forge returns a value of an object with other hosts, addresses, versions and another namespace.
 func forge(v any, namespace string) any {
 	switch v := v.(type) {
 	case string:
-		v = versionText.ReplaceAllString(addressText.ReplaceAllString(hostText.ReplaceAllString(v, forgedHost), forgedAddress), forgedVersion)
+		v = versionText.ReplaceAllString(
+			addressText.ReplaceAllString(hostText.ReplaceAllString(v, forgedHost), forgedAddress), forgedVersion,
+		)
 		return regexp.MustCompile(`\b`+regexp.QuoteMeta(namespace)+`\b`).ReplaceAllString(v, tenantSpace)
 	case []any:
 		for i := range v {
@@ -58,8 +63,8 @@ func forge(v any, namespace string) any {
 	return v
 }
 
-// decoys copies what runs in a cluster into the tenant's namespace, with names, labels and annotations, and with values of
-// the tenant's own. It returns those that were not there before, as plants names them.
+// decoys copies what runs in a cluster into the tenant's namespace, with names, labels and annotations, and with values
+// of the tenant's own. It returns those that were not there before, as plants names them.
 func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	t.Helper()
 	var list struct{ Items []unstructured.Unstructured }
@@ -82,10 +87,15 @@ func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 		}
 		have[name(o)] = true
 		from := o.GetNamespace()
-		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences", "finalizers", "generation", "deletionTimestamp"} {
+		for _, field := range []string{
+			"uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences", "finalizers", "generation",
+			"deletionTimestamp",
+		} {
 			unstructured.RemoveNestedField(o.Object, "metadata", field)
 		}
-		for _, field := range []string{"status", "immutable", "spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort", "spec.loadBalancerIP"} {
+		for _, field := range []string{
+			"status", "immutable", "spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort", "spec.loadBalancerIP",
+		} {
 			unstructured.RemoveNestedField(o.Object, strings.Split(field, ".")...)
 		}
 		if ports, ok, _ := unstructured.NestedSlice(o.Object, "spec", "ports"); ok {
@@ -110,8 +120,8 @@ func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	return planted
 }
 
-// deceived plants decoys on each side, and fails where the guide then knows something else. It returns what it planted, as
-// shown has it.
+// deceived plants decoys on each side, and fails where the guide then knows something else. It returns what it planted,
+// as shown has it.
 func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	t.Helper()
 	adopts := when == "set-up"

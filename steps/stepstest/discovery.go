@@ -11,14 +11,17 @@ import (
 )
 
 // discovery is what the fake says that it serves: what a check may dry-run, the kinds of the definitions that a state
-// holds and what its server section names, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and MutatingAdmissionPolicies from 1.36 on.
+// holds and what its server section names, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and
+// MutatingAdmissionPolicies from 1.36 on.
 func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}
 	if core {
 		list.Items = group("", "v1",
-			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace), served("namespaces", "Namespace", apidiscovery.ScopeCluster),
-			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace), served("secrets", "Secret", apidiscovery.ScopeNamespace))
+			served("services", "Service", apidiscovery.ScopeNamespace), served("pods", "Pod", apidiscovery.ScopeNamespace),
+			served("namespaces", "Namespace", apidiscovery.ScopeCluster),
+			served("persistentvolumeclaims", "PersistentVolumeClaim", apidiscovery.ScopeNamespace),
+			served("secrets", "Secret", apidiscovery.ScopeNamespace))
 		list.Items = s.addWritten(list.Items, true)
 		reply(w, 200, list)
 		return
@@ -27,11 +30,20 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 	inventories := served("clusterroles", "ClusterRole", apidiscovery.ScopeCluster)
 	all.add("rbac.authorization.k8s.io", "v1", inventories)
 	if s.minor() >= 30 {
-		all.add("admissionregistration.k8s.io", "v1", served("validatingadmissionpolicies", "ValidatingAdmissionPolicy", apidiscovery.ScopeCluster))
+		all.add(
+			"admissionregistration.k8s.io", "v1",
+			served("validatingadmissionpolicies", "ValidatingAdmissionPolicy", apidiscovery.ScopeCluster),
+		)
 	}
 	if s.minor() >= 36 {
-		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster))
-		all.add("admissionregistration.k8s.io", "v1", served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster))
+		all.add(
+			"admissionregistration.k8s.io", "v1",
+			served("mutatingadmissionpolicies", "MutatingAdmissionPolicy", apidiscovery.ScopeCluster),
+		)
+		all.add(
+			"admissionregistration.k8s.io", "v1",
+			served("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", apidiscovery.ScopeCluster),
+		)
 	}
 	for _, kind := range s.also {
 		gvr, _ := meta.UnsafeGuessKindToResource(kind)
@@ -96,7 +108,9 @@ func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDisco
 	g := &(*c)[i]
 	j := slices.IndexFunc(g.Versions, func(v apidiscovery.APIVersionDiscovery) bool { return v.Version == version })
 	if j < 0 {
-		g.Versions = append(g.Versions, apidiscovery.APIVersionDiscovery{Version: version, Resources: []apidiscovery.APIResourceDiscovery{kind}})
+		g.Versions = append(
+			g.Versions, apidiscovery.APIVersionDiscovery{Version: version, Resources: []apidiscovery.APIResourceDiscovery{kind}},
+		)
 		return
 	}
 	g.Versions[j].Resources = append(g.Versions[j].Resources, kind)
@@ -132,5 +146,8 @@ func group(name, version string, kinds ...apidiscovery.APIResourceDiscovery) []a
 }
 
 func served(resource, kind string, scope apidiscovery.ResourceScope) apidiscovery.APIResourceDiscovery {
-	return apidiscovery.APIResourceDiscovery{Resource: resource, ResponseKind: &metav1.GroupVersionKind{Kind: kind}, Scope: scope, Verbs: []string{"create", "list", "patch"}}
+	return apidiscovery.APIResourceDiscovery{
+		Resource: resource, ResponseKind: &metav1.GroupVersionKind{Kind: kind}, Scope: scope,
+		Verbs: []string{"create", "list", "patch"},
+	}
 }

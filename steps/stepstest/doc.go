@@ -37,7 +37,10 @@
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets, and
 //	               ${line X} its text without the last line end
-//	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C; "error 500: TEXT" is an error of its kubelet
+//	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C; "error 500: TEXT" is an error of
+//
+// its kubelet
+//
 //	-- want --     verdicts: all of a state without a base, else those that differ
 //
 // ${ca} is the base64 of the API server's CA, ${server} its address, and ${token
@@ -60,8 +63,8 @@
 // SHA-256 in hex; ${web-cert NAME LIFETIME} and ${web-key} are a certificate that
 // this API's CA has signed, and its key.
 // ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
-// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds, as tokens have it.
-// ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
+// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds,
+// as tokens have it. ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
 // that private key answers handshakes of that peer (keys in base64).
 //
 // The API server behind a state is a fake that answers reads, reviews and dry

@@ -24,13 +24,17 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	if s.merger != nil && single {
 		live = s.find(a)
 	}
-	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || !single || live == nil && !slices.Contains(tried, a.Resource) {
+	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || !single ||
+		live == nil && !slices.Contains(tried, a.Resource) {
 		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
 		return
 	}
 	for _, verb := range []string{"create", "patch"} {
 		if a.Verb = verb; !s.allows(who, a) {
-			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q", a.Resource, who.name, verb, a.Resource))
+			fail(
+				w, 403, metav1.StatusReasonForbidden,
+				fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q", a.Resource, who.name, verb, a.Resource),
+			)
 			return
 		}
 	}
@@ -67,7 +71,9 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 }
 
 func (s *server) has(kind, name string) bool {
-	return slices.ContainsFunc(s.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	return slices.ContainsFunc(
+		s.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name },
+	)
 }
 
 // tryService says which node port is taken, and nothing of the range that ports
@@ -80,7 +86,13 @@ func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured)
 	}
 	for _, p := range asked.Spec.Ports {
 		if p.NodePort != 0 && s.nodePortTaken(p.NodePort) {
-			fail(w, 422, metav1.StatusReasonInvalid, fmt.Sprintf("Service %q is invalid: spec.ports[0].nodePort: Invalid value: %d: provided port is already allocated", o.GetName(), p.NodePort))
+			fail(
+				w, 422, metav1.StatusReasonInvalid,
+				fmt.Sprintf(
+					"Service %q is invalid: spec.ports[0].nodePort: Invalid value: %d: provided port is already allocated",
+					o.GetName(), p.NodePort,
+				),
+			)
 			return
 		}
 	}

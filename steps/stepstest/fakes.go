@@ -53,7 +53,10 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 	t.Cleanup(w.tunnels.close)
 	f.scrub = w.scrub()
 	for side, s := range f.servers {
-		f.scrub = append(f.scrub, fingerprint(s.signs.cert)[:16], "FINGERPRINT-"+string(side), s.URL, "https://"+string(side), strings.TrimPrefix(s.URL, "https://"), string(side)+":6443")
+		f.scrub = append(
+			f.scrub, fingerprint(s.signs.cert)[:16], "FINGERPRINT-"+string(side), s.URL, "https://"+string(side),
+			strings.TrimPrefix(s.URL, "https://"), string(side)+":6443",
+		)
 	}
 	if f.state, err = load(dir, name, t.TempDir(), f.servers, w); err != nil {
 		t.Fatal(err)
@@ -88,7 +91,9 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 		if f.around != nil {
 			o.Around = f.around(side)
 		}
-		c, err := cluster.Open(kubeconfig.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.StaleAfter}, o)
+		c, err := cluster.Open(
+			kubeconfig.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.StaleAfter}, o,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +117,9 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 			t.Fatalf("%s: answers: %s: %v", st.path, key, err)
 		}
 	}
-	return engine.NewSession(engine.SessionOptions{Guide: f.guide, Link: link, Endpoints: ends, Assets: f.assets, Secrets: secrets})
+	return engine.NewSession(
+		engine.SessionOptions{Guide: f.guide, Link: link, Endpoints: ends, Assets: f.assets, Secrets: secrets},
+	)
 }
 
 func config(t *testing.T, s *server) string {

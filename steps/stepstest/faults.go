@@ -113,8 +113,8 @@ func (x Proof) Faults(t *testing.T) {
 	})
 }
 
-// faultsOfCheck checks a set-up that is green, with one side in trouble. Of two clusters faultsOfLive brings the one into
-// trouble, so here it is the other one; only a server that is away is met by both.
+// faultsOfCheck checks a set-up that is green, with one side in trouble. Of two clusters faultsOfLive brings the one
+// into trouble, so here it is the other one; only a server that is away is met by both.
 func (s *stage) faultsOfCheck(t *testing.T) {
 	s.without(t)
 	sides := clusters(s.Guide)
@@ -205,7 +205,10 @@ func (s *stage) sane(t *testing.T, r *run) {
 	if n := strings.Count("\n"+said, "\ncarrick: "); n > 1 {
 		t.Errorf("%d messages:\n%s", n, said)
 	}
-	t.Logf("%s: exit code %d after %s, %d MB\n%s", r.cmd.Args[1], r.cmd.ProcessState.ExitCode(), r.took.Round(time.Millisecond), r.peak()>>20, lastWords(r))
+	t.Logf(
+		"%s: exit code %d after %s, %d MB\n%s", r.cmd.Args[1], r.cmd.ProcessState.ExitCode(), r.took.Round(time.Millisecond),
+		r.peak()>>20, lastWords(r),
+	)
 }
 
 // lastWords is the message with which a run ended.
@@ -240,7 +243,9 @@ func (s *stage) faultsOfApply(t *testing.T) {
 		s.fresh(t)
 		for i, side := range clusters(s.Guide) {
 			s.way[side].Set(
-				proxy.Rule{Verbs: []string{"watch"}, Fault: []proxy.Fault{proxy.CutWatch(time.Second), proxy.Expired()}[i], Times: 200},
+				proxy.Rule{
+					Verbs: []string{"watch"}, Fault: []proxy.Fault{proxy.CutWatch(time.Second), proxy.Expired()}[i], Times: 200,
+				},
 				proxy.Rule{Fault: proxy.Latency(30 * time.Millisecond)},
 			)
 		}
@@ -354,7 +359,10 @@ func plainEnd(t *testing.T, r *run) {
 		t.Errorf("it does not say why it stopped:\n%s", said)
 		return
 	}
-	for _, raw := range []string{"context deadline exceeded", "context canceled", "unexpected EOF", "stream error", "invalid character", "http2:", "%!"} {
+	for _, raw := range []string{
+		"context deadline exceeded", "context canceled", "unexpected EOF", "stream error", "invalid character", "http2:",
+		"%!",
+	} {
 		if strings.Contains(said[i:], raw) {
 			t.Errorf("it stops with %q:\n%s", raw, said[i:])
 		}
@@ -373,7 +381,10 @@ func (s *stage) recreated(t *testing.T) {
 		way.Intercept(func(r proxy.Request) bool {
 			if r.Verb == "delete" && r.Resource == of.Resource && theirs.CompareAndSwap(nil, &r) {
 				s.box.Run(t, string(side), "", "-n", r.Namespace, "delete", r.Resource, r.Name)
-				s.box.Run(t, string(side), "", slices.Concat([]string{"-n", r.Namespace, "create"}, of.Before, []string{r.Name}, of.After)...)
+				s.box.Run(
+					t, string(side), "",
+					slices.Concat([]string{"-n", r.Namespace, "create"}, of.Before, []string{r.Name}, of.After)...,
+				)
 				s.box.Run(t, string(side), "", "-n", r.Namespace, "label", r.Resource, r.Name, "theirs=1")
 			}
 			return true
@@ -387,7 +398,10 @@ func (s *stage) recreated(t *testing.T) {
 		t.Fatalf("none of %s was deleted: this proves nothing\n%s", of.Resource, r.said())
 	}
 	for side := range s.way {
-		if got := s.box.Run(t, string(side), "", "-n", at.Namespace, "get", at.Resource, at.Name, "--ignore-not-found", "-o", "jsonpath={.metadata.labels.theirs}"); got != "" {
+		if got := s.box.Run(
+			t, string(side), "", "-n", at.Namespace, "get", at.Resource, at.Name, "--ignore-not-found", "-o",
+			"jsonpath={.metadata.labels.theirs}",
+		); got != "" {
 			s.box.Run(t, string(side), "", "-n", at.Namespace, "delete", at.Resource, at.Name)
 			t.Logf("%s: exit code %d\n%s", at, code, lastWords(r))
 			return

@@ -124,14 +124,17 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 		s.FixedBy(t, admin)
 	}
 	f.until(t, recovers, f.notGreen)
-	t.Logf("noticed after %s, green again after %s", noticed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	t.Logf(
+		"noticed after %s, green again after %s", noticed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond),
+	)
 }
 
 // held are the cells of the side in trouble that hold all the same.
 func (s *stage) held(b *engine.Board, x trouble) []string {
 	var out []string
 	for _, c := range s.Guide.Cells() {
-		if v := b.Verdict(c); c.Side == ground(s.Guide) && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) && !slices.Contains(x.holds, c.Check) {
+		if v := b.Verdict(c); c.Side == ground(s.Guide) && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) &&
+			!slices.Contains(x.holds, c.Check) {
 			out = append(out, fmt.Sprintf("%s holds: %s: %s", c.Check, v.Status, v.Found))
 		}
 	}

@@ -22,8 +22,8 @@ type First struct {
 	Why   string // why the fault is no trouble in a demo that has just begun; "" with a Check
 }
 
-// FirstTroubles wants that the demo opens on the cause of every fault that the sandbox has of a guide, and that what f does
-// there is not empty. The table has each of them.
+// FirstTroubles wants that the demo opens on the cause of every fault that the sandbox has of a guide, and that what f
+// does there is not empty. The table has each of them.
 func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]First) {
 	t.Helper()
 	Live(t, "live", slices.Sorted(maps.Keys(table)), func(t *testing.T, box *clustertest.Sandbox, fault string) {
@@ -107,7 +107,9 @@ func (x *Site) opensOn(want First) {
 			}
 			all = append(all, fmt.Sprintf("%s@%s %s: %s", tr.Cell.Check, tr.Cell.Side, tr.Result.Status, tr.Result.Found))
 		}
-		waits := slices.ContainsFunc(x.Guide().Cells(), func(c steps.Cell) bool { return b.Verdict(c).Status == steps.Pending })
+		waits := slices.ContainsFunc(
+			x.Guide().Cells(), func(c steps.Cell) bool { return b.Verdict(c).Status == steps.Pending },
+		)
 		return waits || want.Check != "" && first.Cell.Check != want.Check
 	})
 	if want.Check == "" {

@@ -105,7 +105,9 @@ func (g *gate) before(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	g.ours, g.theirs, g.end = os.NewFile(uintptr(pair[0]), "gate"), os.NewFile(uintptr(pair[1]), "gate"), make(chan struct{})
+	g.ours, g.theirs, g.end = os.NewFile(
+		uintptr(pair[0]), "gate",
+	), os.NewFile(uintptr(pair[1]), "gate"), make(chan struct{})
 	cmd.Env = append(cmd.Env, gateEnv+"="+cmd.Path)
 	cmd.Path = self
 	cmd.ExtraFiles = []*os.File{g.theirs}
@@ -172,7 +174,9 @@ func (g *gate) answer(fd int) bool {
 		}
 	}
 	var r request
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), receiveRequest, uintptr(unsafe.Pointer(&r))); errno != 0 {
+	if _, _, errno := syscall.Syscall(
+		syscall.SYS_IOCTL, uintptr(fd), receiveRequest, uintptr(unsafe.Pointer(&r)),
+	); errno != 0 {
 		return true
 	}
 	if c, ours := g.change(r); ours && !g.ask(c) {

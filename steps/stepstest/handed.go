@@ -21,7 +21,9 @@ func StandHanded(
 ) *engine.Session {
 	t.Helper()
 	stand := Stand(t, g, assets, dir, state)
-	ends := map[steps.Side]engine.Endpoint{steps.Local: stand.Endpoint(steps.Local), steps.Remote: stand.Endpoint(steps.Remote)}
+	ends := map[steps.Side]engine.Endpoint{
+		steps.Local: stand.Endpoint(steps.Local), steps.Remote: stand.Endpoint(steps.Remote),
+	}
 	open := func() *engine.Session {
 		l := linkfile.New(g.Name, link)
 		maps.Copy(l.Answers, stand.Link().Answers)

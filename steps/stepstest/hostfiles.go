@@ -85,8 +85,8 @@ func (s *stage) wholeFiles(t *testing.T) {
 // recordFolders are those that carrick's records stand in, the lowest first.
 var recordFolders = []string{"/var/lib/carrick/" + proofLink, "/var/lib/carrick"}
 
-// dropEmpty removes the empty folders of records that were not there before. The last record goes before the folder that
-// it stands in: who is killed between the two leaves that, for nothing knows of it any more.
+// dropEmpty removes the empty folders of records that were not there before. The last record goes before the folder
+// that it stands in: who is killed between the two leaves that, for nothing knows of it any more.
 func (s *stage) dropEmpty(t *testing.T, before map[string]string) {
 	t.Helper()
 	for side, root := range s.box.Hosts {

@@ -33,8 +33,8 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// Cycles runs one cycle for each name, as Live does. It fails when none of them undoes an action of the guide, unless the
-// action is listed: as one that another test undoes, or that has nothing to undo.
+// Cycles runs one cycle for each name, as Live does. It fails when none of them undoes an action of the guide, unless
+// the action is listed: as one that another test undoes, or that has nothing to undo.
 func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t *testing.T, name string) []string) {
 	t.Helper()
 	var mu sync.Mutex

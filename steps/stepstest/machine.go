@@ -51,10 +51,14 @@ type machineText struct {
 
 func newMachine(base *machine) *machine {
 	if base == nil {
-		return &machine{files: map[string]string{}, links: map[string]string{}, modes: map[string]fs.FileMode{}, owners: map[string]int{}, commands: map[string]command{}}
+		return &machine{
+			files: map[string]string{}, links: map[string]string{}, modes: map[string]fs.FileMode{}, owners: map[string]int{},
+			commands: map[string]command{},
+		}
 	}
 	return &machine{
-		files: maps.Clone(base.files), links: maps.Clone(base.links), modes: maps.Clone(base.modes), owners: maps.Clone(base.owners),
+		files: maps.Clone(base.files), links: maps.Clone(base.links), modes: maps.Clone(base.modes),
+		owners:   maps.Clone(base.owners),
 		commands: maps.Clone(base.commands), folder: base.folder, noRoot: base.noRoot, here: base.here,
 	}
 }
@@ -136,7 +140,9 @@ func (m *machine) write(t *testing.T) string {
 // open makes a host of the folder with the machine's files.
 func (m *machine) open(t *testing.T, root string) *host.Host {
 	t.Helper()
-	o := host.Options{Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }, Here: m.here}
+	o := host.Options{
+		Clusters: cluster.Options{Once: true}, Owner: m.owner, ByRoot: func() bool { return !m.noRoot }, Here: m.here,
+	}
 	if !m.folder {
 		o.Run = m.run
 	}

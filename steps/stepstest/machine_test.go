@@ -17,20 +17,24 @@ import (
 // hostGuide looks at a host in each way that there is, and says what it found.
 func hostGuide() *steps.Guide {
 	on := func(name string, found func(context.Context, *host.Host) (string, error)) steps.Check {
-		return steps.Check{Name: name, Title: name, On: steps.Local, Run: func(ctx context.Context, e steps.Env) steps.Result {
-			text, err := found(ctx, e.Host)
-			if errors.Is(err, host.ErrFolder) {
-				return steps.Skipped("it is a folder")
-			}
-			if err != nil {
-				return steps.Failed(err.Error(), "")
-			}
-			return steps.Warned(text, "")
-		}}
+		return steps.Check{
+			Name: name, Title: name, On: steps.Local, Run: func(ctx context.Context, e steps.Env) steps.Result {
+				text, err := found(ctx, e.Host)
+				if errors.Is(err, host.ErrFolder) {
+					return steps.Skipped("it is a folder")
+				}
+				if err != nil {
+					return steps.Failed(err.Error(), "")
+				}
+				return steps.Warned(text, "")
+			},
+		}
 	}
 	return &steps.Guide{
-		Name:  "host",
-		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "web node", Kind: steps.Host}, steps.Remote: {Name: "cluster", Kind: steps.Cluster}},
+		Name: "host",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "web node", Kind: steps.Host}, steps.Remote: {Name: "cluster", Kind: steps.Cluster},
+		},
 		Steps: []steps.Step{{Name: "look", Checks: []steps.Check{
 			on("file", func(ctx context.Context, h *host.Host) (string, error) {
 				info, err := h.Stat(ctx, "/etc/x")
@@ -87,8 +91,9 @@ func TestAHostInAState(t *testing.T) {
 		"healthy": hostState,
 		"other": "-- base --\nhealthy\n-- host/etc/x --\nbye\n-- machine --\nmodes: {/etc/x: null}\nowners: {/etc/x: null}\n" +
 			"commands: {kubectl version --client: {exit: 3, err: no such flag}}\n",
-		"expired": "-- base --\nhealthy\n-- host/root/token --\n${jwt ondemand ondemand -1h 2h}\n-- machine --\ncommands: {kubectl version --client: null}\n",
-		"folder":  "-- base --\nhealthy\n-- machine --\nfolder: true\nfiles: {/etc/x: null}\n",
+		"expired": "-- base --\nhealthy\n-- host/root/token --\n${jwt ondemand ondemand -1h 2h}\n-- machine --\ncommands: " +
+			"{kubectl version --client: null}\n",
+		"folder": "-- base --\nhealthy\n-- machine --\nfolder: true\nfiles: {/etc/x: null}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -96,7 +101,9 @@ func TestAHostInAState(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"healthy": {"600 1000 hello", "v1.36", "system:serviceaccount:ondemand:ondemand"},
-		"other":   {"644 0 bye", "exit 3: run kubectl: exit status 3: no such flag", "system:serviceaccount:ondemand:ondemand"},
+		"other": {
+			"644 0 bye", "exit 3: run kubectl: exit status 3: no such flag", "system:serviceaccount:ondemand:ondemand",
+		},
 		"expired": {"600 1000 hello", "executable file not found", "Unauthorized"},
 		"folder":  {"no such file", "it is a folder", "system:serviceaccount:ondemand:ondemand"},
 	} {

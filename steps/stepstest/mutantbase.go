@@ -40,8 +40,8 @@ type mutantBase struct {
 // onceKinds are kinds whose objects run once: drift ignores them, and so does the base.
 var onceKinds = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// The state that mutants are made of. "made" is "healthy" with what the link has noted of rows that it created in an API,
-// for a guide that does so.
+// The state that mutants are made of. "made" is "healthy" with what the link has noted of rows that it created in an
+// API, for a guide that does so.
 const (
 	healthyState = "healthy"
 	madeState    = "made"
@@ -54,7 +54,8 @@ func newMutantBase(t *testing.T, g *steps.Guide, assets fs.FS, dir string) *muta
 		name = healthyState
 	}
 	b := &mutantBase{
-		fakes: newFakes(t, g, assets, dir, name), dir: dir, made: map[*unstructured.Unstructured][]*unstructured.Unstructured{},
+		fakes: newFakes(t, g, assets, dir, name), dir: dir,
+		made:  map[*unstructured.Unstructured][]*unstructured.Unstructured{},
 		files: map[string]string{}, reads: map[steps.Cell]*reads{},
 	}
 	b.around = func(side steps.Side) func(http.RoundTripper) http.RoundTripper {
@@ -199,7 +200,8 @@ func (b *mutantBase) writeObjects(t *testing.T, s *engine.Session, a *steps.Acti
 		}
 		srv.written = append(srv.written, kept)
 		entries = append(entries, inventoryEntry{
-			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: kept.GetUID(), Created: true,
+			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: kept.GetUID(),
+			Created: true,
 		})
 	}
 	return entries

@@ -111,7 +111,9 @@ const zeroQuota = "a ResourceQuota of zero"
 var refusals = map[string]admission{
 	zeroQuota:                     {Deny: "exceeded quota: added-by-mutant"},
 	"a webhook without a backend": {Fault: `"added.by.mutant": service "absent" not found`},
-	"a ValidatingAdmissionPolicy that denies everything": {Deny: "ValidatingAdmissionPolicy 'added-by-mutant' denied request"},
+	"a ValidatingAdmissionPolicy that denies everything": {
+		Deny: "ValidatingAdmissionPolicy 'added-by-mutant' denied request",
+	},
 }
 
 // extras are the mutants with one more object of a kind that combines.

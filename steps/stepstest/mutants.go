@@ -25,17 +25,17 @@ type Harmless struct {
 // goal is the least score, in percent.
 const goal = 98
 
-// Mutants changes one thing at a time in a guide's green state and fails the test where too few of the changes make a check
-// that passed say something else. It prints the score and names the survivors. harmless are mutants that may stay green:
-// they don't count, and each has to be one that does stay green.
+// Mutants changes one thing at a time in a guide's green state and fails the test where too few of the changes make a
+// check that passed say something else. It prints the score and names the survivors. harmless are mutants that may stay
+// green: they don't count, and each has to be one that does stay green.
 //
-// The green state is "healthy" with all that the guide's actions write where the answers ask for them, as apply writes it,
-// and with the checks for drift (action.WithDrift). The mutants are the same each time:
+// The green state is "healthy" with all that the guide's actions write where the answers ask for them, as apply writes
+// it, and with the checks for drift (action.WithDrift). The mutants are the same each time:
 //
-//   - of each object, file and line that an action writes: every field, element and line deleted and altered, lists and maps
-//     of strings with one more, modes, owners, and fields that take the effect from an object (addedFields);
-//   - of other objects, files and pages that a check reads: objects read by name deleted, pages deleted, and the changes of
-//     the recorded states that change one thing and are not green, with other values;
+//   - of each object, file and line that an action writes: every field, element and line deleted and altered, lists and
+//     maps of strings with one more, modes, owners, and fields that take the effect from an object (addedFields);
+//   - of other objects, files and pages that a check reads: objects read by name deleted, pages deleted, and the
+//     changes of the recorded states that change one thing and are not green, with other values;
 //   - in each namespace with objects that an action writes: one more object of each kind that combines (extraObjects).
 //
 // Not covered are objects of a chart, which count as read only, Jobs and Pods of trials, outputs of commands, and the
@@ -64,8 +64,8 @@ func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []
 	score(t, all, slices.Sorted(slices.Values(slices.Concat(alive...))), harmless)
 }
 
-// killed reports whether a check that passed says something else of a mutant. Checks that killed mutants of the same thing
-// are run first.
+// killed reports whether a check that passed says something else of a mutant. Checks that killed mutants of the same
+// thing are run first.
 func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.Cell) bool {
 	defer m.put(t)()
 	s := b.session(t)

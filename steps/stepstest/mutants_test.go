@@ -13,8 +13,10 @@ func TestChanges(t *testing.T) {
 		return map[string]any{"rules": []any{map[string]any{"verbs": []any{"get"}}}, "labels": map[string]any{"a.b": "true"}}
 	}
 	want := map[string]any{
-		"labels deleted":            map[string]any{"rules": rule()["rules"]},
-		"labels one more":           map[string]any{"rules": rule()["rules"], "labels": map[string]any{"a.b": "true", "added-by-mutant": "true"}},
+		"labels deleted": map[string]any{"rules": rule()["rules"]},
+		"labels one more": map[string]any{
+			"rules": rule()["rules"], "labels": map[string]any{"a.b": "true", "added-by-mutant": "true"},
+		},
 		"labels[a.b] deleted":       map[string]any{"rules": rule()["rules"], "labels": map[string]any{}},
 		"labels[a.b] altered":       map[string]any{"rules": rule()["rules"], "labels": map[string]any{"a.b": "false"}},
 		"rules deleted":             map[string]any{"labels": rule()["labels"]},

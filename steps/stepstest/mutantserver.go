@@ -49,7 +49,8 @@ func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *
 	return &server{
 		Server: s.Server, side: s.side, objects: objects, denied: s.denied, version: s.version, skew: s.skew, pair: s.pair,
 		signs: s.signs, logs: s.logs, refuses: s.refuses, minted: s.minted, pages: s.pages,
-		admission: slices.Concat(more, s.admission), refusals: more, also: s.also, level: s.level, written: s.written, merger: s.merger, asked: s.asked,
+		admission: slices.Concat(more, s.admission), refusals: more, also: s.also, level: s.level, written: s.written,
+		merger: s.merger, asked: s.asked,
 	}
 }
 

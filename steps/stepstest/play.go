@@ -25,7 +25,9 @@ var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s
 
 // silences are the ways to say that a side does not answer: which of them a
 // check meets depends on who asked first.
-var silences = regexp.MustCompile(`no good answer since \S+: |no answer within 10s|the API server (has not answered since \S+|did not answer in time.*)`)
+var silences = regexp.MustCompile(
+	`no good answer since \S+: |no answer within 10s|the API server (has not answered since \S+|did not answer in time.*)`,
+)
 
 var update = flag.Bool("update", false, "write what was found into the states' want sections")
 
@@ -83,7 +85,9 @@ type played struct {
 	base     map[steps.Cell]string
 }
 
-func play(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, bases map[string]map[steps.Cell]string) *played {
+func play(
+	t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, bases map[string]map[steps.Cell]string,
+) *played {
 	t.Helper()
 	p := &played{guide: g}
 	p.look(t, assets, dir, name)
@@ -141,7 +145,9 @@ func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections s
 
 // open is a session on the fake servers of a state, with more answers than the
 // state's own. The replacer takes out what differs from run to run.
-func open(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any) (*engine.Session, *state, *strings.Replacer) {
+func open(
+	t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any,
+) (*engine.Session, *state, *strings.Replacer) {
 	t.Helper()
 	f := newFakes(t, g, assets, dir, name)
 	maps.Copy(f.state.answers, more)

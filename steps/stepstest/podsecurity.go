@@ -16,8 +16,19 @@ import (
 
 // reviewOther answers what somebody else may do, as RBAC judges it.
 func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person) {
-	if !s.allows(who, &authorizationv1.ResourceAttributes{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}) {
-		fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("subjectaccessreviews.authorization.k8s.io is forbidden: User %q cannot create resource \"subjectaccessreviews\"", who.name))
+	if !s.allows(
+		who,
+		&authorizationv1.ResourceAttributes{
+			Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews",
+		},
+	) {
+		fail(
+			w, 403, metav1.StatusReasonForbidden,
+			fmt.Sprintf(
+				"subjectaccessreviews.authorization.k8s.io is forbidden: User %q cannot create resource \"subjectaccessreviews\"",
+				who.name,
+			),
+		)
 		return
 	}
 	var v authorizationv1.SubjectAccessReview
@@ -25,7 +36,8 @@ func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person)
 		fail(w, 400, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
-	v.Status.Allowed = v.Spec.ResourceAttributes != nil && s.allows(person{v.Spec.User, v.Spec.Groups}, v.Spec.ResourceAttributes)
+	v.Status.Allowed = v.Spec.ResourceAttributes != nil &&
+		s.allows(person{v.Spec.User, v.Spec.Groups}, v.Spec.ResourceAttributes)
 	reply(w, 201, v)
 }
 
@@ -36,7 +48,10 @@ func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 	a, _ := parsePath(head)
 	a.Verb, a.Subresource = "get", "proxy"
 	if !s.allows(who, a) {
-		fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot get resource \"%s/proxy\"", a.Resource, who.name, a.Resource))
+		fail(
+			w, 403, metav1.StatusReasonForbidden,
+			fmt.Sprintf("%s is forbidden: User %q cannot get resource \"%s/proxy\"", a.Resource, who.name, a.Resource),
+		)
 		return
 	}
 	for _, answer := range s.pages["GET /proxy/"+a.Namespace+"/"+a.Resource+"/"+a.Name+"/"+path] {
@@ -61,7 +76,15 @@ func (s *server) tryNamespace(w http.ResponseWriter, o *unstructured.Unstructure
 	level := o.GetLabels()[enforce]
 	for _, pod := range s.objects {
 		if bad := beyondLevel(pod, level); pod.GetKind() == "Pod" && pod.GetNamespace() == o.GetName() && bad != "" {
-			w.Header().Add("Warning", fmt.Sprintf("299 - %q", fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level \"%s:latest\"", o.GetName(), level)))
+			w.Header().Add(
+				"Warning",
+				fmt.Sprintf(
+					"299 - %q",
+					fmt.Sprintf(
+						"existing pods in namespace %q violate the new PodSecurity enforce level \"%s:latest\"", o.GetName(), level,
+					),
+				),
+			)
 			w.Header().Add("Warning", fmt.Sprintf("299 - %q", pod.GetName()+": "+bad))
 		}
 	}
@@ -72,7 +95,10 @@ func (s *server) tryPod(w http.ResponseWriter, o *unstructured.Unstructured) {
 	for _, ns := range s.objects {
 		level := cmp.Or(ns.GetLabels()[enforce], s.level)
 		if bad := beyondLevel(o, level); ns.GetKind() == "Namespace" && ns.GetName() == o.GetNamespace() && bad != "" {
-			fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("pods %q is forbidden: violates PodSecurity \"%s:latest\": %s", o.GetName(), level, bad))
+			fail(
+				w, 403, metav1.StatusReasonForbidden,
+				fmt.Sprintf("pods %q is forbidden: violates PodSecurity \"%s:latest\": %s", o.GetName(), level, bad),
+			)
 			return
 		}
 	}
@@ -101,10 +127,15 @@ func beyondLevel(o *unstructured.Unstructured, level string) string {
 	}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if s := c.SecurityContext; at >= 2 && s != nil && s.Capabilities != nil && len(s.Capabilities.Add) > 0 {
-			return fmt.Sprintf("non-default capabilities (container %q must not include %q in securityContext.capabilities.add)", c.Name, s.Capabilities.Add)
+			return fmt.Sprintf(
+				"non-default capabilities (container %q must not include %q in securityContext.capabilities.add)", c.Name,
+				s.Capabilities.Add,
+			)
 		}
 		if at >= 3 && (c.SecurityContext == nil || c.SecurityContext.AllowPrivilegeEscalation == nil) {
-			return fmt.Sprintf("allowPrivilegeEscalation != false (container %q must set securityContext.allowPrivilegeEscalation=false)", c.Name)
+			return fmt.Sprintf(
+				"allowPrivilegeEscalation != false (container %q must set securityContext.allowPrivilegeEscalation=false)", c.Name,
+			)
 		}
 	}
 	return ""

@@ -72,7 +72,10 @@ const proofLink = "proof"
 // test.
 func (x Proof) stage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{Proof: x, box: clustertest.Start(t), way: map[steps.Side]*proxy.Proxy{}, access: map[steps.Side]kubeconfig.Access{}, dir: t.TempDir()}
+	s := &stage{
+		Proof: x, box: clustertest.Start(t), way: map[steps.Side]*proxy.Proxy{}, access: map[steps.Side]kubeconfig.Access{},
+		dir: t.TempDir(),
+	}
 	s.program = Program(t)
 	s.box.Reset(t)
 	s.box.Seed(t, x.Guide.Name)
@@ -168,7 +171,8 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 	r.cmd = exec.Command(s.program, append(args, s.link)...)
 	r.cmd.Dir = s.in("link")
 	r.cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.in("home"), "TMPDIR=" + s.in("tmp"), "XDG_STATE_HOME=" + s.in("state"), "LANG=en_US.UTF-8",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.in("home"), "TMPDIR=" + s.in("tmp"), "XDG_STATE_HOME=" + s.in("state"),
+		"LANG=en_US.UTF-8",
 	}
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.err
 	g := s.gate(t, r.cmd)
@@ -251,8 +255,8 @@ func (r *run) stumbled() string {
 func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
 func (r *run) said() string   { return r.err.String() + r.stdout.String() }
 
-// measure keeps the most memory that the program holds while it runs. What the kernel says of a child that has ended counts
-// the process that forked it, too, which is this one with the bodies that it makes.
+// measure keeps the most memory that the program holds while it runs. What the kernel says of a child that has ended
+// counts the process that forked it, too, which is this one with the bodies that it makes.
 func (r *run) measure(program string) {
 	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
 	for {

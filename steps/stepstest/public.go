@@ -34,8 +34,9 @@ func TrustPublic() (remove func(), err error) {
 	}
 	now := time.Now()
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "a public authority"}, NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(9, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "a public authority"}, NotBefore: now.AddDate(-1, 0, 0),
+		NotAfter: now.AddDate(9, 0, 0),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
@@ -50,7 +51,10 @@ func TrustPublic() (remove func(), err error) {
 	}
 	openCA = &openAuthority{c, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 	file := filepath.Join(dir, "public.crt")
-	err = errors.Join(os.WriteFile(file, openCA.pem, 0o600), os.Setenv("SSL_CERT_FILE", file), os.Setenv("SSL_CERT_DIR", filepath.Join(dir, "none")))
+	err = errors.Join(
+		os.WriteFile(file, openCA.pem, 0o600), os.Setenv("SSL_CERT_FILE", file),
+		os.Setenv("SSL_CERT_DIR", filepath.Join(dir, "none")),
+	)
 	return func() { _ = os.RemoveAll(dir) }, err
 }
 
@@ -60,5 +64,7 @@ func publicRoots(text string) string {
 		return text
 	}
 	quoted := `"` + strings.ReplaceAll(string(openCA.pem), "\n", `\n`) + `"`
-	return strings.NewReplacer("${public-ca}", base64.StdEncoding.EncodeToString(openCA.pem), "${public-ca-text}", quoted).Replace(text)
+	return strings.NewReplacer(
+		"${public-ca}", base64.StdEncoding.EncodeToString(openCA.pem), "${public-ca-text}", quoted,
+	).Replace(text)
 }

@@ -101,8 +101,9 @@ func (s *server) roleRules(ref rbacv1.RoleRef, namespace string) []rbacv1.Policy
 func (s *server) rulesReview(who person, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{
 		{
-			APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
-			Verbs: []string{"create"},
+			APIGroups: []string{"authorization.k8s.io"},
+			Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+			Verbs:     []string{"create"},
 		},
 		{ // every ServiceAccount, from Kubernetes 1.37 on
 			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"clustertrustbundles"},
@@ -114,7 +115,12 @@ func (s *server) rulesReview(who person, namespace string) authorizationv1.Subje
 		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
 	}
 	for _, r := range rules {
-		out.ResourceRules = append(out.ResourceRules, authorizationv1.ResourceRule{APIGroups: r.APIGroups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames})
+		out.ResourceRules = append(
+			out.ResourceRules,
+			authorizationv1.ResourceRule{
+				APIGroups: r.APIGroups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames,
+			},
+		)
 	}
 	return out
 }

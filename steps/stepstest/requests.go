@@ -41,7 +41,9 @@ func Requests(tb testing.TB, box *clustertest.Sandbox, side steps.Side, admin, n
 	box.Run(tb, on, fmt.Sprintf(counted, admin, namespace), "apply", "-f", "-")
 	box.Cleanup(tb, on, "delete", "flowschema,clusterrolebinding", admin)
 	box.Run(tb, on, "", "wait", "--for=condition=Dangling=False", "--timeout=300s", "flowschema/"+admin)
-	line := regexp.MustCompile(`(?m)^apiserver_flowcontrol_dispatched_requests_total\{[^}]*flow_schema="` + admin + `"[^}]*\} (\S+)$`)
+	line := regexp.MustCompile(
+		`(?m)^apiserver_flowcontrol_dispatched_requests_total\{[^}]*flow_schema="` + admin + `"[^}]*\} (\S+)$`,
+	)
 	return func() int {
 		n := 0
 		for _, m := range line.FindAllStringSubmatch(box.Run(tb, on, "", "get", "--raw", "/metrics"), -1) {

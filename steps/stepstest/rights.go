@@ -80,7 +80,10 @@ func Bind(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 	tb.Helper()
 	var docs []*unstructured.Unstructured
 	for _, g := range roles {
-		docs = append(docs, binding(g.Namespace, g.Name, g.Group, rbacv1.Subject{Kind: "Group", Name: g.Group, APIGroup: rbacv1.GroupName}))
+		docs = append(
+			docs,
+			binding(g.Namespace, g.Name, g.Group, rbacv1.Subject{Kind: "Group", Name: g.Group, APIGroup: rbacv1.GroupName}),
+		)
 	}
 	put(tb, box, side, docs)
 }
@@ -94,7 +97,9 @@ type Lacked struct {
 // Right is that right.
 func (l Lacked) Right() permission.Rule {
 	resource, sub, _ := strings.Cut(l.Rule.Resources[0], "/")
-	r := permission.Rule{Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace}
+	r := permission.Rule{
+		Verb: l.Rule.Verbs[0], Group: l.Rule.APIGroups[0], Resource: resource, Subresource: sub, Namespace: l.Role.Namespace,
+	}
 	if len(l.Rule.ResourceNames) > 0 {
 		r.Name = l.Rule.ResourceNames[0]
 	}
@@ -107,7 +112,15 @@ func Rights(roles []Granted) []Lacked {
 	for _, role := range roles {
 		for _, rule := range role.Rules {
 			for _, verb := range rule.Verbs {
-				out = append(out, Lacked{role, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames}})
+				out = append(
+					out,
+					Lacked{
+						role,
+						rbacv1.PolicyRule{
+							Verbs: []string{verb}, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+						},
+					},
+				)
 			}
 		}
 	}
@@ -126,11 +139,14 @@ type Without struct {
 }
 
 // UsersWithout makes users who lack those rights, so many of one verb and role each.
-func UsersWithout(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int) []Without {
+func UsersWithout(
+	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int,
+) []Without {
 	tb.Helper()
 	var out []Without
 	for _, l := range rights {
-		if last := len(out) - 1; last >= 0 && len(out[last].Lacks) < many && out[last].Lacks[0].Role.Group == l.Role.Group && out[last].Lacks[0].Rule.Verbs[0] == l.Rule.Verbs[0] {
+		if last := len(out) - 1; last >= 0 && len(out[last].Lacks) < many && out[last].Lacks[0].Role.Group == l.Role.Group &&
+			out[last].Lacks[0].Rule.Verbs[0] == l.Rule.Verbs[0] {
 			out[last].Lacks = append(out[last].Lacks, l)
 			continue
 		}
@@ -147,7 +163,10 @@ func UsersWithout(tb testing.TB, box *clustertest.Sandbox, side steps.Side, role
 			}
 		}
 		namespace := w.Has.Namespace
-		docs = append(docs, roleOf(namespace, w.User, w.Has.Rules), binding(namespace, w.User, w.User, rbacv1.Subject{Kind: "User", Name: w.User, APIGroup: rbacv1.GroupName}))
+		docs = append(
+			docs, roleOf(namespace, w.User, w.Has.Rules),
+			binding(namespace, w.User, w.User, rbacv1.Subject{Kind: "User", Name: w.User, APIGroup: rbacv1.GroupName}),
+		)
 	}
 	put(tb, box, side, docs)
 	return out
@@ -155,14 +174,19 @@ func UsersWithout(tb testing.TB, box *clustertest.Sandbox, side steps.Side, role
 
 // Less binds all that was granted but some rights to groups of one user, and
 // returns the groups, in the order of what was granted.
-func Less(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Lacked, user string) []string {
+func Less(
+	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Lacked, user string,
+) []string {
 	tb.Helper()
 	var docs []*unstructured.Unstructured
 	var groups []string
 	for i, left := range Remaining(roles, without, nil) {
 		name := fmt.Sprintf("%s-%d", user, i)
 		groups = append(groups, name)
-		docs = append(docs, roleOf(left.Namespace, name, left.Rules), binding(left.Namespace, name, name, rbacv1.Subject{Kind: "Group", Name: name, APIGroup: rbacv1.GroupName}))
+		docs = append(
+			docs, roleOf(left.Namespace, name, left.Rules),
+			binding(left.Namespace, name, name, rbacv1.Subject{Kind: "Group", Name: name, APIGroup: rbacv1.GroupName}),
+		)
 	}
 	put(tb, box, side, docs)
 	return groups
@@ -179,7 +203,8 @@ func Remaining(roles []Granted, without []Lacked, groups []string) []Granted {
 		for _, rule := range role.Rules {
 			rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
 				return slices.ContainsFunc(without, func(w Lacked) bool {
-					return w.Role.Namespace == role.Namespace && w.Rule.Verbs[0] == verb && slices.Equal(w.Rule.APIGroups, rule.APIGroups) &&
+					return w.Role.Namespace == role.Namespace && w.Rule.Verbs[0] == verb &&
+						slices.Equal(w.Rule.APIGroups, rule.APIGroups) &&
 						slices.Equal(w.Rule.Resources, rule.Resources) && slices.Equal(w.Rule.ResourceNames, rule.ResourceNames)
 				})
 			})
@@ -197,7 +222,10 @@ func roleOf(namespace, name string, rules []rbacv1.PolicyRule) *unstructured.Uns
 	if namespace != "" {
 		kind = "Role"
 	}
-	return object(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules})
+	return object(&rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules,
+	})
 }
 
 func binding(namespace, role, name string, to rbacv1.Subject) *unstructured.Unstructured {

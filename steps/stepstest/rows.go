@@ -59,7 +59,10 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 		bad = slices.Concat(bad, states[steps.Unknown])
 	}
 	if len(states[steps.Pass]) == 0 || len(bad) == 0 {
-		t.Errorf("row %d (%s): check %s passes in %d states and fails or warns in %d", r.Number, r.Asks, name, len(states[steps.Pass]), len(bad))
+		t.Errorf(
+			"row %d (%s): check %s passes in %d states and fails or warns in %d", r.Number, r.Asks, name,
+			len(states[steps.Pass]), len(bad),
+		)
 	}
 	return true
 }

@@ -17,7 +17,9 @@ import (
 
 // random is what two runs never have in common: UIDs, times, keys and hashes of
 // them, also at the end of names, and ports that a cluster chooses.
-var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|sha256:[0-9a-f]+|\b[0-9A-HJKMNP-TV-Z]{26}\b|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`)
+var random = regexp.MustCompile(
+	`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|sha256:[0-9a-f]+|\b[0-9A-HJKMNP-TV-Z]{26}\b|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`,
+)
 
 // allotted are kinds that a cluster makes of others, under names of its choice.
 var allotted = []string{"ipaddresses.networking.k8s.io"}
@@ -109,7 +111,8 @@ func (s *stage) secrets(t *testing.T) []string {
 func public(key, value string) bool {
 	address, err := url.Parse(value)
 	isAddress := err == nil && address.Scheme == "https" && address.User == nil && address.RawQuery == ""
-	return isAddress || strings.HasPrefix(value, "-----BEGIN CERTIFICATE") || strings.Contains(strings.ToLower(key), "public")
+	return isAddress || strings.HasPrefix(value, "-----BEGIN CERTIFICATE") ||
+		strings.Contains(strings.ToLower(key), "public")
 }
 
 // nothingSecret fails the test where a file that the program may have written

@@ -58,7 +58,10 @@ type server struct {
 const admin = "admin"
 
 func newServer(side steps.Side) *server {
-	s := &server{side: side, version: "v1.36.3", pair: newPair(), minted: map[string]bool{}, signs: newAuthority(string(side) + "-kubernetes")}
+	s := &server{
+		side: side, version: "v1.36.3", pair: newPair(), minted: map[string]bool{},
+		signs: newAuthority(string(side) + "-kubernetes"),
+	}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
 	s.TLS, s.EnableHTTP2 = s.signs.tls(), true     // as API servers speak
@@ -271,7 +274,12 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	a.Verb = map[bool]string{true: "get", false: "list"}[single]
 	if !s.allows(who, a) {
-		fail(w, 403, metav1.StatusReasonForbidden, fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", a.Resource, who.name, a.Verb, a.Resource, a.Group))
+		fail(
+			w, 403, metav1.StatusReasonForbidden,
+			fmt.Sprintf(
+				"%s is forbidden: User %q cannot %s resource %q in API group %q", a.Resource, who.name, a.Verb, a.Resource, a.Group,
+			),
+		)
 		return
 	}
 	sel, err := labels.Parse(r.URL.Query().Get("labelSelector"))
@@ -288,7 +296,8 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 	for _, o := range s.objects {
 		gvr, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 		set := fieldsOf(o)
-		if gvr != (schema.GroupVersionResource{Group: a.Group, Version: a.Version, Resource: a.Resource}) || (a.Namespace != "" && o.GetNamespace() != a.Namespace) {
+		if gvr != (schema.GroupVersionResource{Group: a.Group, Version: a.Version, Resource: a.Resource}) ||
+			(a.Namespace != "" && o.GetNamespace() != a.Namespace) {
 			continue
 		}
 		if single && o.GetName() == a.Name {
@@ -304,7 +313,10 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 		return
 	}
 	gv := schema.GroupVersion{Group: a.Group, Version: a.Version}.String()
-	reply(w, 200, map[string]any{"apiVersion": gv, "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+	reply(
+		w, 200,
+		map[string]any{"apiVersion": gv, "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": items},
+	)
 }
 
 // fieldsOf are the fields that a list can select by.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mergedDryRun is what becomes of an object that exists in a dry run of server-side apply; false: the request is answered
-// with an error.
+// mergedDryRun is what becomes of an object that exists in a dry run of server-side apply; false: the request is
+// answered with an error.
 func (s *server) mergedDryRun(
 	w http.ResponseWriter, r *http.Request, live *unstructured.Unstructured, asked map[string]any,
 ) (map[string]any, bool) {

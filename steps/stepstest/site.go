@@ -25,7 +25,9 @@ type Site struct {
 
 // SiteOf is what was seeded, and a link with answers; or, adopted, one that takes on
 // what stands there, too.
-func SiteOf(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, adopted bool, answers map[string]any) *Site {
+func SiteOf(
+	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, adopted bool, answers map[string]any,
+) *Site {
 	t.Helper()
 	x := &Site{t: t, Box: box, Session: Open(t, box, g, assets, "demo", answers)}
 	t.Cleanup(x.Close)
@@ -79,8 +81,8 @@ func (x *Site) cell(check string) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: check, Side: side}
 }
 
-// Named wants that a check does not hold, with words in what it found and in its fix. What was broken a moment ago may show
-// a moment later: it waits for that.
+// Named wants that a check does not hold, with words in what it found and in its fix. What was broken a moment ago may
+// show a moment later: it waits for that.
 func (x *Site) Named(check, found, fix string) steps.Result {
 	x.t.Helper()
 	named := func(v steps.Result) bool {

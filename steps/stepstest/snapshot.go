@@ -52,7 +52,8 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 			}
 			for _, o := range list.Items {
 				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // a kubelet asks each time that it starts
-				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil || signer == certificatesv1.KubeletServingSignerName {
+				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil ||
+					signer == certificatesv1.KubeletServingSignerName {
 					continue
 				}
 				out[string(side)+" "+name+" "+o.GetNamespace()+"/"+o.GetName()] = plain(&o)
@@ -70,7 +71,8 @@ func plain(o *unstructured.Unstructured) string {
 		unstructured.RemoveNestedField(o.Object, "metadata", f)
 	}
 	delete(o.Object, "status")
-	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "deployment.kubernetes.io/revision") // how often it was rolled out
+	// how often it was rolled out
+	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	b, _ := json.Marshal(o.Object)
 	return string(b)
 }

@@ -52,7 +52,9 @@ func (s *state) section(name string) (string, bool) {
 	return "", false
 }
 
-var sections = regexp.MustCompile(`^(base|local|remote|machine|answers|denied|server|admission/(local|remote)|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`)
+var sections = regexp.MustCompile(
+	`^(base|local|remote|machine|answers|denied|server|admission/(local|remote)|web|shows|want|host/.+|files/[^/]+|logs/[^/]+/[^/]+(/[^/]+)?)$`,
+)
 
 func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*state, error) {
 	path := filepath.Join(dir, name+".txtar")
@@ -60,7 +62,11 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	if err != nil {
 		return nil, err
 	}
-	s := &state{name: name, path: path, archive: txtar.Parse(data), objects: map[steps.Side][]*unstructured.Unstructured{}, answers: map[string]any{}, server: map[steps.Side][]string{}, logs: map[string]string{}, web: map[string][]webAnswer{}}
+	s := &state{
+		name: name, path: path, archive: txtar.Parse(data), objects: map[steps.Side][]*unstructured.Unstructured{},
+		answers: map[string]any{}, server: map[steps.Side][]string{}, logs: map[string]string{},
+		web: map[string][]webAnswer{},
+	}
 	for _, f := range s.archive.Files {
 		if !sections.MatchString(f.Name) {
 			return nil, fmt.Errorf("%s: no section is called %q", path, f.Name)
@@ -227,7 +233,8 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 	}
 	at := -1
 	for i, o := range s.objects[side] {
-		if o.GetKind() == obj.GetKind() && o.GetAPIVersion() == obj.GetAPIVersion() && o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName() {
+		if o.GetKind() == obj.GetKind() && o.GetAPIVersion() == obj.GetAPIVersion() &&
+			o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName() {
 			at = i
 		}
 	}
@@ -258,7 +265,9 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 // empty removes all that is in a namespace.
 func (s *state) empty(side steps.Side, namespace string) error {
 	all := len(s.objects[side])
-	s.objects[side] = slices.DeleteFunc(s.objects[side], func(o *unstructured.Unstructured) bool { return namespace != "" && o.GetNamespace() == namespace })
+	s.objects[side] = slices.DeleteFunc(
+		s.objects[side], func(o *unstructured.Unstructured) bool { return namespace != "" && o.GetNamespace() == namespace },
+	)
 	if len(s.objects[side]) == all {
 		return fmt.Errorf("there is nothing in namespace %q to delete", namespace)
 	}

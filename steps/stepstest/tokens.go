@@ -29,7 +29,9 @@ func (s *server) mint(text string) string {
 // exp is a Unix time, or the time from now on ("+20h"); life is how long it was
 // good for when it was made; "": it does not say.
 func jwt(namespace, name, exp, life string) (string, error) {
-	claims := map[string]any{"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name}
+	claims := map[string]any{
+		"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name,
+	}
 	at, err := ends(exp)
 	if err != nil {
 		return "", err
@@ -65,7 +67,8 @@ func ends(exp string) (time.Time, error) {
 
 func unsigned(body []byte) string {
 	enc := base64.RawURLEncoding
-	return enc.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("stand-in"))
+	return enc.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + enc.EncodeToString(body) + "." +
+		enc.EncodeToString([]byte("stand-in"))
 }
 
 // subject is who a token is of.

@@ -19,8 +19,9 @@ const tenantSpace = "a-tenant"
 
 // forgeable are kinds that a tenant can write, as kubectl names them.
 var forgeable = map[string]string{
-	"ConfigMap": "configmap", "Secret": "secret", "ServiceAccount": "serviceaccount", "Role": "role", "RoleBinding": "rolebinding",
-	"Service": "service", "NetworkPolicy": "networkpolicy", "PersistentVolumeClaim": "persistentvolumeclaim",
+	"ConfigMap": "configmap", "Secret": "secret", "ServiceAccount": "serviceaccount", "Role": "role",
+	"RoleBinding": "rolebinding",
+	"Service":     "service", "NetworkPolicy": "networkpolicy", "PersistentVolumeClaim": "persistentvolumeclaim",
 	"Deployment": "deployment", "DaemonSet": "daemonset",
 }
 
@@ -31,10 +32,11 @@ type entered struct {
 	action                            string
 }
 
-// Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of their own, marks,
-// field managers and all, with old values to put back; and whoever can write an object that the link only changed says there
-// that the link created it, and that it had other values, or takes the marks off what the link created. Undo leaves the
-// copies, and all else is as before. Before the apply and after it, decoys stand in the tenant's namespace, see decoys.
+// Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of their own,
+// marks, field managers and all, with old values to put back; and whoever can write an object that the link only
+// changed says there that the link created it, and that it had other values, or takes the marks off what the link
+// created. Undo leaves the copies, and all else is as before. Before the apply and after it, decoys stand in the
+// tenant's namespace, see decoys.
 func (x Proof) Trust(t *testing.T) {
 	t.Parallel()
 	s := x.stage(t)
@@ -87,7 +89,10 @@ func (x Proof) Trust(t *testing.T) {
 	}
 	for side, list := range changed {
 		for _, e := range list {
-			s.box.Run(t, string(side), "", append(at(e), "annotate", strings.ToLower(e.Kind), e.Name, "carrick/before-", "carrick/created-by-")...)
+			s.box.Run(
+				t, string(side), "",
+				append(at(e), "annotate", strings.ToLower(e.Kind), e.Name, "carrick/before-", "carrick/created-by-")...,
+			)
 		}
 	}
 	d := cmp.Diff(before, s.snapshot(t))
@@ -134,7 +139,9 @@ func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	if len(out) == 0 {
 		t.Fatalf("the inventory on the %s side is empty", side)
 	}
-	slices.SortFunc(out, func(a, b entered) int { return strings.Compare(a.Kind+a.Namespace+a.Name, b.Kind+b.Namespace+b.Name) })
+	slices.SortFunc(
+		out, func(a, b entered) int { return strings.Compare(a.Kind+a.Namespace+a.Name, b.Kind+b.Namespace+b.Name) },
+	)
 	return out
 }
 
@@ -145,19 +152,26 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 		return false
 	}
 	var o unstructured.Unstructured
-	if err := json.Unmarshal([]byte(s.box.Run(t, string(side), "", "-n", e.Namespace, "get", forgeable[e.Kind], e.Name, "-o", "json")), &o.Object); err != nil {
+	if err := json.Unmarshal(
+		[]byte(s.box.Run(t, string(side), "", "-n", e.Namespace, "get", forgeable[e.Kind], e.Name, "-o", "json")), &o.Object,
+	); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences", "finalizers", "generation"} {
+	for _, field := range []string{
+		"uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences", "finalizers", "generation",
+	} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	for _, field := range []string{"status", "spec.clusterIP", "spec.clusterIPs", "spec.ports", "spec.volumeName"} {
 		unstructured.RemoveNestedField(o.Object, strings.Split(field, ".")...)
 	}
 	if e.Kind == "Service" {
-		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports")
+		_ = unstructured.SetNestedSlice(
+			o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports",
+		)
 	}
-	if e.Kind == "PersistentVolumeClaim" { // of no class: a volume of the link's would keep undo from removing what made it
+	// of no class: a volume of the link's would keep undo from removing what made it
+	if e.Kind == "PersistentVolumeClaim" {
 		_ = unstructured.SetNestedField(o.Object, "planted", "spec", "storageClassName")
 	}
 	notes := o.GetAnnotations()
@@ -171,7 +185,10 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.box.Run(t, string(side), string(text), "apply", "--server-side", "--force-conflicts", "--field-manager=carrick."+proofLink+"."+e.action, "-f", "-")
+	s.box.Run(
+		t, string(side), string(text), "apply", "--server-side", "--force-conflicts",
+		"--field-manager=carrick."+proofLink+"."+e.action, "-f", "-",
+	)
 	return true
 }
 
@@ -199,7 +216,9 @@ func at(e entered) []string {
 // shown is an object without what servers write by themselves; "": it does not exist.
 func (s *stage) shown(t *testing.T, side steps.Side, kind, namespace, name string) string {
 	t.Helper()
-	text := s.box.Run(t, string(side), "", "-n", namespace, "get", forgeable[kind], name, "-o", "json", "--ignore-not-found")
+	text := s.box.Run(
+		t, string(side), "", "-n", namespace, "get", forgeable[kind], name, "-o", "json", "--ignore-not-found",
+	)
 	var o unstructured.Unstructured
 	if text == "" || json.Unmarshal([]byte(text), &o.Object) != nil {
 		return ""

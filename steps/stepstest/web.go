@@ -96,9 +96,11 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 	}
 	now := time.Now()
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the web of a state"}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.AddDate(10, 0, 0),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
@@ -118,10 +120,14 @@ var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*
 func (w *web) expand(text string) string {
 	text = w.certs(w.tunnels.expand(timed(text, w.now)))
 	u, _ := url.Parse(w.URL) // of httptest
-	text = strings.NewReplacer("${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n", string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca)), "${web-ca-fingerprint}", fingerprint(w.Certificate())).Replace(text)
+	text = strings.NewReplacer(
+		"${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n",
+		string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca)), "${web-ca-fingerprint}", fingerprint(w.Certificate()),
+	).Replace(text)
 	return claims.ReplaceAllStringFunc(text, func(m string) string {
 		p, enc := claims.FindStringSubmatch(m), base64.RawURLEncoding
-		return enc.EncodeToString([]byte(`{"alg":"`+p[1]+`","typ":"JWT"}`)) + "." + enc.EncodeToString([]byte(p[2])) + "." + enc.EncodeToString([]byte("stand-in"))
+		return enc.EncodeToString([]byte(`{"alg":"`+p[1]+`","typ":"JWT"}`)) + "." + enc.EncodeToString([]byte(p[2])) + "." +
+			enc.EncodeToString([]byte("stand-in"))
 	})
 }
 
@@ -133,7 +139,10 @@ func fingerprint(c *x509.Certificate) string {
 // scrub are pairs for a replacer: what differs from run to run.
 func (w *web) scrub() []string {
 	u, _ := url.Parse(w.URL)
-	return []string{fingerprint(w.Certificate()), "FINGERPRINT", fingerprint(w.Certificate())[:16], "FINGERPRINT", w.URL, "https://web", u.Host, "web:443", u.Port(), "PORT"}
+	return []string{
+		fingerprint(w.Certificate()), "FINGERPRINT", fingerprint(w.Certificate())[:16], "FINGERPRINT", w.URL, "https://web",
+		u.Host, "web:443", u.Port(), "PORT",
+	}
 }
 
 // webSection reads "METHOD /path" -> an answer, or a list of them; nothing

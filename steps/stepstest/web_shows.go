@@ -38,7 +38,10 @@ func (w *web) certs(text string) string {
 	if c := w.shown.Load(); c != nil {
 		now = c
 	}
-	text = strings.ReplaceAll(publicRoots(text), "${web-shown}", base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: now.Certificate[0]})))
+	text = strings.ReplaceAll(
+		publicRoots(text), "${web-shown}",
+		base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: now.Certificate[0]})),
+	)
 	text = webCert.ReplaceAllStringFunc(text, func(m string) string {
 		args := webCert.FindStringSubmatch(m)
 		c, err := w.leaf(webShows{For: args[1], Life: args[2]})

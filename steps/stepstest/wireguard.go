@@ -55,7 +55,9 @@ func (r *responders) start(private, peer string) (port string, err error) {
 			return "", fmt.Errorf("${wireguard}: %w", err)
 		}
 	}
-	if err := d.IpcSet(fmt.Sprintf("private_key=%x\nlisten_port=0\npublic_key=%x\nallowed_ip=192.0.2.2/32\n", keys[0], keys[1])); err != nil {
+	if err := d.IpcSet(
+		fmt.Sprintf("private_key=%x\nlisten_port=0\npublic_key=%x\nallowed_ip=192.0.2.2/32\n", keys[0], keys[1]),
+	); err != nil {
 		return "", fmt.Errorf("${wireguard}: %w", err)
 	}
 	if err := d.Up(); err != nil {

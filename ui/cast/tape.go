@@ -72,7 +72,9 @@ func (t *tape) write(o options) error {
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)
 	lines.SetEscapeHTML(false)
-	if err := lines.Encode(header{2, o.columns, o.rows, o.title, map[string]string{"TERM": "xterm-256color"}}); err != nil {
+	if err := lines.Encode(
+		header{2, o.columns, o.rows, o.title, map[string]string{"TERM": "xterm-256color"}},
+	); err != nil {
 		return err
 	}
 	for _, e := range append(t.events, event{t.now + o.reading, ""}) {

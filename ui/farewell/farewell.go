@@ -69,7 +69,9 @@ func (s Stand) Wrongs() (list []Wrong, more int) {
 				continue
 			}
 			check, _ := s.Guide.Check(c.Check)
-			list = append(list, Wrong{status, fmt.Sprintf("%s: %s: %s", s.Guide.Sides[c.Side].Name, check.Title, oneLine(r.Found))})
+			list = append(
+				list, Wrong{status, fmt.Sprintf("%s: %s: %s", s.Guide.Sides[c.Side].Name, check.Title, oneLine(r.Found))},
+			)
 		}
 	}
 	return list, more
@@ -82,7 +84,9 @@ type Command struct{ Run, What string }
 // back.
 func (s Stand) Commands() []Command {
 	path := s.Path()
-	out := append(s.install(), Command{"carrick " + path, "goes on here"}, Command{"carrick check " + path, "every check, once"})
+	out := append(
+		s.install(), Command{"carrick " + path, "goes on here"}, Command{"carrick check " + path, "every check, once"},
+	)
 	if s.Nothing {
 		return out
 	}
@@ -100,7 +104,14 @@ func (s Stand) install() []Command {
 		}
 		root := s.Link.File(spec.Host.Root)
 		if _, err := os.Stat(filepath.Join(root, action.InstallList)); err == nil {
-			out = append(out, Command{"sh INSTALL", "on the " + s.Guide.Sides[side].Name + " itself, in a copy of " + ShortPath(s.Dir, root) + ": puts the files where they belong"})
+			out = append(
+				out,
+				Command{
+					"sh INSTALL",
+					"on the " + s.Guide.Sides[side].Name + " itself, in a copy of " + ShortPath(s.Dir, root) +
+						": puts the files where they belong",
+				},
+			)
 		}
 	}
 	return out

@@ -151,7 +151,9 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	case a.Value == nil || q.Show(a.Value) == "":
 		w.out.say("It is empty now.")
 	case q.Kind == steps.YAML:
-		w.out.sentence("It has %s now, %s", model.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a))
+		w.out.sentence(
+			"It has %s now, %s", model.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a),
+		)
 	default:
 		w.out.sentence("Now: %s, %s", shown(q, a.Value), from(a))
 	}
@@ -218,9 +220,11 @@ func (w *walk) answerHelp(a engine.Answered) {
 		kind = "many of kind " + kind + ", separated by commas"
 	}
 	w.out.sentence("What is asked for: %s", kind)
-	w.out.say("Enter keeps the answer that stands. A hyphen alone empties it, or brings its default back. b goes to the question before.")
+	w.out.say("Enter keeps the answer that stands. A hyphen alone empties it, or brings its default back. b goes to the " +
+		"question before.")
 	if q.Kind == steps.YAML {
-		w.out.say("s says the text. To write a new one, type its lines and then a line with a full stop alone. e opens the text in your editor.")
+		w.out.say("s says the text. To write a new one, type its lines and then a line with a full stop alone. e opens the " +
+			"text in your editor.")
 	}
 	if !q.Secret {
 		w.out.say(`A backslash before b, q, ?, s, e or a hyphen makes it an answer: \b is the answer b.`)

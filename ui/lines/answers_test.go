@@ -24,11 +24,17 @@ func TestAnswers(t *testing.T) {
 	o := m.options(t)
 	converse(t, o, func(k *talk) {
 		k.says("1", "e")
-		k.hears("Answer 1 of 7: Port of the gateway.", "Open in both firewalls.", "Now: 51820, from WireGuard's own.", "Answer, Enter keeps it:")
+		k.hears(
+			"Answer 1 of 7: Port of the gateway.", "Open in both firewalls.", "Now: 51820, from WireGuard's own.",
+			"Answer, Enter keeps it:",
+		)
 		k.says("99999", "")
 		k.hears(`That is no answer: "99999" is not a port`, "Answer 2 of 7: Use jumbo frames.", "Now: no, from most can't.")
 		k.says("maybe", "y")
-		k.hears(`That is no answer: "maybe" is neither yes nor no.`, "Saved.", "Answer 3 of 7: Which side listens.", "Now: 2, the provider, from the usual one.", "1: the consumer.", "2: the provider.", "1 to 2, Enter keeps it:")
+		k.hears(
+			`That is no answer: "maybe" is neither yes nor no.`, "Saved.", "Answer 3 of 7: Which side listens.",
+			"Now: 2, the provider, from the usual one.", "1: the consumer.", "2: the provider.", "1 to 2, Enter keeps it:",
+		)
 		k.says("3", "b")
 		k.hears("That is no answer: ", "Answer 2 of 7: Use jumbo frames.", "Now: yes, given by you.")
 		k.says("-", "1")
@@ -36,7 +42,9 @@ func TestAnswers(t *testing.T) {
 		k.says("?", `\b`)
 		k.hears("net.note: For whoever comes next.", `\b is the answer b.`, "Saved.")
 		k.says("", "", "s")
-		k.hears("Answer 7 of 7: Routes.", "It has 3 lines now, from an example.", "# what it carries\nroutes:\n  - 10.1.0.0/16\n")
+		k.hears(
+			"Answer 7 of 7: Routes.", "It has 3 lines now, from an example.", "# what it carries\nroutes:\n  - 10.1.0.0/16\n",
+		)
 		k.says("e")
 		k.hears("an editor needs a terminal; type the lines")
 		k.says("routes:\n  - 0.0.0.0/0\n.")
@@ -61,7 +69,10 @@ func TestASecretIsNeverSaid(t *testing.T) {
 	o := m.options(t)
 	converse(t, o, func(k *talk) {
 		k.says("1", "e", "80", "", "", "", token)
-		k.hears("Token, Enter keeps it:", "It is kept in memory only, and what you type is not shown.", "It is kept until you leave.")
+		k.hears(
+			"Token, Enter keeps it:", "It is kept in memory only, and what you type is not shown.",
+			"It is kept until you leave.",
+		)
 		k.says("4711-is-no-number", "")
 		k.hears("That is no answer: what was typed is not of kind number.")
 		k.says("", "e", "", "", "", "")
@@ -90,7 +101,10 @@ func TestANeededAnswerIsAskedFirst(t *testing.T) {
 	converse(t, ownerless(t, m), func(k *talk) {
 		k.hears("Step 2 of 3", "Answer 1 of 1: Owner of the keys.", "It is empty now.", "Answer:")
 		k.says("", "Not A Name", "b")
-		k.hears("That is no answer: an answer is needed.", `"Not A Name" is not a name`, "An answer is missing still: e asks for it.", "In this step")
+		k.hears(
+			"That is no answer: an answer is needed.", `"Not A Name" is not a name`,
+			"An answer is missing still: e asks for it.", "In this step",
+		)
 		k.says("e", "ana")
 		k.hears("Saved.", "Step 2, Tunnel keys:")
 		k.says("n", "b")

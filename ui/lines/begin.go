@@ -45,7 +45,10 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 	}
 	w.out.say("What shall two clusters be joined for?")
 	for i, g := range list {
-		w.out.sentence("%d: %s, %s, %s and %s", i+1, g.Title, model.Plural(len(g.Steps), "step"), g.Sides[steps.Local].Name, g.Sides[steps.Remote].Name)
+		w.out.sentence(
+			"%d: %s, %s, %s and %s", i+1, g.Title, model.Plural(len(g.Steps), "step"), g.Sides[steps.Local].Name,
+			g.Sides[steps.Remote].Name,
+		)
 	}
 	for {
 		text, err := w.ask(question{
@@ -55,7 +58,8 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 					w.out.sentence("%d: %s: %s", i+1, g.Name, g.About)
 				}
 			},
-			instead: "carrick --guide NAME --name NAME --context NAME --remote-context NAME names them, and carrick guides lists the guides",
+			instead: "carrick --guide NAME --name NAME --context NAME --remote-context NAME names them, and carrick guides " +
+				"lists the guides",
 		})
 		if errors.Is(err, errBack) {
 			w.out.say("This is the first question: q leaves.")
@@ -114,7 +118,11 @@ func (p *sides) name() error {
 			text, err = w.ask(question{
 				prompt: fmt.Sprintf("Name of this link [%s]:", suggested),
 				help: func() {
-					w.out.sentence("The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and hyphens, at most %d", linkfile.MaxName)
+					w.out.sentence(
+						"The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and "+
+							"hyphens, at most %d",
+						linkfile.MaxName,
+					)
 				},
 				instead: "carrick --name NAME names it",
 			})
@@ -183,7 +191,10 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	w.follow(w.live.Start()...)
 	title := w.guide().Title
 	if !resumed {
-		w.out.sentence("This begins %s, link %s, saved in %s. It has %s", title, l.Name(), w.path(), model.Plural(len(w.guide().Steps), "step"))
+		w.out.sentence(
+			"This begins %s, link %s, saved in %s. It has %s", title, l.Name(), w.path(),
+			model.Plural(len(w.guide().Steps), "step"),
+		)
 		w.sides()
 		return nil
 	}

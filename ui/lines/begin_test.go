@@ -15,16 +15,26 @@ func TestANewLink(t *testing.T) {
 	m := &tunnel{}
 	o := clusters(t, m)
 	converse(t, o, func(k *talk) {
-		k.hears("What shall two clusters be joined for?", "1: Tunnel, 3 steps, consumer and provider.", "2: Bridge", "Guide, 1 to 2 [1]:")
+		k.hears(
+			"What shall two clusters be joined for?", "1: Tunnel, 3 steps, consumer and provider.", "2: Bridge",
+			"Guide, 1 to 2 [1]:",
+		)
 		k.says("7", "?", "")
 		k.hears(`"7" is no guide`, "1: tunnel: Joins two sites by a tunnel.", "Which context is the consumer?",
-			"1: kind-milan, at https://10.0.0.1: answers in 12 ms, v1.36.3.", "4: gone, at https://10.0.0.9: nothing listens there.", "The consumer, 1 to 4 [1]:")
+			"1: kind-milan, at https://10.0.0.1: answers in 12 ms, v1.36.3.",
+			"4: gone, at https://10.0.0.9: nothing listens there.", "The consumer, 1 to 4 [1]:")
 		k.says("")
 		k.hears("Which context is the provider?", "1: kind-milan, the consumer already.", "The provider, 1 to 4 [2]:")
 		k.says("1", "9", "b")
-		k.hears("kind-milan is the consumer already; the provider must be another cluster.", `"9" is none of them`, "Which context is the consumer?")
+		k.hears(
+			"kind-milan is the consumer already; the provider must be another cluster.", `"9" is none of them`,
+			"Which context is the consumer?",
+		)
 		k.says("kind-rome", "3")
-		k.hears("kind-rome and rome-again are one cluster: both have the same kube-system namespace. Two are needed.", "Which context is the provider?")
+		k.hears(
+			"kind-rome and rome-again are one cluster: both have the same kube-system namespace. Two are needed.",
+			"Which context is the provider?",
+		)
 		k.says("1")
 		k.hears("Name of this link [rome-milan]:")
 		k.says("Not A Name", "there")
@@ -78,7 +88,10 @@ func TestSidesThatAreMachines(t *testing.T) {
 	o.Link = nil
 	converse(t, o, func(k *talk) {
 		k.says("1", "srv", "/srv", "b", "", "")
-		k.hears("Folder of the consumer [/]:", `"srv" is no absolute path`, "Folder of the provider [/]:", "Name of this link [consumer-provider]:")
+		k.hears(
+			"Folder of the consumer [/]:", `"srv" is no absolute path`, "Folder of the provider [/]:",
+			"Name of this link [consumer-provider]:",
+		)
 	})
 }
 

@@ -146,7 +146,10 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	case errors.Is(err, errCancelled) && failed != nil && k.Events == 0:
 		w.out.say("Stopped by you: nothing was changed.")
 	case errors.Is(err, errCancelled) && failed != nil:
-		w.out.sentence("Stopped by you after %s. What was done stays, and doing it again goes on from there", model.Plural(k.Events, "change"))
+		w.out.sentence(
+			"Stopped by you after %s. What was done stays, and doing it again goes on from there",
+			model.Plural(k.Events, "change"),
+		)
 	case err != nil && w.mine(err) && !errors.Is(err, errCancelled):
 		return err
 	case failed != nil:

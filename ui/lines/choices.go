@@ -149,7 +149,10 @@ func (w *walk) help(list []choice) {
 	for _, c := range list {
 		w.out.sentence("%s: %s", strings.TrimSpace(c.letter+" "+c.args), c.means)
 	}
-	w.out.sentence("A number from 1 to %d, or the name of a step: goes to that step; %d is the summary", len(w.guide().Steps), len(w.guide().Steps)+1)
+	w.out.sentence(
+		"A number from 1 to %d, or the name of a step: goes to that step; %d is the summary", len(w.guide().Steps),
+		len(w.guide().Steps)+1,
+	)
 	w.out.say("q: leaves; the clusters keep how far you are.")
 	w.out.say("Enter: says what has changed since it was said last. Nothing is said by itself while this waits for you.")
 	w.out.say("Words do as well as letters: apply, diff, next. Ctrl+c cancels what runs; where nothing runs it leaves.")

@@ -54,7 +54,10 @@ func (w *walk) explained(r row) {
 	for _, cell := range r.cells {
 		for _, need := range w.guide().Needs(cell) {
 			check, _ := w.guide().Check(need.Check)
-			w.out.sentence("On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title, word(w.live.Board.Verdict(need).Status))
+			w.out.sentence(
+				"On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title,
+				word(w.live.Board.Verdict(need).Status),
+			)
 		}
 	}
 	if c.Timeout > 0 {

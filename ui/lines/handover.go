@@ -25,15 +25,18 @@ func (w *walk) handOver(string) error {
 	}
 	instead := "carrick handover " + w.path() + " --side " + w.flag(side)
 	usual := w.live.Session.HandoverFile(side)
-	file, err := w.ask(question{prompt: fmt.Sprintf("File for the facts of the %s [%s]:", w.role(side), usual), help: func() {
-		w.out.say("The other admin gets these facts in a file, and none of your credentials.")
-	}, instead: instead})
+	file, err := w.ask(
+		question{prompt: fmt.Sprintf("File for the facts of the %s [%s]:", w.role(side), usual), help: func() {
+			w.out.say("The other admin gets these facts in a file, and none of your credentials.")
+		}, instead: instead},
+	)
 	if err != nil {
 		return orNothing(err)
 	}
 	o := engine.HandoverOptions{Side: side, File: strings.TrimSpace(file)}
 	to, err := w.ask(question{prompt: "Who may read its secrets, empty for nobody:", help: func() {
-		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. What is secret is sealed for them; for nobody it is left out, and named.")
+		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. What is secret is sealed for them; for nobody it " +
+			"is left out, and named.")
 	}, instead: instead})
 	if err != nil {
 		return orNothing(err)
@@ -50,14 +53,16 @@ func (w *walk) handOver(string) error {
 func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	var done *engine.WrittenFile
 	var next []string
-	err := w.wait(func() string { return "the facts of the " + w.role(o.Side) }, nil, func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, handWithin)
-		defer cancel()
-		if done, err = w.live.Session.WriteHandover(ctx, o); err == nil && len(w.live.Session.Here()) == 1 {
-			next = w.live.Session.NextTurn(ctx, o.Side)
-		}
-		return err
-	})
+	err := w.wait(
+		func() string { return "the facts of the " + w.role(o.Side) }, nil, func(ctx context.Context) (err error) {
+			ctx, cancel := context.WithTimeout(ctx, handWithin)
+			defer cancel()
+			if done, err = w.live.Session.WriteHandover(ctx, o); err == nil && len(w.live.Session.Here()) == 1 {
+				next = w.live.Session.NextTurn(ctx, o.Side)
+			}
+			return err
+		},
+	)
 	switch {
 	case errors.Is(err, errCancelled):
 		return nil
@@ -137,7 +142,9 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 	}
 	for head.ByPhrase && w.o.Unlock != nil {
 		phrase, err := w.ask(question{prompt: "Its passphrase:", secret: true, help: func() {
-			w.out.say("What is secret in the file is sealed by a passphrase. Its writer tells it to you, on another way than the file.")
+			w.out.say(
+				"What is secret in the file is sealed by a passphrase. Its writer tells it to you, on another way than the file.",
+			)
 		}, instead: "carrick LINK --passphrase-file FILE"})
 		if err != nil {
 			return false, orNothing(err)

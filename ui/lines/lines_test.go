@@ -26,27 +26,41 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 		k.says("d")
 		k.hears("create Secret tunnel/keys.", "+kind: Secret")
 		k.says("a")
-		k.hears("On the provider, rome: 1 change.", "Make the keys:", "create Secret tunnel/keys.", "Apply this change? [y/N]")
+		k.hears(
+			"On the provider, rome: 1 change.", "Make the keys:", "create Secret tunnel/keys.", "Apply this change? [y/N]",
+		)
 		k.says("y")
-		k.hears("step 2 of 3, provider: making the keys.", "step 2 of 3, provider: created Secret tunnel/keys.", "Done: 1 change in 1 second.",
-			"provider: ok: the keys Secret holds one key pair.", "consumer: ok: the gateway answers a handshake.", "In this step: 3 ok and 1 with a warning.")
+		k.hears(
+			"step 2 of 3, provider: making the keys.", "step 2 of 3, provider: created Secret tunnel/keys.",
+			"Done: 1 change in 1 second.",
+			"provider: ok: the keys Secret holds one key pair.", "consumer: ok: the gateway answers a handshake.",
+			"In this step: 3 ok and 1 with a warning.",
+		)
 		k.says("n")
 		k.hears("Step 3 of 3: Carry.", "both sides: ok: the tunnel carries.", "This step only looks.")
 		k.says("a", "u")
 		k.hears("This step changes nothing: it only looks.", "u all takes back all")
 		k.says("n")
-		k.hears("Summary of milan-rome.", "All is green: ", "Step 2, Tunnel keys: 3 ok and 1 with a warning.", "carrick undo ", ": takes back what it made")
+		k.hears(
+			"Summary of milan-rome.", "All is green: ", "Step 2, Tunnel keys: 3 ok and 1 with a warning.", "carrick undo ",
+			": takes back what it made",
+		)
 		k.says("m")
 		k.hears("On the provider this link made 1 thing.", "Secret tunnel/keys.", "On the consumer this link made nothing.")
 		k.says("u")
 		k.hears("On the provider, rome: 1 thing.", "delete Secret tunnel/keys.", "Take back this thing? [y/N]")
 		k.says("y")
-		k.hears("step 2 of 3, provider: deleted Secret tunnel/keys.", "Not all is green: ", "FAIL: provider: the keys Secret holds one key pair")
+		k.hears(
+			"step 2 of 3, provider: deleted Secret tunnel/keys.", "Not all is green: ",
+			"FAIL: provider: the keys Secret holds one key pair",
+		)
 		k.says("l", "q")
 		if err := k.leaves(); err != nil {
 			t.Fatal(err)
 		}
-		if news := k.hears("deleted Secret tunnel/keys.", "Tunnel, link milan-rome: "); strings.Contains(news, "Step 1, Sites") {
+		if news := k.hears(
+			"deleted Secret tunnel/keys.", "Tunnel, link milan-rome: ",
+		); strings.Contains(news, "Step 1, Sites") {
 			t.Errorf("the summary is said twice:\n%s", news)
 		}
 	})
@@ -61,7 +75,10 @@ func TestTheFarewellSaysWhereAllStands(t *testing.T) {
 		if err := k.leaves(); err != nil {
 			t.Fatal(err)
 		}
-		k.hears("Tunnel, link milan-rome: ", "Step 3, Carry: 2 skipped.", "FAIL: provider: the keys Secret holds one key pair: there is no key pair.", "carrick check ", ": every check, once")
+		k.hears(
+			"Tunnel, link milan-rome: ", "Step 3, Carry: 2 skipped.",
+			"FAIL: provider: the keys Secret holds one key pair: there is no key pair.", "carrick check ", ": every check, once",
+		)
 	})
 	o := (&tunnel{}).options(t)
 	o.Passing, o.Banner, o.Notes = true, "demo: two control planes", []string{". /tmp/env"}
@@ -148,14 +165,24 @@ func TestTakeOverAndReplaceAreAskedApart(t *testing.T) {
 
 // What takes long says so, and what a person has to do stands apart.
 func TestWaitingIsSaid(t *testing.T) {
-	m := &tunnel{slow: 35 * time.Second, asks: []string{"log in at https://example.org/device?code=WDJB, or open https://example.org/device and type the code WDJB."}}
+	m := &tunnel{
+		slow: 35 * time.Second,
+		asks: []string{
+			"log in at https://example.org/device?code=WDJB, or open https://example.org/device and type the code WDJB.",
+		},
+	}
 	converse(t, m.options(t), func(k *talk) {
 		k.says("a", "y")
 		time.Sleep(40 * time.Second)
 		k.settle()
-		news := k.hears("This is for you to do:\nlog in at:\nhttps://example.org/device?code=WDJB\nor open:\nhttps://example.org/device\nand type the code WDJB.\n",
-			"Still waiting for you, 10 seconds.", "Still waiting for you, 20 seconds.", "Still waiting for you, 30 seconds.", "Done: 1 change in 35 seconds.")
-		if strings.Count(news, "Still waiting") != 3 || strings.Contains(news, "making the keys") || strings.Contains(news, "signed in to") {
+		news := k.hears(
+			"This is for you to do:\nlog in at:\nhttps://example.org/device?code=WDJB\nor "+
+				"open:\nhttps://example.org/device\nand type the code WDJB.\n",
+			"Still waiting for you, 10 seconds.", "Still waiting for you, 20 seconds.", "Still waiting for you, 30 seconds.",
+			"Done: 1 change in 35 seconds.",
+		)
+		if strings.Count(news, "Still waiting") != 3 || strings.Contains(news, "making the keys") ||
+			strings.Contains(news, "signed in to") {
 			t.Errorf("it said:\n%s", news)
 		}
 	})
@@ -169,7 +196,9 @@ func TestWordsAreNotAFlood(t *testing.T) {
 		k.says("a", "y")
 		time.Sleep(25 * time.Second)
 		k.settle()
-		news := k.hears("step 2 of 3, provider: pod 1 of 50 is ready.", "Still waiting for making the keys, 10 seconds.", "Done: 1 change")
+		news := k.hears(
+			"step 2 of 3, provider: pod 1 of 50 is ready.", "Still waiting for making the keys, 10 seconds.", "Done: 1 change",
+		)
 		if strings.Count(news, " is ready") != 1 {
 			t.Errorf("it said:\n%s", news)
 		}
@@ -186,7 +215,10 @@ func TestChecksAreFollowedUntilTheyAreSettled(t *testing.T) {
 		k.says("a", "y")
 		time.Sleep(30 * time.Second)
 		k.settle()
-		k.hears("Still waiting for consumer: the gateway answers a handshake: sent, no answer yet, 10 seconds.", "20 seconds.", "consumer: ok: the gateway answers a handshake.")
+		k.hears(
+			"Still waiting for consumer: the gateway answers a handshake: sent, no answer yet, 10 seconds.", "20 seconds.",
+			"consumer: ok: the gateway answers a handshake.",
+		)
 	})
 }
 
@@ -254,11 +286,20 @@ func TestChoices(t *testing.T) {
 		k.says("nonsense")
 		k.hears(`"nonsense" is none of the choices, nor a step; ? says them all.`)
 		k.says("?")
-		k.hears("a: applies this step", "f N: does only what makes check N hold.", "A number from 1 to 3, or the name of a step", "Nothing is said by itself while this waits for you.", `Of a check, "unknown" means`)
+		k.hears(
+			"a: applies this step", "f N: does only what makes check N hold.", "A number from 1 to 3, or the name of a step",
+			"Nothing is said by itself while this waits for you.", `Of a check, "unknown" means`,
+		)
 		k.says("c")
-		k.hears("1, consumer: ok: the keys Secret holds one key pair: one pair.", "1, provider: FAIL: ", "3, provider: warning: ")
+		k.hears(
+			"1, consumer: ok: the keys Secret holds one key pair: one pair.", "1, provider: FAIL: ", "3, provider: warning: ",
+		)
 		k.says("x 2")
-		k.hears("Check 2, handshake: the gateway answers a handshake.", "It is looked at from this machine.", "On the consumer it needs: provider: the keys Secret holds one key pair, which is FAIL.", "See: https://example.org/tunnel")
+		k.hears(
+			"Check 2, handshake: the gateway answers a handshake.", "It is looked at from this machine.",
+			"On the consumer it needs: provider: the keys Secret holds one key pair, which is FAIL.",
+			"See: https://example.org/tunnel",
+		)
 		k.says("x", "f 3", "f 9", "f nope")
 		k.hears("carrick has no action for this check", `"9" is no check of this step`, `"nope" is no check of this step`)
 		k.says("Sites")

@@ -23,7 +23,10 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 		}
 		all += n
 		if n > 0 || p.Undo {
-			w.out.sentence("On the %s, %s: %s", w.role(side), w.live.Session.Endpoint(side).Name, model.Plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]))
+			w.out.sentence(
+				"On the %s, %s: %s", w.role(side), w.live.Session.Endpoint(side).Name,
+				model.Plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]),
+			)
 		}
 		left := 0
 		for _, act := range p.Actions {

@@ -133,10 +133,13 @@ func (p *sides) pick(side steps.Side) error {
 		text, err := w.ask(question{
 			prompt: fmt.Sprintf("The %s, 1 to %d [%d]:", role.Name, len(p.list), def+1),
 			help: func() {
-				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and writes nothing into it. r says the list again, with what has answered since. h takes a file of facts that the other admin handed over.")
+				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and writes nothing into it. " +
+					"r says the list again, with what has answered since. h takes a file of facts that the other admin handed over.")
 				p.contexts(side)
 			},
-			instead: map[steps.Side]string{steps.Local: "carrick --context NAME names it", steps.Remote: "carrick --remote-context NAME names it"}[side],
+			instead: map[steps.Side]string{
+				steps.Local: "carrick --context NAME names it", steps.Remote: "carrick --remote-context NAME names it",
+			}[side],
 		})
 		if err != nil {
 			return err
@@ -179,7 +182,10 @@ func (p *sides) chosen(side steps.Side, text string) (name, why string) {
 			continue
 		}
 		if p.spec[side.Peer()].Context == c.Context {
-			return "", fmt.Sprintf("%s is the %s already; the %s must be another cluster", c.Context, p.guide.Sides[side.Peer()].Name, p.guide.Sides[side].Name)
+			return "", fmt.Sprintf(
+				"%s is the %s already; the %s must be another cluster", c.Context, p.guide.Sides[side.Peer()].Name,
+				p.guide.Sides[side].Name,
+			)
 		}
 		return c.Context, ""
 	}

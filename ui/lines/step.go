@@ -176,7 +176,8 @@ func (w *walk) fix(args string) error {
 		return nil
 	}
 	return w.changeAndTell(deed{
-		scope: engine.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing", option: " --step " + step.Name,
+		scope: engine.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing",
+		option: " --step " + step.Name,
 	})
 }
 

@@ -154,7 +154,8 @@ func fit(t *testing.T, said string) {
 	}
 	for l := range strings.Lines(said) {
 		l = strings.TrimSuffix(l, "\n")
-		ends := l == "" || strings.ContainsAny(l[len(l)-1:], ".!?:]") || strings.HasSuffix(l, ": ") || strings.HasSuffix(l, "] ")
+		ends := l == "" || strings.ContainsAny(l[len(l)-1:], ".!?:]") || strings.HasSuffix(l, ": ") ||
+			strings.HasSuffix(l, "] ")
 		switch {
 		case strings.ContainsAny(l, "\x1b\r\t\x07"):
 			t.Errorf("a control character: %q", l)

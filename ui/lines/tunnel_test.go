@@ -60,10 +60,17 @@ func fixed(r steps.Result) func(context.Context, steps.Env) steps.Result {
 func (m *tunnel) guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "tunnel", Title: "Tunnel", About: "Joins two sites by a tunnel.", Page: "https://example.org/tunnel",
-		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "consumer", Kind: steps.Host}, steps.Remote: {Name: "provider", Kind: steps.Host}},
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "consumer", Kind: steps.Host}, steps.Remote: {Name: "provider", Kind: steps.Host},
+		},
 		Steps: []steps.Step{m.sites(), m.tunnelKeys(), {
 			Name: "carry", Title: "Carry", Why: "What the tunnel is for.",
-			Checks: []steps.Check{{Name: "carries", Title: "the tunnel carries", On: steps.Both, Why: "it is what all is for", Needs: []string{"handshake"}, Run: fixed(steps.Passed("12 ms"))}},
+			Checks: []steps.Check{
+				{
+					Name: "carries", Title: "the tunnel carries", On: steps.Both, Why: "it is what all is for",
+					Needs: []string{"handshake"}, Run: fixed(steps.Passed("12 ms")),
+				},
+			},
 		}},
 	}
 }
@@ -72,14 +79,25 @@ func (m *tunnel) sites() steps.Step {
 	return steps.Step{
 		Name: "sites", Title: "Sites", Why: "Both sites must be there before they can be joined.",
 		Ask: []steps.Question{
-			{Key: "net.port", Title: "Port of the gateway", Kind: steps.Port, Help: "Open in both firewalls.", Default: steps.Fixed(51820, "WireGuard's own")},
-			{Key: "net.fast", Title: "Use jumbo frames", Kind: steps.YesNo, Help: "Only where all between can.", Default: steps.Fixed(false, "most can't")},
-			{Key: "net.listens", Title: "Which side listens", Kind: steps.Pick, Help: "The one that the other reaches.", Of: []steps.Choice{{Value: "consumer", Title: "the consumer"}, {Value: "provider", Title: "the provider"}}, Default: steps.Fixed("provider", "the usual one")},
+			{
+				Key: "net.port", Title: "Port of the gateway", Kind: steps.Port, Help: "Open in both firewalls.",
+				Default: steps.Fixed(51820, "WireGuard's own"),
+			},
+			{
+				Key: "net.fast", Title: "Use jumbo frames", Kind: steps.YesNo, Help: "Only where all between can.",
+				Default: steps.Fixed(false, "most can't"),
+			},
+			{
+				Key: "net.listens", Title: "Which side listens", Kind: steps.Pick, Help: "The one that the other reaches.",
+				Of:      []steps.Choice{{Value: "consumer", Title: "the consumer"}, {Value: "provider", Title: "the provider"}},
+				Default: steps.Fixed("provider", "the usual one"),
+			},
 			{Key: "net.note", Title: "A note", Help: "For whoever comes next.", Kind: steps.Text, Opt: true},
 			{Key: "net.token", Title: "Token", Help: "Of the site.", Kind: steps.Text, Opt: true, Secret: true},
 			{Key: "net.pin", Title: "PIN", Help: "Of the site.", Kind: steps.Number, Opt: true, Secret: true},
 			{
-				Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML, Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
+				Key: "net.routes", Title: "Routes", Help: "What the tunnel carries.", Kind: steps.YAML,
+				Default: steps.Fixed("# what it carries\nroutes:\n  - 10.1.0.0/16\n", "an example"),
 				Check: func(text string) error {
 					if strings.Contains(text, "0.0.0.0/0") {
 						return errors.New("line 2: not everything may go through")
@@ -89,15 +107,21 @@ func (m *tunnel) sites() steps.Step {
 			},
 		},
 		Checks: []steps.Check{
-			{Name: "there", Title: "the site is there", Why: "nothing else can be looked at", On: steps.Both, Run: func(context.Context, steps.Env) steps.Result { return soon(steps.Passed("%s", m.shown)) }},
-			{Name: "port", Title: "the port is free or ours", On: steps.Local, Why: "it is needed", Run: func(_ context.Context, e steps.Env) steps.Result {
-				if token := e.Answers.Masked("net.token"); !token.IsZero() {
-					m.mu.Lock()
-					m.vetted = append(m.vetted, token.Reveal())
-					m.mu.Unlock()
-				}
-				return steps.Passed("port %d", e.Answers.Int("net.port"))
-			}},
+			{
+				Name: "there", Title: "the site is there", Why: "nothing else can be looked at", On: steps.Both,
+				Run: func(context.Context, steps.Env) steps.Result { return soon(steps.Passed("%s", m.shown)) },
+			},
+			{
+				Name: "port", Title: "the port is free or ours", On: steps.Local, Why: "it is needed",
+				Run: func(_ context.Context, e steps.Env) steps.Result {
+					if token := e.Answers.Masked("net.token"); !token.IsZero() {
+						m.mu.Lock()
+						m.vetted = append(m.vetted, token.Reveal())
+						m.mu.Unlock()
+					}
+					return steps.Passed("port %d", e.Answers.Int("net.port"))
+				},
+			},
 		},
 	}
 }
@@ -105,22 +129,35 @@ func (m *tunnel) sites() steps.Step {
 func (m *tunnel) tunnelKeys() steps.Step {
 	return steps.Step{
 		Name: "keys", Title: "Tunnel keys", Why: "Each side proves itself with a key pair of its own.",
-		Ask:     []steps.Question{{Key: "keys.owner", Title: "Owner of the keys", Kind: steps.Name, Help: "Who is told before they end."}},
+		Ask: []steps.Question{
+			{Key: "keys.owner", Title: "Owner of the keys", Kind: steps.Name, Help: "Who is told before they end."},
+		},
 		Actions: []steps.Action{{Name: "keys", Title: "Make the keys", On: steps.Remote, Doer: m.call()}},
 		Checks: []steps.Check{
-			{Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both, FixedBy: "keys", References: []string{"example/tunnel: docs/keys.md"}, Run: func(_ context.Context, e steps.Env) steps.Result {
-				if e.Side == steps.Local || m.made() {
-					return soon(steps.Passed("one pair"))
-				}
-				return soon(steps.Failed("there is no key pair", ""))
-			}},
-			{Name: "handshake", Title: "the gateway answers a handshake", Why: "without it nothing goes through", On: steps.Local, From: "this machine", Needs: []string{"pair", "peer/pair"}, Run: func(context.Context, steps.Env) steps.Result {
-				if time.Since(m.came) < 25*time.Second {
-					return soon(steps.Waits(m.came, "sent, no answer yet"))
-				}
-				return steps.Passed("answered")
-			}},
-			{Name: "age", Title: "the credential lives for 30 days more", On: steps.Remote, Why: "it ends", Run: fixed(steps.Warned("it ends in 6 days", "tunnel keys --renew"))},
+			{
+				Name: "pair", Title: "the keys Secret holds one key pair", Why: "a half pair answers nobody", On: steps.Both,
+				FixedBy: "keys", References: []string{"example/tunnel: docs/keys.md"},
+				Run: func(_ context.Context, e steps.Env) steps.Result {
+					if e.Side == steps.Local || m.made() {
+						return soon(steps.Passed("one pair"))
+					}
+					return soon(steps.Failed("there is no key pair", ""))
+				},
+			},
+			{
+				Name: "handshake", Title: "the gateway answers a handshake", Why: "without it nothing goes through",
+				On: steps.Local, From: "this machine", Needs: []string{"pair", "peer/pair"},
+				Run: func(context.Context, steps.Env) steps.Result {
+					if time.Since(m.came) < 25*time.Second {
+						return soon(steps.Waits(m.came, "sent, no answer yet"))
+					}
+					return steps.Passed("answered")
+				},
+			},
+			{
+				Name: "age", Title: "the credential lives for 30 days more", On: steps.Remote, Why: "it ends",
+				Run: fixed(steps.Warned("it ends in 6 days", "tunnel keys --renew")),
+			},
 		},
 	}
 }
@@ -133,7 +170,9 @@ func (m *tunnel) call() action.Call {
 		if m.made() == (v == steps.Create) {
 			v = steps.Leave
 		}
-		return steps.Change{Items: []steps.Item{{Verb: v, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "1"}}}, nil
+		return steps.Change{
+			Items: []steps.Item{{Verb: v, What: "Secret tunnel/keys", Diff: "@@ -0,0 +1 @@\n+kind: Secret\n", Hash: "1"}},
+		}, nil
 	}
 	return action.Call{
 		Preview: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Create) },
@@ -197,7 +236,12 @@ func (m *tunnel) options(t *testing.T) Options {
 			return engine.NewSession(engine.SessionOptions{Guide: guide, Link: l, Endpoints: ends, Attended: true}), nil
 		},
 		Candidates: func() ([]engine.Candidate, error) {
-			return []engine.Candidate{{Context: "kind-milan", Server: "https://10.0.0.1", Current: true}, {Context: "kind-rome", Server: "https://10.0.0.2"}, {Context: "rome-again", Server: "https://10.0.0.2"}, {Context: "gone", Server: "https://10.0.0.9"}}, nil
+			return []engine.Candidate{
+				{Context: "kind-milan", Server: "https://10.0.0.1", Current: true},
+				{Context: "kind-rome", Server: "https://10.0.0.2"},
+				{Context: "rome-again", Server: "https://10.0.0.2"},
+				{Context: "gone", Server: "https://10.0.0.9"},
+			}, nil
 		},
 		Preflight: func(_ context.Context, name string) (engine.Preflight, error) {
 			switch name {

@@ -21,7 +21,9 @@ type voice struct {
 }
 
 // asciiOf are the characters outside ASCII that guides use, in ASCII.
-var asciiOf = []string{"…", "...", "·", "-", "→", "->", "←", "<-", "×", "x", "–", "-", "—", "-", "’", "'", "“", `"`, "”", `"`}
+var asciiOf = []string{
+	"…", "...", "·", "-", "→", "->", "←", "<-", "×", "x", "–", "-", "—", "-", "’", "'", "“", `"`, "”", `"`,
+}
 
 // say writes one line.
 func (v *voice) say(format string, args ...any) {

@@ -152,7 +152,8 @@ const wordsEvery = 5 * time.Second
 
 // done says a change in the past tense.
 var done = map[steps.Verb]string{
-	steps.Create: "created", steps.Update: "changed", steps.Replace: "made anew", steps.Delete: "deleted", steps.Release: "released",
+	steps.Create: "created", steps.Update: "changed", steps.Replace: "made anew", steps.Delete: "deleted",
+	steps.Release: "released",
 }
 
 // heard says what is being done: a sentence a change, and on lines of its own

@@ -155,7 +155,9 @@ func table(got figures, left *regexp.Regexp) bool {
 
 // grown are the figures of many links at once. They have no budget: what counts is
 // that a link takes no more among many than it does alone.
-var grown = [][2]string{{"s/link", "seconds a link"}, {"MB/link", "MB a link"}, {"unknown/link", "checks a link that could not be told"}}
+var grown = [][2]string{
+	{"s/link", "seconds a link"}, {"MB/link", "MB a link"}, {"unknown/link", "checks a link that could not be told"},
+}
 
 // growth prints what a link takes among many: a line a guide and figure.
 func growth(got figures) {

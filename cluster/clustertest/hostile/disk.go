@@ -17,7 +17,9 @@ func Disk(tb testing.TB) (dir string) {
 		tb.Skip("a small disk can be had by root alone")
 	}
 	dir = tb.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256k", "carrick-proof", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"mount", "-t", "tmpfs", "-o", "size=256k", "carrick-proof", dir,
+	).CombinedOutput(); err != nil {
 		tb.Skipf("a small disk can't be had here: %v %s", err, out)
 	}
 	tb.Cleanup(func() {

@@ -33,7 +33,8 @@ var Texts = map[string]string{
 func All() string {
 	var all strings.Builder
 	for _, name := range []string{
-		"clears the screen", "sets the title", "writes to the clipboard", "makes a link", "asks the terminal", "8-bit controls",
+		"clears the screen", "sets the title", "writes to the clipboard", "makes a link", "asks the terminal",
+		"8-bit controls",
 		"turns the direction", "goes back over a line", "tags and marks", "can't be seen", "looks like markup", "never ends",
 	} {
 		all.WriteString(Texts[name] + " ")
@@ -66,7 +67,9 @@ func unfit(r rune, size int) string {
 		return "an 8-bit control character"
 	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 		return "a character that turns the direction"
-	case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == 0x2800:
+	case unicode.In(
+		r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
+	), r == 0x2800:
 		return "a mark that can't be seen"
 	}
 	return ""

@@ -1,5 +1,5 @@
-// Package merge merges objects as server-side apply does, for API servers that tests play. Client-go has the schemas of all
-// built-in kinds, and this package is where its users in tests get at them.
+// Package merge merges objects as server-side apply does, for API servers that tests play. Client-go has the schemas of
+// all built-in kinds, and this package is where its users in tests get at them.
 package merge
 
 import (
@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Merger merges objects as server-side apply does, with upstream's own code: built-in kinds by their schemas, all others
-// as custom resources without list types. It fills in no defaults and validates nothing.
+// Merger merges objects as server-side apply does, with upstream's own code: built-in kinds by their schemas, all
+// others as custom resources without list types. It fills in no defaults and validates nothing.
 type Merger struct {
 	mu       sync.Mutex
 	builtIn  managedfields.TypeConverter

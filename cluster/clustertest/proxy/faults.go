@@ -31,7 +31,8 @@ type Rule struct {
 }
 
 func (r *Rule) fits(asked Request) bool {
-	return (len(r.Verbs) == 0 || slices.Contains(r.Verbs, asked.Verb)) && (len(r.Resources) == 0 || slices.Contains(r.Resources, asked.Resource)) &&
+	return (len(r.Verbs) == 0 || slices.Contains(r.Verbs, asked.Verb)) && (len(r.Resources) == 0 ||
+		slices.Contains(r.Resources, asked.Resource)) &&
 		(!r.Changes || asked.Changes()) && (!r.Looks || !asked.Changes())
 }
 
@@ -88,7 +89,10 @@ func ResetInBody() Fault {
 
 // Short passes a request on and ends the answer in good order in its middle.
 func Short() Fault {
-	return Fault{"a body that ends early", func(w http.ResponseWriter, r *http.Request, _ Request, next http.Handler) { half(w, r, next) }}
+	return Fault{
+		"a body that ends early",
+		func(w http.ResponseWriter, r *http.Request, _ Request, next http.Handler) { half(w, r, next) },
+	}
 }
 
 // half writes half of the answer; of a stream half of its first line.
@@ -160,7 +164,12 @@ func Forbidden() Fault {
 		if asked.Name != "" {
 			what += fmt.Sprintf(" %q", asked.Name)
 		}
-		status(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User \"jane\" cannot %s resource %q in API group %q %s", what, asked.Verb, resource, group, where))
+		status(
+			w, http.StatusForbidden, "Forbidden",
+			fmt.Sprintf(
+				"%s is forbidden: User \"jane\" cannot %s resource %q in API group %q %s", what, asked.Verb, resource, group, where,
+			),
+		)
 	}}
 }
 
@@ -168,7 +177,8 @@ func status(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Failure", "code": code, "reason": reason, "message": message,
+		"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Failure", "code": code,
+		"reason": reason, "message": message,
 	})
 }
 
@@ -194,7 +204,10 @@ func Expired() Fault {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintln(w, `{"type":"ERROR","object":{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","code":410,"reason":"Expired","message":"The resourceVersion for the provided watch is too old."}}`)
+		fmt.Fprintln(
+			w,
+			`{"type":"ERROR","object":{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","code":410,"reason":"Expired","message":"The resourceVersion for the provided watch is too old."}}`,
+		)
 	}}
 }
 

@@ -36,7 +36,9 @@ func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	if block, _ := pem.Decode(p.admin.ClientCert); block != nil && bytes.Equal(block.Bytes, cert.Raw) {
 		return p.asAdmin.RoundTrip(r)
 	}
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: p.trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := cert.Verify(
+		x509.VerifyOptions{Roots: p.trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+	); err != nil {
 		return p.asOther.RoundTrip(r) // the API server takes it for nobody, as it would itself
 	}
 	r.Header.Set("Impersonate-User", cert.Subject.CommonName)

@@ -63,7 +63,9 @@ func before(t *testing.T) (*Proxy, *http.Client) {
 		t.Fatal(err)
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Who", fmt.Sprint(len(r.TLS.PeerCertificates), r.Header.Get("Authorization"), r.Header.Get("Impersonate-User")))
+		w.Header().Set(
+			"Who", fmt.Sprint(len(r.TLS.PeerCertificates), r.Header.Get("Authorization"), r.Header.Get("Impersonate-User")),
+		)
 		_, _ = io.WriteString(w, answer)
 	}))
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.server}, ClientAuth: tls.RequestClientCert}
@@ -85,7 +87,9 @@ func before(t *testing.T) (*Proxy, *http.Client) {
 func clientOf(t *testing.T, p *Proxy, certs ...tls.Certificate) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.CA())
-	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certs}, ForceAttemptHTTP2: true, DisableCompression: true}
+	tr := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certs}, ForceAttemptHTTP2: true, DisableCompression: true,
+	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
 }

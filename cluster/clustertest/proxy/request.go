@@ -33,7 +33,9 @@ func (r Request) Changes() bool {
 	return slices.Contains(changing, r.Verb) && !r.DryRun && !strings.HasSuffix(kind, "reviews")
 }
 
-var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}
+var verbs = map[string]string{
+	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+}
 
 // parse reads a request of the Kubernetes API.
 func parse(r *http.Request) Request {

@@ -1,7 +1,7 @@
 // Command share runs a command, such as go test, with a pool of sandboxes for all test binaries
 // that the command starts: share [-n SIZE] COMMAND [ARG …]. CARRICK_SANDBOX names the sandbox
-// program. A sandbox starts when a test asks for one and none is free; all end with the command. With -times it says then
-// which tests had sandboxes for the longest time.
+// program. A sandbox starts when a test asks for one and none is free; all end with the command. With -times it says
+// then which tests had sandboxes for the longest time.
 package main
 
 import (

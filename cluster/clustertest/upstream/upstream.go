@@ -68,8 +68,9 @@ func (c Checkout) Build(t testing.TB, packages ...string) string {
 	return bin
 }
 
-// Probe builds a program of this source in a Go project, beside its own, and returns the path of it. more are files that the
-// project has besides, by path: what exports names that it keeps to itself. The checkout is not touched: all is laid over it.
+// Probe builds a program of this source in a Go project, beside its own, and returns the path of it. more are files
+// that the project has besides, by path: what exports names that it keeps to itself. The checkout is not touched: all
+// is laid over it.
 func (c Checkout) Probe(t testing.TB, source string, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,7 +133,8 @@ func note(line string) error {
 var latest = regexp.MustCompile(`tag: "?latest"?`)
 
 // Chart copies a chart of the checkout into a folder of charts. version is what chartpress would give the chart and its
-// images when it publishes them; "" keeps what the chart says. Charts that it depends on are taken from that folder, whatever their version is. It returns the version.
+// images when it publishes them; "" keeps what the chart says. Charts that it depends on are taken from that folder,
+// whatever their version is. It returns the version.
 func (c Checkout) Chart(t testing.TB, at, charts, version string) string {
 	t.Helper()
 	from := filepath.Join(c.Dir, filepath.FromSlash(at))

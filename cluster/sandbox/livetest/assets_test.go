@@ -81,7 +81,9 @@ func TestSandboxThatIsBuiltForAssets(t *testing.T) {
 	if path, err := os.Readlink(s.Kubectl); err != nil || path != filepath.Join(folder, "kubectl") {
 		t.Errorf("kubectl is %s: %v", path, err)
 	}
-	if out, err := exec.Command(s.Kubectl, "--kubeconfig", s.Kubeconfigs["local"], "get", "namespaces").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		s.Kubectl, "--kubeconfig", s.Kubeconfigs["local"], "get", "namespaces",
+	).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if err := s.end(); err != nil {
@@ -92,7 +94,8 @@ func TestSandboxThatIsBuiltForAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(slim, "--empty").CombinedOutput()
-	want := "carrick-sandbox: find etcd: it is not in " + folder + ", and this carrick-sandbox was built without it; run make sandbox\n"
+	want := "carrick-sandbox: find etcd: it is not in " + folder +
+		", and this carrick-sandbox was built without it; run make sandbox\n"
 	if err == nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}

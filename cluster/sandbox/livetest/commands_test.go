@@ -54,7 +54,9 @@ func TestSeedRenku(t *testing.T) {
 	t.Cleanup(func() { shared.must(t, "reset") })
 	shared.must(t, "seed renku")
 	shared.must(t, "seed renku")
-	if _, err := shared.client(t, "local").CoreV1().Namespaces().Get(t.Context(), "renku", metav1.GetOptions{}); err != nil {
+	if _, err := shared.client(t, "local").CoreV1().Namespaces().Get(
+		t.Context(), "renku", metav1.GetOptions{},
+	); err != nil {
 		t.Error(err)
 	}
 	remote := shared.client(t, "remote")
@@ -63,7 +65,9 @@ func TestSeedRenku(t *testing.T) {
 	if err != nil || len(nodes.Items) != 2 {
 		t.Errorf("nodes for sessions: %v %v", nodes, err)
 	}
-	_, err = shared.dynamic(t, "remote").Resource(apiServices).Get(t.Context(), "v1beta1.metrics.k8s.io", metav1.GetOptions{})
+	_, err = shared.dynamic(t, "remote").Resource(apiServices).Get(
+		t.Context(), "v1beta1.metrics.k8s.io", metav1.GetOptions{},
+	)
 	if apierrors.IsNotFound(err) {
 		t.Skip("this machine has no address other than loopback")
 	}
@@ -73,7 +77,9 @@ func TestSeedRenku(t *testing.T) {
 			t.Errorf("%s: %s %v", path, raw, err)
 		}
 	}
-	_, err = remote.Discovery().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes/remote-worker-1").DoRaw(t.Context())
+	_, err = remote.Discovery().RESTClient().Get().AbsPath(
+		"/apis/metrics.k8s.io/v1beta1/nodes/remote-worker-1",
+	).DoRaw(t.Context())
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("measures of a node: %v", err)
 	}
@@ -101,13 +107,17 @@ func TestResetBringsBackWhatWas(t *testing.T) {
 	}
 	for range 2 { // the second finds what the first has made again
 		shared.must(t, "reset")
-		if _, err := client.DiscoveryV1().EndpointSlices(space).Get(t.Context(), slice.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := client.DiscoveryV1().EndpointSlices(space).Get(
+			t.Context(), slice.Name, metav1.GetOptions{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("the EndpointSlice: %v", err)
 		}
 		if _, err := client.CoreV1().Namespaces().Get(t.Context(), space, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the namespace: %v", err)
 		}
-		if _, err := client.RbacV1().ClusterRoles().Get(t.Context(), role.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := client.RbacV1().ClusterRoles().Get(
+			t.Context(), role.Name, metav1.GetOptions{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("the role: %v", err)
 		}
 		TestBaseWorld(t)

@@ -155,7 +155,9 @@ func TestGarbageCollection(t *testing.T) {
 	client := shared.client(t, "local")
 	space := namespace(t, client)
 	maps := client.CoreV1().ConfigMaps(space)
-	owner, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, err := maps.Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,9 @@ func TestEveryFaultCanBeSeeded(t *testing.T) {
 			}
 		})
 	}
-	for _, command := range []string{"seed renku nothing", "seed renku ../base", "seed renku a b", "faults", "faults nothing"} {
+	for _, command := range []string{
+		"seed renku nothing", "seed renku ../base", "seed renku a b", "faults", "faults nothing",
+	} {
 		if ok, fault := shared.tell(t, command); ok || fault == "" {
 			t.Errorf("%q: %v %q", command, ok, fault)
 		}
@@ -78,13 +80,15 @@ var shown = map[string]func(t *testing.T, local, remote kubernetes.Interface){
 		}
 	},
 	"operator-version": func(t *testing.T, local, remote kubernetes.Interface) {
-		if a, b := operator(t, local), operator(t, remote); a != "amalthea-sessions-0.30.2" || b != "amalthea-sessions-0.31.0" {
+		if a, b := operator(t, local), operator(t, remote); a != "amalthea-sessions-0.30.2" ||
+			b != "amalthea-sessions-0.31.0" {
 			t.Errorf("operators: %s, %s", a, b)
 		}
 	},
 	"driver-missing-on-node": func(t *testing.T, _, remote kubernetes.Interface) {
 		nodes, err := remote.StorageV1().CSINodes().List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(nodes.Items) != 1 || nodes.Items[0].Name != "remote-worker-1" || nodes.Items[0].Spec.Drivers[0].Name != "csi-rclone" {
+		if err != nil || len(nodes.Items) != 1 || nodes.Items[0].Name != "remote-worker-1" ||
+			nodes.Items[0].Spec.Drivers[0].Name != "csi-rclone" {
 			t.Errorf("%v %v", nodes, err)
 		}
 	},
@@ -98,7 +102,9 @@ func refusesPod(why string) func(*testing.T, kubernetes.Interface, kubernetes.In
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.invalid/x"}}},
 		}
 		eventually(t, happens, func() error { // the quota counts before it refuses in these words
-			_, err := remote.CoreV1().Pods(space).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := remote.CoreV1().Pods(space).Create(
+				t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+			)
 			if err == nil || !strings.Contains(err.Error(), why) {
 				return fmt.Errorf("got %w", err)
 			}
@@ -109,7 +115,9 @@ func refusesPod(why string) func(*testing.T, kubernetes.Interface, kubernetes.In
 
 func operator(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
-	list, err := client.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=amalthea-sessions"})
+	list, err := client.AppsV1().Deployments("").List(
+		t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=amalthea-sessions"},
+	)
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%v %v", list, err)
 	}
@@ -118,8 +126,12 @@ func operator(t *testing.T, client kubernetes.Interface) string {
 
 func definition(t *testing.T, side string) string {
 	t.Helper()
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	crd, err := shared.dynamic(t, side).Resource(crds).Get(t.Context(), "amaltheasessions.amalthea.dev", metav1.GetOptions{})
+	crds := schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	crd, err := shared.dynamic(t, side).Resource(crds).Get(
+		t.Context(), "amaltheasessions.amalthea.dev", metav1.GetOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +144,8 @@ func followedPage(t *testing.T, local, remote kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	kubeconfig := string(secret.Data["remote-cluster.yaml"])
-	if !strings.Contains(kubeconfig, "remote-cluster-A") || strings.Contains(kubeconfig, "current-context") || len(secret.Data) != 2 {
+	if !strings.Contains(kubeconfig, "remote-cluster-A") || strings.Contains(kubeconfig, "current-context") ||
+		len(secret.Data) != 2 {
 		t.Errorf("the Secret has %d keys, the kubeconfig %d characters", len(secret.Data), len(kubeconfig))
 	}
 	var parsed struct {
@@ -145,11 +158,14 @@ func followedPage(t *testing.T, local, remote kubernetes.Interface) {
 	if _, err := theirs.CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("the page's own test fails: %v", err)
 	}
-	if _, err := theirs.SchedulingV1().PriorityClasses().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := theirs.SchedulingV1().PriorityClasses().List(
+		t.Context(), metav1.ListOptions{},
+	); !apierrors.IsForbidden(err) {
 		t.Errorf("it may list priority classes: %v", err)
 	}
 	policies, err := remote.NetworkingV1().NetworkPolicies(space).List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(policies.Items) != 1 || !slices.Equal(policies.Items[0].Spec.PolicyTypes, []networkingv1.PolicyType{"Egress"}) {
+	if err != nil || len(policies.Items) != 1 ||
+		!slices.Equal(policies.Items[0].Spec.PolicyTypes, []networkingv1.PolicyType{"Egress"}) {
 		t.Errorf("policies: %v %v", policies, err)
 	}
 	watched, err := local.AppsV1().Deployments("renku").Get(t.Context(), "renku-data-tasks", metav1.GetOptions{})

@@ -47,12 +47,15 @@ var joinedShown = map[string]func(*testing.T, *joined){
 	"by-hand": func(_ *testing.T, j *joined) { j.who("system:serviceaccount:default:default", true) },
 	"page":    followedInterLinkPage,
 	"chart-ca": func(t *testing.T, j *joined) {
-		if _, err := j.client.CoreV1().Nodes().Get(t.Context(), "virtual-node", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := j.client.CoreV1().Nodes().Get(
+			t.Context(), "virtual-node", metav1.GetOptions{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("a virtual kubelet that never ran has a node: %v", err)
 		}
 		pod := j.kubelet()
 		if s := pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" ||
-			s.LastTerminationState.Terminated == nil || !strings.Contains(s.LastTerminationState.Terminated.Message, "did not find expected key") {
+			s.LastTerminationState.Terminated == nil ||
+			!strings.Contains(s.LastTerminationState.Terminated.Message, "did not find expected key") {
 			t.Errorf("%+v", s)
 		}
 		if said := j.log("interlink", pod.Name, "vk"); !strings.Contains(said, "did not find expected key") {
@@ -60,7 +63,9 @@ var joinedShown = map[string]func(*testing.T, *joined){
 		}
 	},
 	"verbose-token": func(t *testing.T, j *joined) {
-		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "level=debug msg=\"could get token ey") {
+		if said := j.log(
+			"interlink", j.kubelet().Name, "vk",
+		); !strings.Contains(said, "level=debug msg=\"could get token ey") {
 			t.Errorf("it says %s", said)
 		}
 	},
@@ -74,10 +79,13 @@ var joinedShown = map[string]func(*testing.T, *joined){
 	"projected-off": func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
 	"export-off":    func(_ *testing.T, j *joined) { j.who("localhost:8080 was refused", false) },
 	"no-mint": func(t *testing.T, j *joined) {
-		if said, well := j.job(kubectlImage, "auth", "can-i", "--list"); well || !strings.Contains(said, `User "system:anonymous" cannot create`) {
+		if said, well := j.job(kubectlImage, "auth", "can-i", "--list"); well ||
+			!strings.Contains(said, `User "system:anonymous" cannot create`) {
 			t.Errorf("%v: %s", well, said)
 		}
-		if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "error during token request in RemoteExecution()") {
+		if said := j.log(
+			"interlink", j.kubelet().Name, "vk",
+		); !strings.Contains(said, "error during token request in RemoteExecution()") {
 			t.Errorf("it says %s", said)
 		}
 	},
@@ -118,8 +126,11 @@ var joinedShown = map[string]func(*testing.T, *joined){
 		if s := pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
 			t.Errorf("%+v", s)
 		}
-		for name, status := range map[string]string{"sh.helm.release.v1.virtual-node.v1": "superseded", "sh.helm.release.v1.virtual-node.v2": "deployed"} {
-			if held, err := j.client.CoreV1().Secrets("interlink").Get(t.Context(), name, metav1.GetOptions{}); err != nil || held.Labels["status"] != status {
+		for name, status := range map[string]string{
+			"sh.helm.release.v1.virtual-node.v1": "superseded", "sh.helm.release.v1.virtual-node.v2": "deployed",
+		} {
+			if held, err := j.client.CoreV1().Secrets("interlink").Get(t.Context(), name, metav1.GetOptions{}); err != nil ||
+				held.Labels["status"] != status {
 				t.Errorf("%s: %v, %v", name, held.Labels, err)
 			}
 		}
@@ -147,7 +158,9 @@ var joinedShown = map[string]func(*testing.T, *joined){
 		j.answers("/version", j.token(), http.StatusOK)
 	},
 	"no-cert-manager": func(t *testing.T, j *joined) {
-		if _, err := shared.dynamic(t, "local").Resource(schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := shared.dynamic(t, "local").Resource(
+			schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"},
+		).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("%v", err)
 		}
 	},
@@ -170,14 +183,17 @@ var joinedShown = map[string]func(*testing.T, *joined){
 		}
 	},
 	"no-address": func(t *testing.T, j *joined) {
-		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 1}}}}
+		s := &corev1.Service{
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 1}}},
+		}
 		s.GenerateName = "waits-"
 		made, err := j.client.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		shared.must(t, "seed interlink no-address") // looks once
-		if made, err = j.client.CoreV1().Services("default").Get(t.Context(), made.Name, metav1.GetOptions{}); err != nil || len(made.Status.LoadBalancer.Ingress) != 0 {
+		if made, err = j.client.CoreV1().Services("default").Get(t.Context(), made.Name, metav1.GetOptions{}); err != nil ||
+			len(made.Status.LoadBalancer.Ingress) != 0 {
 			t.Errorf("%v, %v", made, err)
 		}
 	},
@@ -193,13 +209,20 @@ func (j *joined) watch(t *testing.T, within time.Duration) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads, err := j.client.CoreV1().ServiceAccounts("interlink").CreateToken(ctx, "virtual-node", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	reads, err := j.client.CoreV1().ServiceAccounts("interlink").CreateToken(
+		ctx, "virtual-node", &authenticationv1.TokenRequest{}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: "https://" + j.gate, BearerToken: reads.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: held.Data["ca.crt"]}}
+	config := &rest.Config{
+		Host: "https://" + j.gate, BearerToken: reads.Status.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: held.Data["ca.crt"]},
+	}
 	began := time.Now()
-	stream, err := clientOf(t, config).CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"})
+	stream, err := clientOf(t, config).CoreV1().ConfigMaps("default").Watch(
+		ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +235,9 @@ func (j *joined) watch(t *testing.T, within time.Duration) time.Duration {
 func followedInterLinkPage(t *testing.T, j *joined) {
 	var pod *corev1.Pod
 	eventually(t, happens, func() error {
-		pods, err := j.client.CoreV1().Pods("ingress-nginx-internal").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=nginx"})
+		pods, err := j.client.CoreV1().Pods(
+			"ingress-nginx-internal",
+		).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=nginx"})
 		if err != nil || len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 {
 			return fmt.Errorf("%v, %w", pods, err)
 		}
@@ -221,7 +246,12 @@ func followedInterLinkPage(t *testing.T, j *joined) {
 		}
 		return nil
 	})
-	if said := j.log(pod.Namespace, pod.Name, "nginx"); !strings.Contains(said, `invalid number of arguments in "set" directive in /opt/bitnami/nginx/conf/server_blocks/my_server_block.conf:6`) {
+	if said := j.log(
+		pod.Namespace, pod.Name, "nginx",
+	); !strings.Contains(
+		said,
+		`invalid number of arguments in "set" directive in /opt/bitnami/nginx/conf/server_blocks/my_server_block.conf:6`,
+	) {
 		t.Errorf("it says %s", said)
 	}
 	var leaf *x509.Certificate
@@ -234,15 +264,20 @@ func followedInterLinkPage(t *testing.T, j *joined) {
 		leaf = conn.ConnectionState().PeerCertificates[0]
 		return nil
 	})
-	if leaf.Subject.CommonName != "Kubernetes Ingress Controller Fake Certificate" || leaf.Issuer.CommonName != leaf.Subject.CommonName {
+	if leaf.Subject.CommonName != "Kubernetes Ingress Controller Fake Certificate" ||
+		leaf.Issuer.CommonName != leaf.Subject.CommonName {
 		t.Errorf("%s by %s", leaf.Subject, leaf.Issuer)
 	}
 	certificates := schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
-	o, err := shared.dynamic(t, "local").Resource(certificates).Namespace("ingress-nginx-internal").Get(t.Context(), gateCert, metav1.GetOptions{})
+	o, err := shared.dynamic(t, "local").Resource(certificates).Namespace(
+		"ingress-nginx-internal",
+	).Get(t.Context(), gateCert, metav1.GetOptions{})
 	if err != nil || !strings.Contains(fmt.Sprint(o.Object["status"]), "Issuing certificate as Secret does not exist") {
 		t.Errorf("%v, %v", o, err)
 	}
-	if _, err := j.client.NetworkingV1().IngressClasses().Get(t.Context(), "nginx-internal", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := j.client.NetworkingV1().IngressClasses().Get(
+		t.Context(), "nginx-internal", metav1.GetOptions{},
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("the class is there: %v", err)
 	}
 }

@@ -70,7 +70,9 @@ func (j *joined) ca() *x509.CertPool {
 // get asks the endpoint, with a token where one is given.
 func (j *joined) get(path, token string, roots *x509.CertPool) (*http.Response, string, error) {
 	j.t.Helper()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 10 * time.Second}
+	client := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 10 * time.Second,
+	}
 	defer client.CloseIdleConnections()
 	ask, err := http.NewRequestWithContext(j.t.Context(), http.MethodGet, "https://"+j.gate+path, nil)
 	if err != nil {
@@ -106,7 +108,9 @@ func (j *joined) answers(path, token string, status int) string {
 // token is one of the ServiceAccount default/default.
 func (j *joined) token() string {
 	j.t.Helper()
-	made, err := j.client.CoreV1().ServiceAccounts("default").CreateToken(j.t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	made, err := j.client.CoreV1().ServiceAccounts("default").CreateToken(
+		j.t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -138,7 +142,9 @@ func (j *joined) ran(image string, args ...string) *corev1.Pod {
 	}
 	var ran *corev1.Pod
 	eventually(j.t, happens, func() error {
-		pods, err := j.client.CoreV1().Pods("default").List(j.t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + made.Name})
+		pods, err := j.client.CoreV1().Pods("default").List(
+			j.t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + made.Name},
+		)
 		if err != nil || len(pods.Items) == 0 {
 			return fmt.Errorf("no pod: %w", err)
 		}
@@ -152,7 +158,9 @@ func (j *joined) ran(image string, args ...string) *corev1.Pod {
 
 func (j *joined) log(namespace, pod, container string) string {
 	j.t.Helper()
-	data, err := j.client.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(j.t.Context())
+	data, err := j.client.CoreV1().Pods(namespace).GetLogs(
+		pod, &corev1.PodLogOptions{Container: container},
+	).DoRaw(j.t.Context())
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -182,7 +190,9 @@ func (j *joined) read(name string) string {
 // kubelet is the pod of the virtual kubelet that is there to stay.
 func (j *joined) kubelet() *corev1.Pod {
 	j.t.Helper()
-	pods, err := j.client.CoreV1().Pods("interlink").List(j.t.Context(), metav1.ListOptions{LabelSelector: "app=virtual-node"})
+	pods, err := j.client.CoreV1().Pods("interlink").List(
+		j.t.Context(), metav1.ListOptions{LabelSelector: "app=virtual-node"},
+	)
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -215,24 +225,33 @@ func (j *joined) nodeIs(want corev1.ConditionStatus) {
 func TestInterLinkAsItsChartLeavesIt(t *testing.T) {
 	j := seedJoined(t, "")
 	j.nodeIs(corev1.ConditionTrue)
-	if text := j.read("/root/.interlink/config/SlurmConfig.yaml"); strings.Contains(text, "ExportPodData") || !strings.Contains(text, "DataRootFolder") {
+	if text := j.read("/root/.interlink/config/SlurmConfig.yaml"); strings.Contains(text, "ExportPodData") ||
+		!strings.Contains(text, "DataRootFolder") {
 		t.Errorf("the plugin's configuration: %s", text)
 	}
-	if text := j.read("/etc/systemd/system/slurm-plugin.service"); !strings.Contains(text, "SLURMCONFIGPATH=/root/.interlink/config/SlurmConfig.yaml") {
+	if text := j.read(
+		"/etc/systemd/system/slurm-plugin.service",
+	); !strings.Contains(text, "SLURMCONFIGPATH=/root/.interlink/config/SlurmConfig.yaml") {
 		t.Errorf("the unit: %s", text)
 	}
-	release, err := j.client.CoreV1().Secrets("interlink").Get(t.Context(), "sh.helm.release.v1.virtual-node.v1", metav1.GetOptions{})
+	release, err := j.client.CoreV1().Secrets("interlink").Get(
+		t.Context(), "sh.helm.release.v1.virtual-node.v1", metav1.GetOptions{},
+	)
 	if err != nil || release.Type != "helm.sh/release.v1" {
 		t.Errorf("the release: %v", err)
 	}
 	j.who("localhost:8080 was refused", false)
-	if said := j.log("interlink", j.kubelet().Name, "vk"); !strings.Contains(said, "does not contains both KubernetesApiAddr and KubernetesApiPort") {
+	if said := j.log(
+		"interlink", j.kubelet().Name, "vk",
+	); !strings.Contains(said, "does not contains both KubernetesApiAddr and KubernetesApiPort") {
 		t.Errorf("the virtual kubelet says: %s", said)
 	}
 	shared.must(t, "seed interlink chart-ca")
 	j.nodeIs(corev1.ConditionUnknown)
 	shared.must(t, "reset")
-	if _, err := j.client.CoreV1().Nodes().Get(t.Context(), "virtual-node", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := j.client.CoreV1().Nodes().Get(
+		t.Context(), "virtual-node", metav1.GetOptions{},
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("the virtual node outlives the reset: %v", err)
 	}
 	for _, gone := range []string{j.edge, filepath.Join(shared.Dir, "endpoint"), filepath.Join(shared.Dir, "jobs")} {
@@ -247,13 +266,17 @@ func TestAJobAsksThroughTheEndpoint(t *testing.T) {
 	j.answers("/version", "", http.StatusOK)
 	j.who("system:serviceaccount:default:default", true)
 	said, well := j.job(kubectlImage, "auth", "can-i", "--list")
-	if !well || !strings.Contains(said, "selfsubjectreviews.authentication.k8s.io") || !strings.Contains(said, "selfsubjectrulesreviews.authorization.k8s.io") {
+	if !well || !strings.Contains(said, "selfsubjectreviews.authentication.k8s.io") ||
+		!strings.Contains(said, "selfsubjectrulesreviews.authorization.k8s.io") {
 		t.Errorf("%v:\n%s", well, said)
 	}
-	if said, well = j.job("docker.io/bitnami/kubectl", "auth", "whoami"); well || !strings.Contains(said, "manifest unknown") {
+	if said, well = j.job("docker.io/bitnami/kubectl", "auth", "whoami"); well ||
+		!strings.Contains(said, "manifest unknown") {
 		t.Errorf("an image that is gone: %v, %s", well, said)
 	}
-	if said, _ = j.job(kubectlImage, "auth", "whoami", "--server=https://192.0.2.1"); !strings.Contains(said, "stand-in: nothing runs") {
+	if said, _ = j.job(
+		kubectlImage, "auth", "whoami", "--server=https://192.0.2.1",
+	); !strings.Contains(said, "stand-in: nothing runs") {
 		t.Errorf("a server of its own: %s", said)
 	}
 	entries, err := os.ReadDir(filepath.Join(shared.Dir, "jobs"))
@@ -261,7 +284,9 @@ func TestAJobAsksThroughTheEndpoint(t *testing.T) {
 		t.Errorf("files of jobs stay: %v, %v", entries, err)
 	}
 	// Nothing but the four paths, and only with the endpoint's own authority.
-	for path, status := range map[string]int{"/api": 403, "/apis": 403, "/openapi/v2": 403, "/healthz": 404, "/metrics": 404, "/apiserver": 404} {
+	for path, status := range map[string]int{
+		"/api": 403, "/apis": 403, "/openapi/v2": 403, "/healthz": 404, "/metrics": 404, "/apiserver": 404,
+	} {
 		if r, _, err := j.get(path, "", j.ca()); err != nil || r.StatusCode != status {
 			t.Errorf("%s: %v, %v, want %d", path, r, err, status)
 		}
@@ -278,7 +303,8 @@ func TestAJobAsksThroughTheEndpoint(t *testing.T) {
 	}
 	// The files that nginx has are its own.
 	err = filepath.Walk(filepath.Join(shared.Dir, "endpoint"), func(name string, info os.FileInfo, err error) error {
-		if err == nil && strings.Contains(name, "/root/") && info.Mode().Perm()&0o077 != 0 && !strings.Contains(name, "/tmp/") {
+		if err == nil && strings.Contains(name, "/root/") && info.Mode().Perm()&0o077 != 0 &&
+			!strings.Contains(name, "/tmp/") {
 			err = fmt.Errorf("%s is %v", name, info.Mode())
 		}
 		return err
@@ -301,7 +327,9 @@ func TestANewCertificateTakesARestart(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	was := serial()
-	if err := j.client.CoreV1().Secrets("interlink-api").Delete(t.Context(), gateCert, metav1.DeleteOptions{}); err != nil {
+	if err := j.client.CoreV1().Secrets("interlink-api").Delete(
+		t.Context(), gateCert, metav1.DeleteOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
@@ -312,7 +340,9 @@ func TestANewCertificateTakesARestart(t *testing.T) {
 		t.Errorf("a running nginx has read a new certificate: %s, %s", was, now)
 	}
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"cause":"renewed"}}}}}`)
-	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(
+		t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
@@ -335,8 +365,12 @@ func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
 		}
 		return err
 	}
-	patch := []byte(`{"spec":{"type":"NodePort","loadBalancerSourceRanges":null,"ports":[{"name":"https","port":60443,"targetPort":60443,"nodePort":30443}]}}`)
-	if _, err := j.client.CoreV1().Services("interlink-api").Patch(t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	patch := []byte(
+		`{"spec":{"type":"NodePort","loadBalancerSourceRanges":null,"ports":[{"name":"https","port":60443,"targetPort":60443,"nodePort":30443}]}}`,
+	)
+	if _, err := j.client.CoreV1().Services("interlink-api").Patch(
+		t.Context(), gateName, "application/merge-patch+json", patch, metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error { return dial(net.JoinHostPort(j.at, "30443")) })
@@ -348,12 +382,19 @@ func TestTheEndpointIsWhereItIsPublished(t *testing.T) {
 	})
 	// A port of a node is nothing that the level restricted allows.
 	level := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
-	if _, err := j.client.CoreV1().Namespaces().Patch(t.Context(), "interlink-api", "application/merge-patch+json", level, metav1.PatchOptions{}); err != nil {
+	if _, err := j.client.CoreV1().Namespaces().Patch(
+		t.Context(), "interlink-api", "application/merge-patch+json", level, metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(j.gate)
-	patch = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":` + port + `}]}]}}}}`)
-	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(t.Context(), gateName, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	patch = []byte(
+		`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","ports":[{"containerPort":60443,"hostPort":` + port +
+			`}]}]}}}}`,
+	)
+	if _, err := j.client.AppsV1().Deployments("interlink-api").Patch(
+		t.Context(), gateName, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error { return dial(j.gate) })

@@ -19,9 +19,13 @@ import (
 )
 
 var (
-	liqoSlices    = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}
+	liqoSlices = schema.GroupVersionResource{
+		Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices",
+	}
 	liqoTenants   = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
-	liqoTemplates = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "wggatewayservertemplates"}
+	liqoTemplates = schema.GroupVersionResource{
+		Group: "networking.liqo.io", Version: "v1beta1", Resource: "wggatewayservertemplates",
+	}
 )
 
 func TestLiqoHasEveryFault(t *testing.T) {
@@ -71,14 +75,18 @@ var liqoShown = map[string]func(*testing.T){
 	"old-liqo":              func(t *testing.T) { liqoVersions(t, "v1.2.0", "v1.0.0") },
 	"webhook-cert-expiring": webhookExpires,
 	"replicator-down": func(t *testing.T) {
-		d, err := shared.client(t, "local").AppsV1().Deployments("liqo").Get(t.Context(), "liqo-crd-replicator", metav1.GetOptions{})
+		d, err := shared.client(t, "local").AppsV1().Deployments("liqo").Get(
+			t.Context(), "liqo-crd-replicator", metav1.GetOptions{},
+		)
 		if err != nil || d.Status.AvailableReplicas != 0 {
 			t.Errorf("%v %v", d.Status, err)
 		}
 	},
 	"same-id": func(t *testing.T) {
 		for _, side := range []string{"local", "remote"} {
-			m, err := shared.client(t, side).CoreV1().ConfigMaps("liqo").Get(t.Context(), "liqo-clusterid-configmap", metav1.GetOptions{})
+			m, err := shared.client(t, side).CoreV1().ConfigMaps("liqo").Get(
+				t.Context(), "liqo-clusterid-configmap", metav1.GetOptions{},
+			)
 			if err != nil || m.Data["CLUSTER_ID"] != "milan" {
 				t.Errorf("%s: %v %v", side, m.Data, err)
 			}
@@ -98,7 +106,9 @@ var liqoShown = map[string]func(*testing.T){
 		}
 	},
 	"no-external-cidr": func(t *testing.T) {
-		n, err := shared.dynamic(t, "remote").Resource(liqoNetworks).Namespace("liqo").Get(t.Context(), "external-cidr", metav1.GetOptions{})
+		n, err := shared.dynamic(t, "remote").Resource(liqoNetworks).Namespace("liqo").Get(
+			t.Context(), "external-cidr", metav1.GetOptions{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,20 +118,26 @@ var liqoShown = map[string]func(*testing.T){
 	},
 	"node-port-taken": nodePortTaken,
 	"no-template": func(t *testing.T) {
-		_, err := shared.dynamic(t, "remote").Resource(liqoTemplates).Namespace("liqo").Get(t.Context(), "wireguard-server", metav1.GetOptions{})
+		_, err := shared.dynamic(t, "remote").Resource(liqoTemplates).Namespace("liqo").Get(
+			t.Context(), "wireguard-server", metav1.GetOptions{},
+		)
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("got %v", err)
 		}
 	},
 	"old-kernel": func(t *testing.T) {
 		n, err := shared.client(t, "remote").CoreV1().Nodes().Get(t.Context(), "remote-worker-2", metav1.GetOptions{})
-		if err != nil || !strings.HasPrefix(n.Status.NodeInfo.KernelVersion, "5.4.") || n.Status.NodeInfo.KubeletVersion == "" {
+		if err != nil || !strings.HasPrefix(n.Status.NodeInfo.KernelVersion, "5.4.") ||
+			n.Status.NodeInfo.KubeletVersion == "" {
 			t.Errorf("%v %v", n.Status.NodeInfo, err)
 		}
 	},
 	"remote-controlplane-role-old": func(t *testing.T) {
-		r, err := shared.client(t, "remote").RbacV1().ClusterRoles().Get(t.Context(), "liqo-remote-controlplane", metav1.GetOptions{})
-		if err != nil || strings.Contains(fmt.Sprint(r.Rules), "renews") || !strings.Contains(fmt.Sprint(r.Rules), "resourceslices") {
+		r, err := shared.client(t, "remote").RbacV1().ClusterRoles().Get(
+			t.Context(), "liqo-remote-controlplane", metav1.GetOptions{},
+		)
+		if err != nil || strings.Contains(fmt.Sprint(r.Rules), "renews") ||
+			!strings.Contains(fmt.Sprint(r.Rules), "resourceslices") {
 			t.Errorf("%v %v", r.Rules, err)
 		}
 	},
@@ -190,7 +206,9 @@ func nodePortTaken(t *testing.T) {
 		return err
 	})
 	eventually(t, happens, func() error {
-		pods, err := client.CoreV1().Pods("liqo").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=controller-manager"})
+		pods, err := client.CoreV1().Pods("liqo").List(
+			t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=controller-manager"},
+		)
 		if err != nil {
 			return err
 		}
@@ -200,7 +218,9 @@ func nodePortTaken(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := client.CoreV1().Services(p.space()).Get(t.Context(), "gw-"+p.id, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := client.CoreV1().Services(p.space()).Get(
+		t.Context(), "gw-"+p.id, metav1.GetOptions{},
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("the Service: %v", err)
 	}
 	if err := absent("remote", "GatewayServer", "status", "endpoint")(t, p); err != nil {
@@ -219,7 +239,9 @@ func liqoPage(t *testing.T) {
 	if err != nil || slice.GetLabels()["liqo.io/replication"] != "" || slice.GetLabels()["liqo.io/remoteID"] != "rome" {
 		t.Errorf("the slice: %v %v", slice, err)
 	}
-	s, err := shared.client(t, "local").CoreV1().Secrets("liqo-tenant-rome").Get(t.Context(), "cplane-secret", metav1.GetOptions{})
+	s, err := shared.client(t, "local").CoreV1().Secrets("liqo-tenant-rome").Get(
+		t.Context(), "cplane-secret", metav1.GetOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,14 +253,20 @@ func liqoPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := theirs.Resource(liqoSlices).Namespace("liqo-tenant-milan").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := theirs.Resource(liqoSlices).Namespace("liqo-tenant-milan").List(
+		t.Context(), metav1.ListOptions{},
+	); err != nil {
 		t.Errorf("slices: %v", err)
 	}
-	if _, err := theirs.Resource(pairResources["Secret"]).Namespace("liqo-tenant-milan").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := theirs.Resource(
+		pairResources["Secret"],
+	).Namespace("liqo-tenant-milan").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("secrets: %v", err)
 	}
 	eventually(t, happens, func() error { // as since 1.0.1
-		keys, err := shared.client(t, "local").CoreV1().Secrets("liqo-tenant-rome").Get(t.Context(), "gw-keys", metav1.GetOptions{})
+		keys, err := shared.client(t, "local").CoreV1().Secrets("liqo-tenant-rome").Get(
+			t.Context(), "gw-keys", metav1.GetOptions{},
+		)
 		if err == nil && keys.Labels["networking.liqo.io/gateway-resource"] != "true" {
 			err = errors.New("gw-keys lacks its second label")
 		}
@@ -252,12 +280,16 @@ func leftoverTenant(t *testing.T) {
 	tenant := p.object("Namespace", map[string]any{"clusterID": "milan", "authzPolicy": "TolerateNoHandshake"})
 	tenant.SetGroupVersionKind(liqoTenants.GroupVersion().WithKind("Tenant"))
 	tenant.SetName("my-tenant")
-	_, err := p.clients["remote"].Resource(liqoTenants).Namespace(p.space()).Create(t.Context(), tenant, metav1.CreateOptions{})
+	_, err := p.clients["remote"].Resource(liqoTenants).Namespace(p.space()).Create(
+		t.Context(), tenant, metav1.CreateOptions{},
+	)
 	if err == nil || !strings.Contains(err.Error(), "my-tenant") {
 		t.Errorf("a second my-tenant: %v", err)
 	}
 	tenant.SetName("milan")
-	if _, err := p.clients["remote"].Resource(liqoTenants).Namespace(p.space()).Create(t.Context(), tenant, metav1.CreateOptions{}); err != nil {
+	if _, err := p.clients["remote"].Resource(liqoTenants).Namespace(p.space()).Create(
+		t.Context(), tenant, metav1.CreateOptions{},
+	); err != nil {
 		t.Errorf("another name: %v", err)
 	}
 }

@@ -110,7 +110,9 @@ func (p *pair) create(t *testing.T) {
 
 func (p *pair) make(t *testing.T, side string, o *unstructured.Unstructured) {
 	t.Helper()
-	_, err := p.clients[side].Resource(pairResources[o.GetKind()]).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
+	_, err := p.clients[side].Resource(
+		pairResources[o.GetKind()],
+	).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("%s: %s: %v", p.id, o.GetKind(), err)
 	}
@@ -120,7 +122,9 @@ func (p *pair) make(t *testing.T, side string, o *unstructured.Unstructured) {
 // is not there.
 func (p *pair) field(t *testing.T, side, kind, name string, fields ...string) string {
 	t.Helper()
-	o, err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Get(t.Context(), name, metav1.GetOptions{})
+	o, err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Get(
+		t.Context(), name, metav1.GetOptions{},
+	)
 	if err != nil {
 		return ""
 	}

@@ -76,7 +76,9 @@ func TestLiqoConnects(t *testing.T) {
 
 func (p *pair) remove(t *testing.T, side, kind string) {
 	t.Helper()
-	if err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Delete(t.Context(), p.id, metav1.DeleteOptions{}); err != nil {
+	if err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Delete(
+		t.Context(), p.id, metav1.DeleteOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +90,9 @@ var spoiled = []struct {
 	shows func(t *testing.T, p *pair) error
 }{
 	{"own-key", func(t *testing.T, p *pair) {
-		p.local["PublicKey"].Object["spec"] = map[string]any{"publicKey": p.local["Secret"].Object["data"].(map[string]any)["publicKey"]}
+		p.local["PublicKey"].Object["spec"] = map[string]any{
+			"publicKey": p.local["Secret"].Object["data"].(map[string]any)["publicKey"],
+		}
 	}, state("local", "Error")},
 	{"wrong-port", func(t *testing.T, p *pair) {
 		set(t, p.local["GatewayClient"], freeNodePort(t), "spec", "endpoint", "port")
@@ -99,7 +103,10 @@ var spoiled = []struct {
 	{"short-public", func(t *testing.T, p *pair) {
 		set(t, p.remote["PublicKey"], base64.StdEncoding.EncodeToString(make([]byte, 31)), "spec", "publicKey")
 	}, panics("remote")},
-	{"no-public-label", func(t *testing.T, p *pair) { unlabel(p.local["PublicKey"], "liqo.io/remote-cluster-id") }, state("local", "")},
+	{
+		"no-public-label", func(t *testing.T, p *pair) { unlabel(p.local["PublicKey"], "liqo.io/remote-cluster-id") },
+		state("local", ""),
+	},
 	{"no-configuration-label", func(t *testing.T, p *pair) {
 		unlabel(p.local["Configuration"], "liqo.io/remote-cluster-id")
 		unlabel(p.local["GatewayClient"], "liqo.io/remote-cluster-id")
@@ -108,7 +115,9 @@ var spoiled = []struct {
 		unstructured.RemoveNestedField(p.local["Configuration"].Object, "spec", "remote", "cidr", "external")
 		unlabel(p.local["GatewayClient"], "liqo.io/remote-cluster-id")
 	}, func(t *testing.T, p *pair) error {
-		if got := p.field(t, "local", "Configuration", p.id, "status", "conditions"); !strings.Contains(got, "reason:WaitingForNetworks status:False") {
+		if got := p.field(
+			t, "local", "Configuration", p.id, "status", "conditions",
+		); !strings.Contains(got, "reason:WaitingForNetworks status:False") {
 			return fmt.Errorf("conditions: %s", got)
 		}
 		return nil
@@ -116,7 +125,10 @@ var spoiled = []struct {
 	{"half-a-secret", func(t *testing.T, p *pair) {
 		unstructured.RemoveNestedField(p.remote["Secret"].Object, "data", "publicKey")
 	}, warns("remote", "KeysSecretCheckFailed")},
-	{"keys-of-another", func(t *testing.T, p *pair) { label(p.remote["Secret"], "liqo.io/remote-cluster-id", "oslo") }, warns("remote", "KeysSecretCheckFailed")},
+	{
+		"keys-of-another", func(t *testing.T, p *pair) { label(p.remote["Secret"], "liqo.io/remote-cluster-id", "oslo") },
+		warns("remote", "KeysSecretCheckFailed"),
+	},
 	{"no-such-template", func(t *testing.T, p *pair) {
 		set(t, p.remote["GatewayServer"], "nothing", "spec", "serverTemplateRef", "name")
 	}, absent("remote", "GatewayServer", "status")},
@@ -162,7 +174,8 @@ func TestLiqoConnectsNothingThatIsSpoiled(t *testing.T) {
 	good.create(t)
 	good.fares(t, "Connected")
 	for i, s := range spoiled {
-		if a, b := pairs[i].connection(t, "local"), pairs[i].connection(t, "remote"); s.id != "two-gateways" && (a == "Connected" || b == "Connected") {
+		if a, b := pairs[i].connection(t, "local"), pairs[i].connection(t, "remote"); s.id != "two-gateways" &&
+			(a == "Connected" || b == "Connected") {
 			t.Errorf("%s: %q and %q", s.id, a, b)
 		}
 		if err := s.shows(t, pairs[i]); err != nil {
@@ -236,7 +249,9 @@ func panics(side string) func(*testing.T, *pair) error {
 
 func warns(side, reason string) func(*testing.T, *pair) error {
 	return func(t *testing.T, p *pair) error {
-		events, err := shared.client(t, side).CoreV1().Events(p.space()).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+		events, err := shared.client(t, side).CoreV1().Events(p.space()).List(
+			t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason},
+		)
 		if err != nil || len(events.Items) != 1 || events.Items[0].Type != corev1.EventTypeWarning {
 			return fmt.Errorf("%d events, %w", len(events.Items), err)
 		}

@@ -21,11 +21,22 @@ func (l *liqo) refused(side, yaml, why string) {
 func TestLiqoWebhooksOfTenants(t *testing.T) {
 	l := seedPeering(t, noNetwork)
 	l.apply("remote", namespaceFor(atRome, "milan")+"---"+namespaceFor("liqo-tenant-paris", "paris"))
-	l.apply("remote", "{apiVersion: v1, kind: Namespace, metadata: {name: plain, labels: {liqo.io/remote-cluster-id: milan}}}")
+	l.apply(
+		"remote", "{apiVersion: v1, kind: Namespace, metadata: {name: plain, labels: {liqo.io/remote-cluster-id: milan}}}",
+	)
 	l.refused("remote", tenantYAML("milan", "plain", "milan"), "tenant must be in a tenant namespace")
 	l.refused("remote", tenantYAML("paris", atRome, "paris"), "tenant of cluster")
-	l.refused("remote", strings.Replace(tenantYAML("milan", atRome, "milan"), "liqo.io/remote-cluster-id: milan", "liqo.io/remote-cluster-id: paris", 1), "tenant label")
-	l.apply("remote", strings.Replace(tenantYAML("my-tenant", atRome, "milan"), ", labels: {liqo.io/remote-cluster-id: milan}", "", 1))
+	l.refused(
+		"remote",
+		strings.Replace(
+			tenantYAML("milan", atRome, "milan"), "liqo.io/remote-cluster-id: milan", "liqo.io/remote-cluster-id: paris", 1,
+		),
+		"tenant label",
+	)
+	l.apply(
+		"remote",
+		strings.Replace(tenantYAML("my-tenant", atRome, "milan"), ", labels: {liqo.io/remote-cluster-id: milan}", "", 1),
+	)
 	l.field("remote", "Tenant", atRome, "my-tenant", "metadata.labels", "map[liqo.io/remote-cluster-id:milan]")
 	l.refused("remote", tenantYAML("second", atRome, "milan"), "tenant already exists in namespace")
 	l.refused("remote", tenantYAML("my-tenant", "liqo-tenant-paris", "paris"), "tenant with name my-tenant already exists")
@@ -34,12 +45,16 @@ func TestLiqoWebhooksOfTenants(t *testing.T) {
 
 	// Without its namespace's labels a Tenant cannot even go.
 	strip := []byte(`{"metadata":{"labels":{"liqo.io/tenant-namespace":null}}}`)
-	if _, err := l.in("remote", "Namespace", "").Patch(t.Context(), atRome, "application/merge-patch+json", strip, metav1.PatchOptions{}); err != nil {
+	if _, err := l.in(
+		"remote", "Namespace", "",
+	).Patch(t.Context(), atRome, "application/merge-patch+json", strip, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	l.delete("remote", "Tenant", atRome, "my-tenant")
 	free := []byte(`{"metadata":{"finalizers":null}}`)
-	_, err := l.in("remote", "Tenant", atRome).Patch(t.Context(), "my-tenant", "application/merge-patch+json", free, metav1.PatchOptions{})
+	_, err := l.in(
+		"remote", "Tenant", atRome,
+	).Patch(t.Context(), "my-tenant", "application/merge-patch+json", free, metav1.PatchOptions{})
 	if err == nil || !strings.Contains(err.Error(), "tenant must be in a tenant namespace") {
 		t.Errorf("the finalizer went: %v", err)
 	}
@@ -52,14 +67,26 @@ func TestLiqoWebhooksOfTheConsumer(t *testing.T) {
 	l.peer()
 	l.apply("local", namespaceFor("liqo-tenant-paris", "paris"))
 	l.apply("local", sliceYAML("test", threeLabels, "class: default"))
-	l.refused("local", strings.ReplaceAll(strings.Replace(sliceYAML("test", threeLabels, "class: default"), atMilan, "liqo-tenant-paris", 1), ": rome", ": paris"),
-		"resourceslice with name test already exists")
+	l.refused(
+		"local",
+		strings.ReplaceAll(
+			strings.Replace(sliceYAML("test", threeLabels, "class: default"), atMilan, "liqo-tenant-paris", 1), ": rome",
+			": paris",
+		),
+		"resourceslice with name test already exists",
+	)
 
 	l.apply("local", "{apiVersion: v1, kind: Namespace, metadata: {name: demo}}")
 	l.refused("local", offloadingYAML("demo", "other", ""), "namespaceoffloading must be called")
-	l.refused("local", offloadingYAML("demo", "offloading", "namespaceMappingStrategy: SelectedName"), "namespaceoffloading with strategy SelectedName")
+	l.refused(
+		"local", offloadingYAML("demo", "offloading", "namespaceMappingStrategy: SelectedName"),
+		"namespaceoffloading with strategy SelectedName",
+	)
 	l.apply("local", offloadingYAML("demo", "offloading", "namespaceMappingStrategy: DefaultName"))
-	l.refused("local", offloadingYAML("demo", "offloading", "namespaceMappingStrategy: EnforceSameName"), "namespaceoffloading spec.namespaceMappingStrategy")
+	l.refused(
+		"local", offloadingYAML("demo", "offloading", "namespaceMappingStrategy: EnforceSameName"),
+		"namespaceoffloading spec.namespaceMappingStrategy",
+	)
 
 	l.apply("local", sliceYAML("local-worker-1", threeLabels, "class: default"))
 	l.granted("local-worker-1")
@@ -81,7 +108,9 @@ func TestLiqoConsumerCannotLiftACordon(t *testing.T) {
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.granted("rome")
 	cordon := []byte(`{"metadata":{"annotations":{"liqo.io/cordon":"true"}}}`)
-	if _, err := l.in("remote", "ResourceSlice", atRome).Patch(t.Context(), "rome", "application/merge-patch+json", cordon, metav1.PatchOptions{}); err != nil {
+	if _, err := l.in(
+		"remote", "ResourceSlice", atRome,
+	).Patch(t.Context(), "rome", "application/merge-patch+json", cordon, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	l.field("remote", "Quota", atRome, "rome-efee614420c5", "spec.cordoned", "true")
@@ -92,7 +121,9 @@ func TestLiqoConsumerCannotLiftACordon(t *testing.T) {
 	}
 	lift := []byte(`{"metadata":{"annotations":{"liqo.io/cordon":null}}}`)
 	err = client.RESTClient().Patch("application/merge-patch+json").
-		AbsPath("/apis/authentication.liqo.io/v1beta1/namespaces/" + atRome + "/resourceslices/rome").Body(lift).Do(t.Context()).Error()
+		AbsPath(
+			"/apis/authentication.liqo.io/v1beta1/namespaces/" + atRome + "/resourceslices/rome",
+		).Body(lift).Do(t.Context()).Error()
 	if err == nil || !strings.Contains(err.Error(), "resourceslice label") {
 		t.Errorf("it was lifted: %v", err)
 	}
@@ -103,7 +134,9 @@ func TestLiqoWebhooksGoWithTheScenario(t *testing.T) {
 	count := func() int {
 		n := 0
 		for _, side := range []string{"local", "remote"} {
-			all, err := shared.client(t, side).AdmissionregistrationV1().ValidatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{})
+			all, err := shared.client(t, side).AdmissionregistrationV1().ValidatingWebhookConfigurations().List(
+				t.Context(), metav1.ListOptions{},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

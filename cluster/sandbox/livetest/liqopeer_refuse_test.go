@@ -19,7 +19,13 @@ func TestLiqoSaysNothingAboutASliceThatLacksALabel(t *testing.T) {
 	all := strings.Split(threeLabels, ", ")
 	l.apply("local", sliceYAML("page", all[1]+", "+all[2], "class: default")) // what the published page says
 	l.apply("local", sliceYAML("nowhere", all[0]+", "+all[2], "class: default"))
-	l.apply("local", sliceYAML("elsewhere", `liqo.io/replication: "true", liqo.io/remoteID: paris, liqo.io/remote-cluster-id: rome`, "class: default"))
+	l.apply(
+		"local",
+		sliceYAML(
+			"elsewhere", `liqo.io/replication: "true", liqo.io/remoteID: paris, liqo.io/remote-cluster-id: rome`,
+			"class: default",
+		),
+	)
 	l.apply("local", sliceYAML("nodeless", all[0]+", "+all[1], "class: default"))
 	l.apply("local", sliceYAML("whole", threeLabels, "class: default"))
 	l.granted("nodeless")
@@ -33,7 +39,9 @@ func TestLiqoSaysNothingAboutASliceThatLacksALabel(t *testing.T) {
 		if l.get("remote", "ResourceSlice", atRome, name) != nil {
 			t.Errorf("%s was replicated", name)
 		}
-		events, err := l.clients["local"].CoreV1().Events(atMilan).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+		events, err := l.clients["local"].CoreV1().Events(atMilan).List(
+			t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name},
+		)
 		if err != nil || len(events.Items) > 0 {
 			t.Errorf("%s: events %v %v", name, events, err)
 		}
@@ -54,7 +62,11 @@ func TestLiqoHoldsSecretsOfAControlPlane(t *testing.T) {
 	stranger.AuthInfos["milan-user"].ClientCertificateData = shared.config(t, "local").CertData
 	stranger.AuthInfos["milan-user"].ClientKeyData = shared.config(t, "local").KeyData
 	program := good.DeepCopy()
-	program.AuthInfos["milan-user"] = &api.AuthInfo{Exec: &api.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "true", InteractiveMode: api.NeverExecInteractiveMode}}
+	program.AuthInfos["milan-user"] = &api.AuthInfo{
+		Exec: &api.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: "true", InteractiveMode: api.NeverExecInteractiveMode,
+		},
+	}
 	file := good.DeepCopy()
 	file.Clusters["rome"].CertificateAuthority = "/etc/ca.crt"
 	for name, c := range map[string]struct {
@@ -184,9 +196,15 @@ func TestLiqoTenantConditions(t *testing.T) {
 
 func TestLiqoWaitsForAHandshakeForEver(t *testing.T) {
 	l := seedPeering(t, noNetwork)
-	l.apply("remote", namespaceFor(atRome, "milan")+"---"+strings.Replace(tenantYAML("milan", atRome, "milan"), "TolerateNoHandshake", "KeysExchange", 1))
+	l.apply(
+		"remote",
+		namespaceFor(atRome, "milan")+"---"+
+			strings.Replace(tenantYAML("milan", atRome, "milan"), "TolerateNoHandshake", "KeysExchange", 1),
+	)
 	eventually(t, happens, func() error {
-		events, err := l.clients["remote"].CoreV1().Events(atRome).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=NonceNotFound"})
+		events, err := l.clients["remote"].CoreV1().Events(atRome).List(
+			t.Context(), metav1.ListOptions{FieldSelector: "reason=NonceNotFound"},
+		)
 		if err != nil || len(events.Items) != 1 {
 			return fmt.Errorf("%d events: %w", len(events.Items), err)
 		}
@@ -195,7 +213,9 @@ func TestLiqoWaitsForAHandshakeForEver(t *testing.T) {
 	if o := l.get("remote", "Tenant", atRome, "milan"); o.Object["status"] != nil {
 		t.Errorf("%v", o.Object["status"])
 	}
-	if all, err := l.clients["remote"].RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{}); err != nil || anyNamed(all.Items, "-milan") {
+	if all, err := l.clients["remote"].RbacV1().ClusterRoleBindings().List(
+		t.Context(), metav1.ListOptions{},
+	); err != nil || anyNamed(all.Items, "-milan") {
 		t.Errorf("it was bound: %v", err)
 	}
 }
@@ -219,7 +239,9 @@ func TestLiqoReplicatorThatIsDownDoesNothing(t *testing.T) {
 		t.Errorf("%v", o.GetFinalizers())
 	}
 	patch := []byte(`{"spec":{"replicas":1}}`)
-	if _, err := l.clients["local"].AppsV1().Deployments("liqo").Patch(t.Context(), "liqo-crd-replicator", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := l.clients["local"].AppsV1().Deployments("liqo").Patch(
+		t.Context(), "liqo-crd-replicator", "application/merge-patch+json", patch, metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	l.granted("rome")

@@ -74,7 +74,9 @@ func (l *liqo) try(side, yaml string, dry ...string) error {
 		l.Fatal(err)
 	}
 	for _, o := range objects {
-		_, err := l.in(side, o.GetKind(), o.GetNamespace()).Apply(l.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: dry})
+		_, err := l.in(
+			side, o.GetKind(), o.GetNamespace(),
+		).Apply(l.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: dry})
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
@@ -169,7 +171,9 @@ func valueAt(o *unstructured.Unstructured, path string) any {
 func (l *liqo) tenants() {
 	l.Helper()
 	l.apply("local", namespaceFor(atMilan, "rome"))
-	l.apply("remote", namespaceFor(atRome, "milan")+"---"+tenantYAML("milan", atRome, "milan")+"---"+bindingYAML("milan-user"))
+	l.apply(
+		"remote", namespaceFor(atRome, "milan")+"---"+tenantYAML("milan", atRome, "milan")+"---"+bindingYAML("milan-user"),
+	)
 }
 
 func namespaceFor(name, id string) string {
@@ -207,7 +211,9 @@ func (l *liqo) credentials(user string) *api.Config {
 	if err != nil {
 		l.Fatal(err)
 	}
-	der, err1 := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{"liqo.io"}}}, key)
+	der, err1 := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{"liqo.io"}}}, key,
+	)
 	private, err2 := x509.MarshalECPrivateKey(key)
 	if err := errors.Join(err1, err2); err != nil {
 		l.Fatal(err)
@@ -224,12 +230,15 @@ func (l *liqo) credentials(user string) *api.Config {
 	if err != nil {
 		l.Fatal(err)
 	}
-	asked.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	asked.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"},
+	}
 	if _, err := requests.UpdateApproval(l.Context(), asked.Name, asked, metav1.UpdateOptions{}); err != nil {
 		l.Fatal(err)
 	}
 	eventually(l.T, happens, func() error {
-		if asked, err = requests.Get(l.Context(), asked.Name, metav1.GetOptions{}); err != nil || len(asked.Status.Certificate) == 0 {
+		if asked, err = requests.Get(l.Context(), asked.Name, metav1.GetOptions{}); err != nil ||
+			len(asked.Status.Certificate) == 0 {
 			return fmt.Errorf("there is no certificate: %w", err)
 		}
 		return nil
@@ -264,7 +273,9 @@ func (l *liqo) secret(name string, config *api.Config, change func(*corev1.Secre
 	if change != nil {
 		change(secret)
 	}
-	if _, err := l.clients["local"].CoreV1().Secrets(secret.Namespace).Create(l.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := l.clients["local"].CoreV1().Secrets(secret.Namespace).Create(
+		l.Context(), secret, metav1.CreateOptions{},
+	); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -314,7 +325,9 @@ spec: {%s}
 // unbind deletes the RoleBinding of the consumer.
 func (l *liqo) unbind() {
 	l.Helper()
-	if err := l.clients["remote"].RbacV1().RoleBindings(atRome).Delete(l.Context(), binding, metav1.DeleteOptions{}); err != nil {
+	if err := l.clients["remote"].RbacV1().RoleBindings(atRome).Delete(
+		l.Context(), binding, metav1.DeleteOptions{},
+	); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -20,20 +20,37 @@ func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
 	l.field("remote", "Tenant", atRome, "milan", "status.tenantNamespace", atRome)
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default, resources: {cpu: 20}"))
 	l.granted("rome")
-	l.field("remote", "ResourceSlice", atRome, "rome", "metadata.labels", "map[liqo.io/originID:milan liqo.io/remote-cluster-id:milan liqo.io/remoteID:rome liqo.io/replicated:true liqo.io/replication:false]")
+	l.field(
+		"remote", "ResourceSlice", atRome, "rome", "metadata.labels",
+		"map[liqo.io/originID:milan liqo.io/remote-cluster-id:milan liqo.io/remoteID:rome liqo.io/replicated:true "+
+			"liqo.io/replication:false]",
+	)
 	l.field("local", "ResourceSlice", atMilan, "rome", "metadata.finalizers", "[crdreplicator.liqo.io/resource]")
-	l.field("local", "ResourceSlice", atMilan, "rome", "status.resources", "map[cpu:20 ephemeral-storage:20Gi memory:8Gi pods:110]")
-	l.field("local", "Identity", atMilan, "resourceslice-rome", "status.kubeconfigSecretRef.name", "kubeconfig-resourceslice-rome")
+	l.field(
+		"local", "ResourceSlice", atMilan, "rome", "status.resources",
+		"map[cpu:20 ephemeral-storage:20Gi memory:8Gi pods:110]",
+	)
+	l.field(
+		"local", "Identity", atMilan, "resourceslice-rome", "status.kubeconfigSecretRef.name",
+		"kubeconfig-resourceslice-rome",
+	)
 	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running")
 	l.field("remote", "Quota", atRome, "rome-efee614420c5", "spec.resources.cpu", "20")
 	l.virtualNodeReady("rome")
 	l.identityWorks("rome")
 
-	l.apply("local", "{apiVersion: v1, kind: Namespace, metadata: {name: demo}}\n---"+offloadingYAML("demo", "offloading", "clusterSelector: {nodeSelectorTerms: []}"))
+	l.apply(
+		"local",
+		"{apiVersion: v1, kind: Namespace, metadata: {name: demo}}\n---"+
+			offloadingYAML("demo", "offloading", "clusterSelector: {nodeSelectorTerms: []}"),
+	)
 	l.field("local", "NamespaceOffloading", "demo", "offloading", "status.offloadingPhase", "Ready")
 	l.field("local", "NamespaceOffloading", "demo", "offloading", "status.remoteNamespaceName", "demo-milan")
 	l.field("local", "NamespaceOffloading", "demo", "offloading", "status.observedGeneration", "1")
-	l.field("local", "Namespace", "", "demo", "metadata.labels", "map[kubernetes.io/metadata.name:demo liqo.io/scheduling-enabled:true]")
+	l.field(
+		"local", "Namespace", "", "demo", "metadata.labels",
+		"map[kubernetes.io/metadata.name:demo liqo.io/scheduling-enabled:true]",
+	)
 	l.field("remote", "Namespace", "", "demo-milan", "status.phase", "Active")
 	l.field("local", "ForeignCluster", "", "rome", "status.role", "Provider")
 	l.field("local", "ForeignCluster", "", "rome", "conditions/APIServerStatus", "Established")
@@ -58,7 +75,9 @@ func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
 	} {
 		l.gone(left[0], left[1], left[2], left[3])
 	}
-	if _, err := l.clients["local"].CoreV1().Nodes().Get(t.Context(), "rome", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := l.clients["local"].CoreV1().Nodes().Get(
+		t.Context(), "rome", metav1.GetOptions{},
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("the node is still there: %v", err)
 	}
 	l.delete("local", "Secret", atMilan, "cplane-secret")
@@ -85,7 +104,8 @@ func (l *liqo) virtualNodeReady(name string) {
 		tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 			return t.Key == "virtual-node.liqo.io/not-allowed" && t.Effect == corev1.TaintEffectNoExecute
 		})
-		if !nodeReady(*node) || !tainted || node.Labels["liqo.io/type"] != "virtual-node" || node.Status.Allocatable.Cpu().String() != "20" {
+		if !nodeReady(*node) || !tainted || node.Labels["liqo.io/type"] != "virtual-node" ||
+			node.Status.Allocatable.Cpu().String() != "20" {
 			return fmt.Errorf("%v %v %v", node.Labels, node.Spec.Taints, node.Status)
 		}
 		return nil
@@ -95,7 +115,9 @@ func (l *liqo) virtualNodeReady(name string) {
 // identityWorks proves that the provider has really signed a slice's identity.
 func (l *liqo) identityWorks(slice string) {
 	l.Helper()
-	secret, err := l.clients["local"].CoreV1().Secrets(atMilan).Get(l.Context(), "kubeconfig-resourceslice-"+slice, metav1.GetOptions{})
+	secret, err := l.clients["local"].CoreV1().Secrets(atMilan).Get(
+		l.Context(), "kubeconfig-resourceslice-"+slice, metav1.GetOptions{},
+	)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -161,9 +183,18 @@ func TestLiqoOffloadingsThatDoNotWork(t *testing.T) {
 
 	l.apply("remote", "{apiVersion: v1, kind: Namespace, metadata: {name: taken-milan}}")
 	l.apply("local", offloadingYAML("taken", "offloading", ""))
-	l.apply("local", offloadingYAML("choosy", "offloading", "clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: city, operator: In, values: [napoli]}]}]}"))
+	l.apply(
+		"local",
+		offloadingYAML(
+			"choosy", "offloading",
+			"clusterSelector: {nodeSelectorTerms: [{matchExpressions: [{key: city, operator: In, values: [napoli]}]}]}",
+		),
+	)
 	l.apply("local", offloadingYAML("same", "offloading", "namespaceMappingStrategy: EnforceSameName"))
-	l.apply("local", offloadingYAML("named", "offloading", "namespaceMappingStrategy: SelectedName, remoteNamespaceName: far-away"))
+	l.apply(
+		"local",
+		offloadingYAML("named", "offloading", "namespaceMappingStrategy: SelectedName, remoteNamespaceName: far-away"),
+	)
 	l.field("local", "NamespaceOffloading", "same", "offloading", "status.offloadingPhase", "Ready")
 	l.field("local", "NamespaceOffloading", "named", "offloading", "status.offloadingPhase", "Ready")
 	l.field("local", "NamespaceOffloading", "choosy", "offloading", "status.offloadingPhase", "NoClusterSelected")
@@ -184,19 +215,33 @@ func TestLiqoForgetsAProviderThatIsGivenUp(t *testing.T) {
 	l.peer()
 	l.apply("local", sliceYAML("rome", threeLabels, "class: default"))
 	l.field("local", "VirtualNode", atMilan, "rome", "conditions/Node", "Running")
-	l.apply("local", "{apiVersion: v1, kind: Namespace, metadata: {name: demo}}\n---"+offloadingYAML("demo", "offloading", ""))
+	l.apply(
+		"local", "{apiVersion: v1, kind: Namespace, metadata: {name: demo}}\n---"+offloadingYAML("demo", "offloading", ""),
+	)
 	l.field("local", "NamespaceOffloading", "demo", "offloading", "status.offloadingPhase", "Ready")
 	shared.must(t, "stop remote")
 	t.Cleanup(func() { shared.must(t, "start remote") }) // before the reset
-	for _, o := range [][3]string{{"NamespaceOffloading", "demo", "offloading"}, {"ResourceSlice", atMilan, "rome"}, {"Secret", atMilan, "cplane-secret"}} {
+	for _, o := range [][3]string{
+		{"NamespaceOffloading", "demo", "offloading"},
+		{"ResourceSlice", atMilan, "rome"},
+		{"Secret", atMilan, "cplane-secret"},
+	} {
 		l.delete("local", o[0], o[1], o[2])
 	}
 	l.field("local", "VirtualNode", atMilan, "rome", "metadata.name", "rome")
 	patch := []byte(`{"metadata":{"annotations":{"liqo.io/foreign-cluster-permanently-unreachable":"true"}}}`)
-	if _, err := l.in("local", "ForeignCluster", "").Patch(t.Context(), "rome", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := l.in(
+		"local", "ForeignCluster", "",
+	).Patch(t.Context(), "rome", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range [][3]string{{"NamespaceOffloading", "demo", "offloading"}, {"ResourceSlice", atMilan, "rome"}, {"Secret", atMilan, "cplane-secret"}, {"VirtualNode", atMilan, "rome"}, {"NamespaceMap", atMilan, "rome"}} {
+	for _, o := range [][3]string{
+		{"NamespaceOffloading", "demo", "offloading"},
+		{"ResourceSlice", atMilan, "rome"},
+		{"Secret", atMilan, "cplane-secret"},
+		{"VirtualNode", atMilan, "rome"},
+		{"NamespaceMap", atMilan, "rome"},
+	} {
 		l.gone("local", o[0], o[1], o[2])
 	}
 	l.delete("local", "Namespace", "", atMilan)

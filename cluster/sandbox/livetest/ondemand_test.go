@@ -74,7 +74,8 @@ func (n *webNode) issuer() string {
 func (n *webNode) signIn(user string) string {
 	n.t.Helper()
 	r, err := n.web().PostForm(n.issuer()+"/protocol/openid-connect/token", url.Values{
-		"grant_type": {"password"}, "username": {user}, "password": {"x"}, "client_id": {"ondemand"}, "client_secret": {n.answers["oidc.client-secret"]},
+		"grant_type": {"password"}, "username": {user}, "password": {"x"}, "client_id": {"ondemand"},
+		"client_secret": {n.answers["oidc.client-secret"]},
 	})
 	if err != nil {
 		n.t.Fatal(err)
@@ -98,7 +99,9 @@ func (n *webNode) with(token string) kubernetes.Interface {
 
 // whoIs is what the remote API server makes of a token.
 func (n *webNode) whoIs(token string) (string, error) {
-	review, err := n.with(token).AuthenticationV1().SelfSubjectReviews().Create(n.t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := n.with(token).AuthenticationV1().SelfSubjectReviews().Create(
+		n.t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +121,10 @@ func (n *webNode) logs(words string) {
 
 func TestPortalAsItIsShipped(t *testing.T) {
 	n := seedPortal(t, "")
-	for _, name := range []string{"/opt/ood/VERSION", "/etc/ood/config/hook.env", "/etc/passwd", "/usr/local/bin/kubectl", "/opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"} {
+	for _, name := range []string{
+		"/opt/ood/VERSION", "/etc/ood/config/hook.env", "/etc/passwd", "/usr/local/bin/kubectl",
+		"/opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
+	} {
 		if n.read(name) == "" {
 			t.Errorf("there is no %s", name)
 		}
@@ -126,7 +132,9 @@ func TestPortalAsItIsShipped(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(n.root, "/etc/ood/config/hook.env")); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("hook.env: %v, %v", info, err)
 	}
-	if _, err := shared.client(t, "remote").CoreV1().Namespaces().Get(t.Context(), "ondemand", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := shared.client(t, "remote").CoreV1().Namespaces().Get(
+		t.Context(), "ondemand", metav1.GetOptions{},
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("something of Open OnDemand is in the cluster already: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(n.root, "etc/mine"), []byte("mine"), 0o600); err != nil {
@@ -161,12 +169,15 @@ func TestAUserOfThePortalIsOneOfTheCluster(t *testing.T) {
 			t.Errorf("alice in %s: %v", namespace, err)
 		}
 	}
-	policy, err := shared.client(t, "remote").NetworkingV1().NetworkPolicies("user-bob").Get(t.Context(), "deny-from-other-namespaces", metav1.GetOptions{})
+	policy, err := shared.client(t, "remote").NetworkingV1().NetworkPolicies("user-bob").Get(
+		t.Context(), "deny-from-other-namespaces", metav1.GetOptions{},
+	)
 	if err != nil || policy.Spec.Ingress[0].From[1].IPBlock.CIDR != "172.30.0.0/16" {
 		t.Errorf("%v, %v", policy, err)
 	}
 	space, err := shared.client(t, "remote").CoreV1().Namespaces().Get(t.Context(), "user-alice", metav1.GetOptions{})
-	if err != nil || space.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || space.Annotations["openondemand.org/last-hook-execution"] == "" {
+	if err != nil || space.Labels["pod-security.kubernetes.io/enforce"] != "restricted" ||
+		space.Annotations["openondemand.org/last-hook-execution"] == "" {
 		t.Errorf("%v, %v", space, err)
 	}
 	// The hook runs again when what it reads has changed.
@@ -176,7 +187,9 @@ func TestAUserOfThePortalIsOneOfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
-		policy, err := shared.client(t, "remote").NetworkingV1().NetworkPolicies("user-bob").Get(t.Context(), "deny-from-other-namespaces", metav1.GetOptions{})
+		policy, err := shared.client(t, "remote").NetworkingV1().NetworkPolicies("user-bob").Get(
+			t.Context(), "deny-from-other-namespaces", metav1.GetOptions{},
+		)
 		if err == nil && policy.Spec.Ingress[0].From[1].IPBlock.CIDR != "10.9.0.0/16" {
 			err = errors.New("the policy is the old one")
 		}
@@ -188,7 +201,9 @@ func TestAUserOfThePortalIsOneOfTheCluster(t *testing.T) {
 func (n *webNode) asked() string {
 	n.t.Helper()
 	body, err := shared.client(n.t, "remote").CoreV1().RESTClient().Get().
-		AbsPath("/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query").Param("query", "count(kube_pod_container_info)").DoRaw(n.t.Context())
+		AbsPath(
+			"/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query",
+		).Param("query", "count(kube_pod_container_info)").DoRaw(n.t.Context())
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -198,7 +213,9 @@ func (n *webNode) asked() string {
 // login is what the registry says to the robot account.
 func (n *webNode) login() int {
 	n.t.Helper()
-	ask, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, "https://"+n.answers["registry.host"]+"/token", nil)
+	ask, err := http.NewRequestWithContext(
+		n.t.Context(), http.MethodGet, "https://"+n.answers["registry.host"]+"/token", nil,
+	)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -225,7 +242,8 @@ func TestWhatStandsBesideThePortal(t *testing.T) {
 	}
 	defer r.Body.Close()
 	var index bytes.Buffer
-	if _, err := index.ReadFrom(r.Body); err != nil || !strings.Contains(index.String(), "job-pod-reaper-v0.14.0.tgz") || !strings.Contains(index.String(), "k8-namespace-reaper-v0.11.0.tgz") {
+	if _, err := index.ReadFrom(r.Body); err != nil || !strings.Contains(index.String(), "job-pod-reaper-v0.14.0.tgz") ||
+		!strings.Contains(index.String(), "k8-namespace-reaper-v0.11.0.tgz") {
 		t.Errorf("charts: %s, %v", &index, err)
 	}
 }
@@ -281,7 +299,9 @@ func fails(words string) func(*testing.T, *webNode) {
 
 // reapsAll looks for the binding that lets the reaper delete everywhere.
 func reapsAll(t *testing.T, _ *webNode) {
-	if _, err := shared.client(t, "remote").RbacV1().ClusterRoleBindings().Get(t.Context(), "job-pod-reaper", metav1.GetOptions{}); err != nil {
+	if _, err := shared.client(t, "remote").RbacV1().ClusterRoleBindings().Get(
+		t.Context(), "job-pod-reaper", metav1.GetOptions{},
+	); err != nil {
 		t.Error(err)
 	}
 }
@@ -323,7 +343,9 @@ var portalShown = map[string]func(*testing.T, *webNode){
 	"prefix-differs":        holds(hookEnvFile, `NAMESPACE_PREFIX="ood-"`),
 	"token-endpoint":        holds(hookEnvFile, `/protocol/openid-connect/token"`),
 	"hook-not-executable": func(_ *testing.T, n *webNode) {
-		n.logs("/etc/ood/hooks/k8s-pre-hook.sh threw exception 'Permission denied - /etc/ood/hooks/k8s-pre-hook.sh' for alice")
+		n.logs(
+			"/etc/ood/hooks/k8s-pre-hook.sh threw exception 'Permission denied - /etc/ood/hooks/k8s-pre-hook.sh' for alice",
+		)
 	},
 	"no-pre-hook": holds("/etc/ood/config/ood_portal.yml", "\n# pun_pre_hook_root_cmd:"),
 	"auth-typo":   holds(clusterFile, `type: "odic"`),
@@ -343,8 +365,11 @@ var portalShown = map[string]func(*testing.T, *webNode){
 		if who, err := n.whoIs(n.signIn("alice")); who != n.issuer()+"#alice" {
 			t.Errorf("she is %q, %v", who, err)
 		}
-		pods, err := shared.client(t, "remote").CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "component=kube-apiserver"})
-		if err != nil || len(pods.Items) != 1 || strings.Contains(strings.Join(pods.Items[0].Spec.Containers[0].Command, " "), "username-prefix") {
+		pods, err := shared.client(t, "remote").CoreV1().Pods("kube-system").List(
+			t.Context(), metav1.ListOptions{LabelSelector: "component=kube-apiserver"},
+		)
+		if err != nil || len(pods.Items) != 1 ||
+			strings.Contains(strings.Join(pods.Items[0].Spec.Containers[0].Command, " "), "username-prefix") {
 			t.Errorf("what the API server shows of itself: %v, %v", pods, err)
 		}
 	},
@@ -373,7 +398,9 @@ var portalShown = map[string]func(*testing.T, *webNode){
 	},
 	"renewal-forbidden": func(t *testing.T, n *webNode) { mayRenew(t, n, "/etc/ood/hooks/kubeconfig", false) },
 	"namespace-unbound": func(t *testing.T, n *webNode) {
-		bindings, err := shared.client(t, "remote").RbacV1().RoleBindings("user-older").List(t.Context(), metav1.ListOptions{})
+		bindings, err := shared.client(t, "remote").RbacV1().RoleBindings("user-older").List(
+			t.Context(), metav1.ListOptions{},
+		)
 		if err != nil || len(bindings.Items) != 0 {
 			t.Errorf("%v, %v", bindings, err)
 		}

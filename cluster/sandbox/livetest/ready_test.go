@@ -60,7 +60,9 @@ func TestKubectlAnswersToItsName(t *testing.T) {
 func TestBaseWorld(t *testing.T) {
 	for _, side := range []string{"local", "remote"} {
 		client := shared.client(t, side)
-		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/os=linux,kubernetes.io/arch=amd64"})
+		nodes, err := client.CoreV1().Nodes().List(
+			t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/os=linux,kubernetes.io/arch=amd64"},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +82,9 @@ func TestBaseWorld(t *testing.T) {
 		if err != nil || len(ingresses.Items) != 1 || ingresses.Items[0].Name != "nginx" {
 			t.Errorf("ingress classes of %s: %v %v", side, ingresses, err)
 		}
-		dns, err := client.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"})
+		dns, err := client.CoreV1().Pods("kube-system").List(
+			t.Context(), metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"},
+		)
 		if err != nil || len(dns.Items) != 2 {
 			t.Errorf("DNS pods of %s: %v %v", side, dns, err)
 		}

@@ -119,9 +119,13 @@ func TestLogsComeThroughTheAPIServer(t *testing.T) {
 func TestJobThatAsksIsAnswered(t *testing.T) {
 	seed(t, "")
 	client, there := shared.client(t, "local"), shared.config(t, "remote")
-	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ask"}, Data: map[string]string{"ca.crt": string(there.CAData)}}
+	authority := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "ask"}, Data: map[string]string{"ca.crt": string(there.CAData)},
+	}
 	volume := corev1.Volume{Name: "ca"}
-	volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: authority.Name}}
+	volume.ConfigMap = &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: authority.Name},
+	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "ask"}}
 	job.Spec.Template.Spec = corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
@@ -141,7 +145,9 @@ func TestJobThatAsksIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
-		pods, err := client.CoreV1().Pods("renku").List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=ask"})
+		pods, err := client.CoreV1().Pods("renku").List(
+			t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=ask"},
+		)
 		if err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "" {
 			return fmt.Errorf("no pod runs yet: %w", err)
 		}
@@ -155,16 +161,22 @@ func TestJobThatAsksIsAnswered(t *testing.T) {
 
 func TestKubeconfigsSecretHoldsAnotherCluster(t *testing.T) {
 	seed(t, "")
-	secret, err := shared.client(t, "local").CoreV1().Secrets("renku").Get(t.Context(), "renku-remote-clusters", metav1.GetOptions{})
-	if err != nil || len(secret.Data) != 1 || !strings.Contains(string(secret.Data["paris.yaml"]), "server: https://192.0.2.10:6443") {
+	secret, err := shared.client(t, "local").CoreV1().Secrets("renku").Get(
+		t.Context(), "renku-remote-clusters", metav1.GetOptions{},
+	)
+	if err != nil || len(secret.Data) != 1 ||
+		!strings.Contains(string(secret.Data["paris.yaml"]), "server: https://192.0.2.10:6443") {
 		t.Errorf("%v %v", secret, err)
 	}
 }
 
 func TestChartRepositoryIsTheOneOfTheRelease(t *testing.T) {
 	seed(t, "")
-	release, err := shared.client(t, "local").CoreV1().Secrets("renku").Get(t.Context(), "sh.helm.release.v1.renku.v1", metav1.GetOptions{})
-	if err != nil || release.Type != "helm.sh/release.v1" || release.Labels["owner"] != "helm" || release.Labels["status"] != "deployed" {
+	release, err := shared.client(t, "local").CoreV1().Secrets("renku").Get(
+		t.Context(), "sh.helm.release.v1.renku.v1", metav1.GetOptions{},
+	)
+	if err != nil || release.Type != "helm.sh/release.v1" || release.Labels["owner"] != "helm" ||
+		release.Labels["status"] != "deployed" {
 		t.Fatalf("%v %v", release, err)
 	}
 	url := repository(t, release)

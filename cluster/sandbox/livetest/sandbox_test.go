@@ -62,7 +62,9 @@ func runAll(m *testing.M) int {
 		}
 	}
 	self, err := os.Executable()
-	if err := errors.Join(err, os.Setenv("CARRICK_SANDBOX_WATCH_CUT", "2s"), os.Setenv(programVariable, self)); err != nil {
+	if err := errors.Join(
+		err, os.Setenv("CARRICK_SANDBOX_WATCH_CUT", "2s"), os.Setenv(programVariable, self),
+	); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

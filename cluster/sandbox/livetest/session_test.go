@@ -27,7 +27,9 @@ func TestSessionIsPlayedWhereTheOperatorRuns(t *testing.T) {
 	if _, err := client.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := strings.Replace(session("elsewhere", `"annotations":{}`, "sessions.example.org", "standard"), space, "default", 1)
+	elsewhere := strings.Replace(
+		session("elsewhere", `"annotations":{}`, "sessions.example.org", "standard"), space, "default", 1,
+	)
 	if err := createSession(t, elsewhere); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,9 @@ func TestSessionIsPlayedWhereTheOperatorRuns(t *testing.T) {
 		}
 		eventually(t, happens, func() error { return fares(t, name, c.want, c.url) })
 	}
-	other, err := shared.dynamic(t, "remote").Resource(sessions).Namespace("default").Get(t.Context(), "elsewhere", metav1.GetOptions{})
+	other, err := shared.dynamic(t, "remote").Resource(sessions).Namespace("default").Get(
+		t.Context(), "elsewhere", metav1.GetOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +57,9 @@ func TestSessionIsPlayedWhereTheOperatorRuns(t *testing.T) {
 	if err != nil || claim.Status.Phase != corev1.ClaimBound {
 		t.Errorf("the claim: %v %v", claim.Status.Phase, err)
 	}
-	if err := shared.dynamic(t, "remote").Resource(sessions).Namespace(space).Delete(t.Context(), "no-cert", metav1.DeleteOptions{}); err != nil {
+	if err := shared.dynamic(t, "remote").Resource(sessions).Namespace(space).Delete(
+		t.Context(), "no-cert", metav1.DeleteOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error { return leftOf(t, client, "no-cert") })
@@ -70,7 +76,9 @@ func TestSessionThatCannotBePlayedIsRefused(t *testing.T) {
 	for name, made := range map[string]string{
 		"annotation": session("a", `"annotations":{"n":1}`, "sessions.example.org", "standard"),
 		"host":       strings.Replace(session("a", `"annotations":{}`, "x", "standard"), `"host":"x",`, "", 1),
-		"image":      strings.Replace(session("a", `"annotations":{}`, "x", "standard"), `"image":"registry.invalid/session",`, "", 1),
+		"image": strings.Replace(
+			session("a", `"annotations":{}`, "x", "standard"), `"image":"registry.invalid/session",`, "", 1,
+		),
 	} {
 		if err := createSession(t, made); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: %v", name, err)
@@ -98,11 +106,15 @@ func TestSessionThatCannotBePlayedIsRefused(t *testing.T) {
 			}
 			return fares(t, name, "NotReady", row.url)
 		})
-		if _, err := client.NetworkingV1().Ingresses(space).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := client.NetworkingV1().Ingresses(space).Get(
+			t.Context(), name, metav1.GetOptions{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("%s has an Ingress: %v", name, err)
 		}
 	}
-	if err := createSession(t, session("no-class", `"annotations":{}`, "sessions.example.org", "no-such-class")); err != nil {
+	if err := createSession(
+		t, session("no-class", `"annotations":{}`, "sessions.example.org", "no-such-class"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
@@ -132,7 +144,9 @@ func createSession(t *testing.T, data string) error {
 	if err := json.Unmarshal([]byte(data), &made.Object); err != nil {
 		t.Fatal(err)
 	}
-	_, err := shared.dynamic(t, "remote").Resource(sessions).Namespace(made.GetNamespace()).Create(t.Context(), made, metav1.CreateOptions{})
+	_, err := shared.dynamic(t, "remote").Resource(sessions).Namespace(made.GetNamespace()).Create(
+		t.Context(), made, metav1.CreateOptions{},
+	)
 	return err
 }
 
@@ -162,7 +176,9 @@ func leftOf(t *testing.T, client kubernetes.Interface, name string) error {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
-	volumes.Items = slices.DeleteFunc(volumes.Items, func(v corev1.PersistentVolume) bool { return v.Spec.ClaimRef.Name != name })
+	volumes.Items = slices.DeleteFunc(
+		volumes.Items, func(v corev1.PersistentVolume) bool { return v.Spec.ClaimRef.Name != name },
+	)
 	if n := len(pods.Items) + len(claims.Items) + len(ingresses.Items) + len(volumes.Items); n > 0 {
 		return fmt.Errorf("%d objects are left", n)
 	}

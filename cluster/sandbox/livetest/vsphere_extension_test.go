@@ -40,7 +40,9 @@ func programs(t *testing.T, dir string) []int {
 // endpoints are the ready ones of the extension's Service, by their addresses.
 func (g *guest) endpoints() (ready []string) {
 	g.t.Helper()
-	slices, err := g.client.DiscoveryV1().EndpointSlices(extensionSpace).List(g.t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=vsphere-extensions"})
+	slices, err := g.client.DiscoveryV1().EndpointSlices(extensionSpace).List(
+		g.t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=vsphere-extensions"},
+	)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -72,7 +74,8 @@ func TestTheExtensionIsARealProgram(t *testing.T) {
 	if all := g.endpoints(); len(all) != 2 || all[0] == all[1] || !strings.HasPrefix(all[0], "10.244.") {
 		t.Errorf("endpoints: %v", all)
 	}
-	if got, err := g.classOf(g.claim("bob", "try", "vsphere-policy", corev1.ReadWriteOnce)); err != nil || got != "vsphere-policy" {
+	if got, err := g.classOf(g.claim("bob", "try", "vsphere-policy", corev1.ReadWriteOnce)); err != nil ||
+		got != "vsphere-policy" {
 		t.Errorf("one that one pod writes to gets %s, %v", got, err)
 	}
 	g.logs(extensionSpace, "app=vsphere-extensions", "certificate /certificate") // the container's path
@@ -94,7 +97,8 @@ func TestTheExtensionIsARealProgram(t *testing.T) {
 		}
 		for _, pod := range pods.Items {
 			s := pod.Status.ContainerStatuses[0]
-			if s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 137 {
+			if s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" ||
+				s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 137 {
 				return fmt.Errorf("%+v", s)
 			}
 		}
@@ -119,11 +123,14 @@ func TestTheExtensionIsARealProgram(t *testing.T) {
 func TestTheExtensionHasItsAccountAndItsFiles(t *testing.T) {
 	g := seedGuest(t, "webhook")
 	// Without a Secret it does not start; with a token it is its account, and no more.
-	g.patch(deployments, extensionSpace, "vsphere-extensions", `{"spec":{"replicas":1,"template":{"spec":{"automountServiceAccountToken":true,"volumes":[{"name":"certificate","secret":{"secretName":"later"}}],`+
-		`"containers":[{"name":"extension","image":"registry.example.com/carrick:1.0","args":["vsphere-extension","--class","nfs-client","--bind-address",":8443","--health-probe-bind-address=:8081","--cert-dir","/certificate"],`+
-		`"env":[{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"name":"https","containerPort":8443},{"name":"health","containerPort":8081}],`+
-		`"readinessProbe":{"httpGet":{"path":"/readyz","port":"health"}},"volumeMounts":[{"name":"certificate","mountPath":"/certificate"}],`+
-		`"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`)
+	g.patch(
+		deployments, extensionSpace, "vsphere-extensions",
+		`{"spec":{"replicas":1,"template":{"spec":{"automountServiceAccountToken":true,"volumes":[{"name":"certificate","secret":{"secretName":"later"}}],`+
+			`"containers":[{"name":"extension","image":"registry.example.com/carrick:1.0","args":["vsphere-extension","--class","nfs-client","--bind-address",":8443","--health-probe-bind-address=:8081","--cert-dir","/certificate"],`+
+			`"env":[{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"name":"https","containerPort":8443},{"name":"health","containerPort":8081}],`+
+			`"readinessProbe":{"httpGet":{"path":"/readyz","port":"health"}},"volumeMounts":[{"name":"certificate","mountPath":"/certificate"}],`+
+			`"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`,
+	)
 	g.says(extensionSpace, "vsphere-extensions-", "FailedMount", `secret "later" not found`)
 	pair, err := g.client.CoreV1().Secrets(extensionSpace).Get(t.Context(), "vsphere-extensions-tls", metav1.GetOptions{})
 	if err != nil {
@@ -133,7 +140,10 @@ func TestTheExtensionHasItsAccountAndItsFiles(t *testing.T) {
 	if _, err := g.client.CoreV1().Secrets(extensionSpace).Create(t.Context(), later, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	g.logs(extensionSpace, "app=vsphere-extensions", "I am system:serviceaccount:vsphere-extensions:vsphere-extensions, and of secrets: secrets is forbidden")
+	g.logs(
+		extensionSpace, "app=vsphere-extensions",
+		"I am system:serviceaccount:vsphere-extensions:vsphere-extensions, and of secrets: secrets is forbidden",
+	)
 	g.logs(extensionSpace, "app=vsphere-extensions", "pod vsphere-extensions-")
 	g.get("nfs-client")
 }
@@ -152,8 +162,11 @@ func TestWithoutAProgramThereIsNoExtension(t *testing.T) {
 		if err != nil || len(pods.Items) != 2 || len(pods.Items[0].Status.ContainerStatuses) == 0 {
 			return fmt.Errorf("%v, %w", pods, err)
 		}
-		data, err := client.CoreV1().Pods(extensionSpace).GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-		if w := pods.Items[0].Status.ContainerStatuses[0].State.Waiting; err != nil || w == nil || w.Reason != "CreateContainerError" || !strings.Contains(string(data), "there is no program carrick") {
+		data, err := client.CoreV1().Pods(extensionSpace).GetLogs(
+			pods.Items[0].Name, &corev1.PodLogOptions{},
+		).DoRaw(t.Context())
+		if w := pods.Items[0].Status.ContainerStatuses[0].State.Waiting; err != nil || w == nil ||
+			w.Reason != "CreateContainerError" || !strings.Contains(string(data), "there is no program carrick") {
 			return fmt.Errorf("%+v says %s, %w", pods.Items[0].Status.ContainerStatuses, data, err)
 		}
 		return nil

@@ -73,23 +73,31 @@ var guestShown = map[string]func(*testing.T, *guest){
 		}
 	},
 	"no-istio-cni": func(t *testing.T, g *guest) {
-		if _, err := g.client.AppsV1().DaemonSets("kube-system").Get(t.Context(), "istio-cni-node", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := g.client.AppsV1().DaemonSets("kube-system").Get(
+			t.Context(), "istio-cni-node", metav1.GetOptions{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("%v", err)
 		}
 	},
 	"profile-failed": func(t *testing.T, g *guest) {
-		pods, err := g.client.CoreV1().Pods("kubeflow").List(t.Context(), metav1.ListOptions{LabelSelector: "kustomize.component=profiles"})
+		pods, err := g.client.CoreV1().Pods("kubeflow").List(
+			t.Context(), metav1.ListOptions{LabelSelector: "kustomize.component=profiles"},
+		)
 		if err != nil || len(pods.Items) == 0 {
 			t.Fatalf("no profile controller: %v", err)
 		}
 		eventually(t, happens, func() error {
-			said, err := g.client.CoreV1().Pods("kubeflow").GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{Container: pods.Items[0].Spec.Containers[0].Name}).DoRaw(t.Context())
+			said, err := g.client.CoreV1().Pods("kubeflow").GetLogs(
+				pods.Items[0].Name, &corev1.PodLogOptions{Container: pods.Items[0].Spec.Containers[0].Name},
+			).DoRaw(t.Context())
 			if err == nil && !strings.Contains(string(said), "not owned by profile creator carol@example.com") {
 				err = fmt.Errorf("it says %s", said)
 			}
 			return err
 		})
-		if _, err := g.client.CoreV1().ServiceAccounts("carol").Get(t.Context(), "default-editor", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := g.client.CoreV1().ServiceAccounts("carol").Get(
+			t.Context(), "default-editor", metav1.GetOptions{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("its user has an account: %v", err)
 		}
 	},
@@ -99,7 +107,9 @@ var guestShown = map[string]func(*testing.T, *guest){
 			config := shared.config(t, "local")
 			config.WarningHandler = said
 			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
-			_, err := clientOf(t, config).CoreV1().Namespaces().Patch(t.Context(), "bob", types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := clientOf(t, config).CoreV1().Namespaces().Patch(
+				t.Context(), "bob", types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}},
+			)
 			if err == nil && !strings.Contains(said.all, "hostPath") {
 				err = fmt.Errorf("nothing is warned of: %s", said.all)
 			}
@@ -120,7 +130,10 @@ var guestShown = map[string]func(*testing.T, *guest){
 		g.waits("bob", pipeline)
 	},
 	"provisioner-rights": func(_ *testing.T, g *guest) {
-		g.logs("nfs-provisioner", provisioner, `persistentvolumeclaims is forbidden: User \"system:serviceaccount:nfs-provisioner:nfs-subdir-external-provisioner\" cannot list`)
+		g.logs(
+			"nfs-provisioner", provisioner,
+			`persistentvolumeclaims is forbidden: User \"system:serviceaccount:nfs-provisioner:nfs-subdir-external-provisioner\" cannot list`,
+		)
 		g.waits("bob", pipeline)
 	},
 	"old-provisioner": func(_ *testing.T, g *guest) {
@@ -130,7 +143,8 @@ var guestShown = map[string]func(*testing.T, *guest){
 	"class-deletes": func(t *testing.T, g *guest) {
 		v := g.bound("bob", pipeline)
 		class, err := g.client.StorageV1().StorageClasses().Get(t.Context(), v.Spec.StorageClassName, metav1.GetOptions{})
-		if err != nil || class.Parameters["archiveOnDelete"] != "false" || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		if err != nil || class.Parameters["archiveOnDelete"] != "false" ||
+			v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 			t.Errorf("%v, %v", class, err)
 		}
 	},
@@ -143,23 +157,33 @@ var guestShown = map[string]func(*testing.T, *guest){
 		g.waits("alice", pipeline)
 	},
 	"access-denied": func(_ *testing.T, g *guest) {
-		g.says("nfs-provisioner", "nfs-subdir-external-provisioner-", "FailedMount", "mount.nfs: access denied by server while mounting "+g.told["nfs.server"]+":/srv/kubeflow")
+		g.says(
+			"nfs-provisioner", "nfs-subdir-external-provisioner-", "FailedMount",
+			"mount.nfs: access denied by server while mounting "+g.told["nfs.server"]+":/srv/kubeflow",
+		)
 		g.waits("alice", pipeline)
 	},
 	"write-denied": func(_ *testing.T, g *guest) {
-		g.says("alice", pipeline, "ProvisioningFailed", "unable to create directory to provision new pv: mkdir /persistentvolumes/alice-kale-marshal-pvc-pvc-")
+		g.says(
+			"alice", pipeline, "ProvisioningFailed",
+			"unable to create directory to provision new pv: mkdir /persistentvolumes/alice-kale-marshal-pvc-pvc-",
+		)
 		g.logs("nfs-provisioner", provisioner, "permission denied")
 		g.waits("alice", pipeline)
 	},
 	"no-mount-helper": func(_ *testing.T, g *guest) {
-		g.says("nfs-provisioner", "nfs-subdir-external-provisioner-", "FailedMount", "bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.")
+		g.says(
+			"nfs-provisioner", "nfs-subdir-external-provisioner-", "FailedMount",
+			"bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.",
+		)
 		g.waits("alice", pipeline)
 	},
 	"two-mutators":   func(_ *testing.T, g *guest) { g.get("old-nfs") },
 	"policy-unbound": func(_ *testing.T, g *guest) { g.get("vsphere-policy") },
 	"policy-takes-all": func(t *testing.T, g *guest) {
 		g.get("nfs-client")
-		if got, err := g.classOf(g.claim("bob", "try", "vsphere-policy", corev1.ReadWriteOnce)); err != nil || got != "nfs-client" {
+		if got, err := g.classOf(g.claim("bob", "try", "vsphere-policy", corev1.ReadWriteOnce)); err != nil ||
+			got != "nfs-client" {
 			t.Errorf("%s, %v", got, err)
 		}
 	},
@@ -176,17 +200,21 @@ var guestShown = map[string]func(*testing.T, *guest){
 		}
 	},
 	"webhook-network": func(t *testing.T, g *guest) {
-		if _, err := g.client.NetworkingV1().NetworkPolicies(extensionSpace).Get(t.Context(), "default-deny", metav1.GetOptions{}); err != nil {
+		if _, err := g.client.NetworkingV1().NetworkPolicies(extensionSpace).Get(
+			t.Context(), "default-deny", metav1.GetOptions{},
+		); err != nil {
 			t.Error(err)
 		}
 	},
 	"webhook-sidecar": func(t *testing.T, g *guest) {
-		if ns, err := g.client.CoreV1().Namespaces().Get(t.Context(), extensionSpace, metav1.GetOptions{}); err != nil || ns.Labels["istio-injection"] != "enabled" {
+		if ns, err := g.client.CoreV1().Namespaces().Get(t.Context(), extensionSpace, metav1.GetOptions{}); err != nil ||
+			ns.Labels["istio-injection"] != "enabled" {
 			t.Errorf("%v, %v", ns, err)
 		}
 	},
 	"webhook-wide": func(t *testing.T, g *guest) {
-		if got, err := g.classOf(g.claim("kubeflow", "try", "vsphere-policy", corev1.ReadWriteMany)); err != nil || got != "nfs-client" {
+		if got, err := g.classOf(g.claim("kubeflow", "try", "vsphere-policy", corev1.ReadWriteMany)); err != nil ||
+			got != "nfs-client" {
 			t.Errorf("%s, %v", got, err)
 		}
 	},
@@ -200,7 +228,9 @@ var guestShown = map[string]func(*testing.T, *guest){
 	},
 	"config-stale": func(t *testing.T, g *guest) {
 		g.get("vsphere-policy")
-		text, err := g.client.CoreV1().ConfigMaps(extensionSpace).Get(t.Context(), "vsphere-extensions-cm", metav1.GetOptions{})
+		text, err := g.client.CoreV1().ConfigMaps(extensionSpace).Get(
+			t.Context(), "vsphere-extensions-cm", metav1.GetOptions{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,18 +255,24 @@ var guestShown = map[string]func(*testing.T, *guest){
 	},
 	"page-webhook": authorsCA,
 	"page-empty-cert": func(t *testing.T, g *guest) {
-		if held, err := g.client.CoreV1().Secrets(extensionSpace).Get(t.Context(), "vsphere-extensions-tls", metav1.GetOptions{}); err != nil || len(held.Data["tls.crt"]) != 0 {
+		if held, err := g.client.CoreV1().Secrets(extensionSpace).Get(
+			t.Context(), "vsphere-extensions-tls", metav1.GetOptions{},
+		); err != nil || len(held.Data["tls.crt"]) != 0 {
 			t.Errorf("%v", err)
 		}
 	},
 	"page-sed": func(t *testing.T, g *guest) {
-		if text, err := g.client.CoreV1().ConfigMaps(extensionSpace).Get(t.Context(), "vsphere-extensions-cm", metav1.GetOptions{}); err != nil || !strings.Contains(text.Data["application.properties"], "old-nfs") {
+		if text, err := g.client.CoreV1().ConfigMaps(extensionSpace).Get(
+			t.Context(), "vsphere-extensions-cm", metav1.GetOptions{},
+		); err != nil || !strings.Contains(text.Data["application.properties"], "old-nfs") {
 			t.Errorf("%v, %v", text, err)
 		}
 	},
 	"page-pvc": func(_ *testing.T, g *guest) { g.waits("kubeflow", "test-pvc") },
 	"page-psp-leftovers": func(t *testing.T, g *guest) {
-		if binding, err := g.client.RbacV1().RoleBindings("bob").Get(t.Context(), "rb-all-sa_ns-bob", metav1.GetOptions{}); err != nil || binding.RoleRef.Name != "psp:vmware-system-privileged" {
+		if binding, err := g.client.RbacV1().RoleBindings("bob").Get(
+			t.Context(), "rb-all-sa_ns-bob", metav1.GetOptions{},
+		); err != nil || binding.RoleRef.Name != "psp:vmware-system-privileged" {
 			t.Errorf("%v, %v", binding, err)
 		}
 	},
@@ -245,7 +281,9 @@ var guestShown = map[string]func(*testing.T, *guest){
 // ensure makes a claim that may be there.
 func (g *guest) ensure(c *corev1.PersistentVolumeClaim) {
 	g.t.Helper()
-	if _, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(g.t.Context(), c, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(
+		g.t.Context(), c, metav1.CreateOptions{},
+	); err != nil && !apierrors.IsAlreadyExists(err) {
 		g.t.Fatal(err)
 	}
 }
@@ -287,7 +325,9 @@ func (g *guest) levels(want string) {
 // bundle is whom the API server trusts of the webhook.
 func (g *guest) bundle() []byte {
 	g.t.Helper()
-	hook, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(g.t.Context(), "mutating.vsphere-extensions.keeyzar.de", metav1.GetOptions{})
+	hook, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(
+		g.t.Context(), "mutating.vsphere-extensions.keeyzar.de", metav1.GetOptions{},
+	)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -296,7 +336,9 @@ func (g *guest) bundle() []byte {
 
 func (g *guest) certificate() *x509.Certificate {
 	g.t.Helper()
-	held, err := g.client.CoreV1().Secrets(extensionSpace).Get(g.t.Context(), "vsphere-extensions-tls", metav1.GetOptions{})
+	held, err := g.client.CoreV1().Secrets(extensionSpace).Get(
+		g.t.Context(), "vsphere-extensions-tls", metav1.GetOptions{},
+	)
 	if err != nil {
 		g.t.Fatal(err)
 	}

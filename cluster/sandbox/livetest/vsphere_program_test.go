@@ -48,10 +48,12 @@ func extend(args []string) int {
 		fmt.Println(err)
 		return 1
 	}
-	reviews, err := tls.Listen("tcp", *listen, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(filepath.Join(*folder, "tls.crt"), filepath.Join(*folder, "tls.key"))
-		return &pair, err
-	}})
+	reviews, err := tls.Listen(
+		"tcp", *listen, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(*folder, "tls.crt"), filepath.Join(*folder, "tls.key"))
+			return &pair, err
+		}},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -76,7 +78,9 @@ func whoAmI(ctx context.Context, kubeconfig string) string {
 	if err != nil {
 		return err.Error()
 	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+		ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		return err.Error()
 	}
@@ -87,7 +91,9 @@ func whoAmI(ctx context.Context, kubeconfig string) string {
 func mutate(w http.ResponseWriter, r *http.Request, class string) {
 	var review admissionv1.AdmissionReview
 	var claim corev1.PersistentVolumeClaim
-	if err := errors.Join(json.NewDecoder(r.Body).Decode(&review), json.Unmarshal(review.Request.Object.Raw, &claim)); err != nil {
+	if err := errors.Join(
+		json.NewDecoder(r.Body).Decode(&review), json.Unmarshal(review.Request.Object.Raw, &claim),
+	); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}

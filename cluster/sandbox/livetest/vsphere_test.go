@@ -46,11 +46,17 @@ func seedGuest(t *testing.T, fault string) *guest {
 }
 
 // claim asks for a volume; without a class it is the default one.
-func (g *guest) claim(namespace, name, class string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{mode},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
-	}}
+func (g *guest) claim(
+	namespace, name, class string, mode corev1.PersistentVolumeAccessMode,
+) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{mode},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")},
+			},
+		},
+	}
 	if class != "" {
 		c.Spec.StorageClassName = &class
 	}
@@ -59,14 +65,18 @@ func (g *guest) claim(namespace, name, class string, mode corev1.PersistentVolum
 
 func (g *guest) make(c *corev1.PersistentVolumeClaim) {
 	g.t.Helper()
-	if _, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(g.t.Context(), c, metav1.CreateOptions{}); err != nil {
+	if _, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(
+		g.t.Context(), c, metav1.CreateOptions{},
+	); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
 // classOf is the class that a claim would get.
 func (g *guest) classOf(c *corev1.PersistentVolumeClaim) (string, error) {
-	made, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(g.t.Context(), c, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	made, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(
+		g.t.Context(), c, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+	)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +130,9 @@ func (g *guest) logs(namespace, label, words string) {
 		}
 		said := ""
 		for _, pod := range pods.Items {
-			data, _ := g.client.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: pod.Spec.Containers[0].Name}).DoRaw(g.t.Context())
+			data, _ := g.client.CoreV1().Pods(namespace).GetLogs(
+				pod.Name, &corev1.PodLogOptions{Container: pod.Spec.Containers[0].Name},
+			).DoRaw(g.t.Context())
 			said += string(data)
 		}
 		if !strings.Contains(said, words) {
@@ -141,7 +153,9 @@ func (g *guest) waits(namespace, name string) {
 
 func (g *guest) patch(resource schema.GroupVersionResource, namespace, name, patch string) {
 	g.t.Helper()
-	if _, err := shared.dynamic(g.t, "local").Resource(resource).Namespace(namespace).Patch(g.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := shared.dynamic(g.t, "local").Resource(resource).Namespace(namespace).Patch(
+		g.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{},
+	); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -152,7 +166,9 @@ func TestGuestCluster(t *testing.T) {
 		t.Errorf("the notebook's volume is %+v", v.Spec)
 	}
 	server, port, _ := net.SplitHostPort(strings.TrimPrefix(shared.config(t, "local").Host, "https://"))
-	declared, err := shared.dynamic(t, "remote").Resource(clusters).Namespace(g.told["supervisor.namespace"]).Get(t.Context(), "kubeflow", metav1.GetOptions{})
+	declared, err := shared.dynamic(t, "remote").Resource(clusters).Namespace(
+		g.told["supervisor.namespace"],
+	).Get(t.Context(), "kubeflow", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +184,10 @@ func TestGuestCluster(t *testing.T) {
 	conn.Close()
 	// Shared volumes are refused, in upstream's words.
 	g.make(g.claim("alice", "shared", "vsphere-policy", corev1.ReadWriteMany))
-	g.says("alice", "shared", "ProvisioningFailed", `failed to provision volume with StorageClass "vsphere-policy": rpc error: code = InvalidArgument desc = File volume provisioning is not supported.`)
+	g.says(
+		"alice", "shared", "ProvisioningFailed",
+		`failed to provision volume with StorageClass "vsphere-policy": rpc error: code = InvalidArgument desc = File volume provisioning is not supported.`,
+	)
 	g.says("alice", "shared", "ExternalProvisioning", "Waiting for a volume to be created")
 	g.waits("alice", "shared")
 	shared.must(t, "reset")
@@ -177,7 +196,8 @@ func TestGuestCluster(t *testing.T) {
 			t.Errorf("%s outlives the reset: %v", gone, err)
 		}
 	}
-	if left, err := g.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
+	if left, err := g.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil ||
+		len(left.Items) > 0 {
 		t.Errorf("volumes outlive the reset: %v, %v", left.Items, err)
 	}
 }
@@ -185,8 +205,10 @@ func TestGuestCluster(t *testing.T) {
 // The Supervisor's default class comes back, and that of somebody else stays.
 func TestTheDefaultClassIsTheDeclaredOne(t *testing.T) {
 	g := seedGuest(t, "second-default")
-	g.patch(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}, "", "vsphere-policy",
-		`{"metadata":{"annotations":{"storageclass.kubernetes.io/is-default-class":"false"}}}`)
+	g.patch(
+		schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}, "", "vsphere-policy",
+		`{"metadata":{"annotations":{"storageclass.kubernetes.io/is-default-class":"false"}}}`,
+	)
 	eventually(t, happens, func() error {
 		own, err := g.client.StorageV1().StorageClasses().Get(t.Context(), "vsphere-policy", metav1.GetOptions{})
 		if err == nil && own.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
@@ -204,7 +226,10 @@ func TestAProfileHasANamespace(t *testing.T) {
 	g := seedGuest(t, "")
 	made := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kubeflow.org/v1beta1", "kind": "Profile", "metadata": map[string]any{"name": "dora"},
-		"spec": map[string]any{"owner": map[string]any{"kind": "User", "name": "dora@example.com"}, "resourceQuotaSpec": map[string]any{"hard": map[string]any{"cpu": "4"}}},
+		"spec": map[string]any{
+			"owner":             map[string]any{"kind": "User", "name": "dora@example.com"},
+			"resourceQuotaSpec": map[string]any{"hard": map[string]any{"cpu": "4"}},
+		},
 	}}
 	older := profiles
 	older.Version = "v1beta1"
@@ -218,7 +243,9 @@ func TestAProfileHasANamespace(t *testing.T) {
 		}
 		return err
 	})
-	for name, role := range map[string]string{"default-editor": "kubeflow-edit", "default-viewer": "kubeflow-view", "namespaceAdmin": "kubeflow-admin"} {
+	for name, role := range map[string]string{
+		"default-editor": "kubeflow-edit", "default-viewer": "kubeflow-view", "namespaceAdmin": "kubeflow-admin",
+	} {
 		binding, err := g.client.RbacV1().RoleBindings("dora").Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil || binding.RoleRef.Name != role {
 			t.Errorf("%s: %v, %v", name, binding, err)
@@ -239,18 +266,22 @@ func TestAProfileHasANamespace(t *testing.T) {
 		})
 	}
 	labelled(map[string]string{
-		"istio-injection": "enabled", "app.kubernetes.io/part-of": "kubeflow-profile", "katib.kubeflow.org/metrics-collector-injection": "enabled",
-		"serving.kubeflow.org/inferenceservice": "enabled", "pipelines.kubeflow.org/enabled": "true",
+		"istio-injection": "enabled", "app.kubernetes.io/part-of": "kubeflow-profile",
+		"katib.kubeflow.org/metrics-collector-injection": "enabled",
+		"serving.kubeflow.org/inferenceservice":          "enabled", "pipelines.kubeflow.org/enabled": "true",
 	})
 	// What is there stays, what is new comes, what is empty goes.
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	g.patch(configMaps, "kubeflow", labelsFile,
 		`{"data":{"namespace-labels.yaml":"app.kubernetes.io/part-of: other\npipelines.kubeflow.org/enabled: \"\"\npod-security.kubernetes.io/enforce: baseline\n"}}`)
 	labelled(map[string]string{
-		"istio-injection": "enabled", "app.kubernetes.io/part-of": "kubeflow-profile", "katib.kubeflow.org/metrics-collector-injection": "enabled",
-		"serving.kubeflow.org/inferenceservice": "enabled", "pod-security.kubernetes.io/enforce": "baseline",
+		"istio-injection": "enabled", "app.kubernetes.io/part-of": "kubeflow-profile",
+		"katib.kubeflow.org/metrics-collector-injection": "enabled",
+		"serving.kubeflow.org/inferenceservice":          "enabled", "pod-security.kubernetes.io/enforce": "baseline",
 	})
-	if err := shared.dynamic(t, "local").Resource(profiles).Delete(t.Context(), "dora", metav1.DeleteOptions{}); err != nil {
+	if err := shared.dynamic(t, "local").Resource(profiles).Delete(
+		t.Context(), "dora", metav1.DeleteOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {
@@ -267,18 +298,37 @@ func TestAProfileHasANamespace(t *testing.T) {
 
 // writer is a pod that writes a file of its own, waits for another's and prints both.
 func (g *guest) writer(namespace, claim, own, other string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "writer-" + own, Labels: map[string]string{"app": "writer"}}, Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever,
-		Containers: []corev1.Container{{
-			Name: "t", Image: "busybox:stable", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/mnt"}},
-			Command: []string{"sh", "-c", "echo " + own + " on $NODE > /mnt/" + own + "; until [ -s /mnt/" + other + " ]; do sleep 0.1; done; cat /mnt/" + own + " /mnt/" + other},
-			Env:     []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}},
-		}},
-		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}},
-		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "writer"}},
-		}}}},
-	}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "writer-" + own, Labels: map[string]string{"app": "writer"}},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "t", Image: "busybox:stable", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/mnt"}},
+				Command: []string{
+					"sh", "-c",
+					"echo " + own + " on $NODE > /mnt/" + own + "; until [ -s /mnt/" + other + " ]; do sleep 0.1; done; cat /mnt/" +
+						own + " /mnt/" + other,
+				},
+				Env: []corev1.EnvVar{
+					{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+				},
+			}},
+			Volumes: []corev1.Volume{
+				{
+					Name: "v",
+					VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+					},
+				},
+			},
+			Affinity: &corev1.Affinity{
+				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey:   "kubernetes.io/hostname",
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "writer"}},
+				}}},
+			},
+		},
+	}
 	made, err := g.client.CoreV1().Pods(namespace).Create(g.t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		g.t.Fatal(err)
@@ -290,7 +340,8 @@ func TestPodsOnTwoNodesShareAVolume(t *testing.T) {
 	g := seedGuest(t, "by-hand")
 	g.make(g.claim("default", "shared", "nfs-client", corev1.ReadWriteMany))
 	v := g.bound("default", "shared")
-	if v.Spec.NFS == nil || v.Spec.NFS.Server != g.told["nfs.server"] || v.Annotations["pv.kubernetes.io/provisioned-by"] != "cluster.local/nfs-subdir-external-provisioner" {
+	if v.Spec.NFS == nil || v.Spec.NFS.Server != g.told["nfs.server"] ||
+		v.Annotations["pv.kubernetes.io/provisioned-by"] != "cluster.local/nfs-subdir-external-provisioner" {
 		t.Fatalf("%+v", v)
 	}
 	folder := filepath.Join(shared.Dir, "export", filepath.Base(v.Spec.NFS.Path))
@@ -301,17 +352,20 @@ func TestPodsOnTwoNodesShareAVolume(t *testing.T) {
 	for _, own := range []string{"a", "b"} {
 		var pod *corev1.Pod
 		eventually(t, happens, func() (err error) {
-			if pod, err = g.client.CoreV1().Pods("default").Get(t.Context(), "writer-"+own, metav1.GetOptions{}); err == nil && pod.Status.Phase != corev1.PodSucceeded {
+			if pod, err = g.client.CoreV1().Pods("default").Get(t.Context(), "writer-"+own, metav1.GetOptions{}); err == nil &&
+				pod.Status.Phase != corev1.PodSucceeded {
 				err = fmt.Errorf("it is %s", pod.Status.Phase)
 			}
 			return err
 		})
 		nodes[pod.Spec.NodeName] = true
 		data, err := g.client.CoreV1().Pods("default").GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-		if err != nil || !strings.HasPrefix(string(data), "stand-in: ") || !strings.Contains(string(data), "\na on ") || !strings.Contains(string(data), "\nb on ") {
+		if err != nil || !strings.HasPrefix(string(data), "stand-in: ") || !strings.Contains(string(data), "\na on ") ||
+			!strings.Contains(string(data), "\nb on ") {
 			t.Errorf("%s says %s, %v", own, data, err)
 		}
-		if text, err := os.ReadFile(filepath.Join(folder, own)); err != nil || string(text) != own+" on "+pod.Spec.NodeName+"\n" {
+		if text, err := os.ReadFile(filepath.Join(folder, own)); err != nil ||
+			string(text) != own+" on "+pod.Spec.NodeName+"\n" {
 			t.Errorf("the file of %s holds %q, %v", own, text, err)
 		}
 	}
@@ -324,7 +378,9 @@ func TestPodsOnTwoNodesShareAVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := g.client.CoreV1().PersistentVolumeClaims("default").Delete(t.Context(), "shared", metav1.DeleteOptions{}); err != nil {
+	if err := g.client.CoreV1().PersistentVolumeClaims("default").Delete(
+		t.Context(), "shared", metav1.DeleteOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, happens, func() error {

@@ -21,7 +21,8 @@ func lacking(n int, limit string, open func() (io.Closer, error)) error {
 		instance, err := open()
 		if errors.Is(err, syscall.EMFILE) {
 			return fmt.Errorf("watch files: %s is %s, which leaves %d inotify instances of the %d "+
-				"that the control planes use: they read files once a minute, and other programs fail with %q; run: sudo sysctl %[1]s=512",
+				"that the control planes use: they read files once a minute, and other programs fail with %q; run: sudo "+
+				"sysctl %[1]s=512",
 				inotifyLimit, limit, free, n, syscall.EMFILE.Error())
 		} else if err != nil {
 			return nil // no inotify at all: the components say so in their logs

@@ -73,13 +73,19 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	if j.place, err = endpoint.Claim(ctx); err != nil {
 		return nil, err
 	}
-	if j.gate, err = endpoint.Start(ctx, endpoint.Options{Config: j.side.Config, Dir: filepath.Join(s.dir, "endpoint"), Nginx: s.programs.Nginx, Place: j.place}); err != nil {
+	if j.gate, err = endpoint.Start(
+		ctx,
+		endpoint.Options{
+			Config: j.side.Config, Dir: filepath.Join(s.dir, "endpoint"), Nginx: s.programs.Nginx, Place: j.place,
+		},
+	); err != nil {
 		j.place.Close()
 		return nil, err
 	}
 	all = append(all, j.side.Kubelet.Add(j.gate.Log), j.gate.Close, j.place.Close)
 	if j.kubelet, err = virtualkubelet.Start(ctx, virtualkubelet.Options{
-		Config: j.side.Config, Plugin: j.edge, Dir: filepath.Join(s.dir, "jobs"), Kubectl: s.programs.Kubectl, TLS: j.side.KubeletTLS,
+		Config: j.side.Config, Plugin: j.edge, Dir: filepath.Join(s.dir, "jobs"), Kubectl: s.programs.Kubectl,
+		TLS: j.side.KubeletTLS,
 	}); err != nil {
 		return nil, err
 	}
@@ -129,7 +135,8 @@ func (j *joined) values() (world.Values, error) {
 	}
 	return world.Values{
 		"watch.cut": cut, "some.ca": string(other.Cert), "api.port": api.Port(),
-		"endpoint.address": j.place.Address, "endpoint.port": int64(j.place.Port), "endpoint.text": strconv.Itoa(j.place.Port),
+		"endpoint.address": j.place.Address, "endpoint.port": int64(j.place.Port),
+		"endpoint.text": strconv.Itoa(j.place.Port),
 	}, nil
 }
 
@@ -142,7 +149,8 @@ func (j *joined) settle(ctx context.Context) error {
 			return false, err
 		}
 		for _, pod := range pods.Items {
-			if said, ok := j.kubelet.Log(pod.Namespace, pod.Name, "vk"); pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && ok && said != "" {
+			if said, ok := j.kubelet.Log(pod.Namespace, pod.Name, "vk"); pod.DeletionTimestamp == nil &&
+				pod.Status.Phase == corev1.PodRunning && ok && said != "" {
 				return true, nil
 			}
 		}

@@ -28,7 +28,9 @@ func startApprover(ctx context.Context, side *Side) (*approver, error) {
 		return nil, err
 	}
 	a := &approver{client: client}
-	a.end, err = standin.LoopOnChange(ctx, side.Config, a.Look, certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"))
+	a.end, err = standin.LoopOnChange(
+		ctx, side.Config, a.Look, certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"),
+	)
 	return a, err
 }
 
@@ -38,7 +40,9 @@ func (a *approver) Look(ctx context.Context) error {
 		return nil
 	}
 	requests := a.client.CertificatesV1().CertificateSigningRequests()
-	all, err := requests.List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName})
+	all, err := requests.List(
+		ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName},
+	)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ func interlinkActs() map[string]string {
 		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
 		"no-address":          "The cluster has nothing that gives load balancers an address.",
 		"node-pending":        "The virtual node is not ready for some seconds after each start of the virtual kubelet.",
-		"serving-pending":     "Nobody approves the certificate that the virtual kubelet asks for, so no log of a job can be read.",
+		"serving-pending": "Nobody approves the certificate that the virtual kubelet asks for, so no log of a job " +
+			"can be read.",
 	}
 }
 
@@ -49,7 +50,8 @@ func interlinkActs() map[string]string {
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
-		"certificate-expired", "certificate-renewed", "upgraded", "export-off", "endpoint-closed", "watches-cut", "projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
+		"certificate-expired", "certificate-renewed", "upgraded", "export-off", "endpoint-closed", "watches-cut",
+		"projected-off", "no-mint", "anonymous-open", "anonymous-closed", "verbose-token",
 		"serving-pending",
 	} {
 		under[fault] = byHand
@@ -109,7 +111,8 @@ func (j *joined) byHand(ctx context.Context) error {
 		return err
 	}
 	set := map[string]string{
-		"KubernetesApiAddr": strconv.Quote(j.place.Address), "KubernetesApiPort": strconv.Quote(strconv.Itoa(j.place.Port)), "VerboseLogging": "false",
+		"KubernetesApiAddr": strconv.Quote(j.place.Address), "KubernetesApiPort": strconv.Quote(strconv.Itoa(j.place.Port)),
+		"VerboseLogging":     "false",
 		"KubernetesApiCaCrt": "|\n  " + strings.ReplaceAll(strings.TrimSpace(string(ca)), "\n", "\n  "),
 	}
 	maps.Copy(set, j.wrong)
@@ -136,7 +139,9 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 			lines = append(lines, line)
 		}
 	}
-	for _, key := range []string{"KubernetesApiAddr", "KubernetesApiPort", "KubernetesApiCaCrt", "DisableProjectedVolumes", "VerboseLogging"} {
+	for _, key := range []string{
+		"KubernetesApiAddr", "KubernetesApiPort", "KubernetesApiCaCrt", "DisableProjectedVolumes", "VerboseLogging",
+	} {
 		if value, ok := set[key]; ok {
 			lines = append(lines, key+": "+value)
 		}
@@ -148,7 +153,9 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 			return err
 		}
 		written := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
-		if err := world.Until(ctx, "the next second", func() (bool, error) { return time.Since(written) > time.Second, nil }); err != nil {
+		if err := world.Until(
+			ctx, "the next second", func() (bool, error) { return time.Since(written) > time.Second, nil },
+		); err != nil {
 			return err
 		}
 	}
@@ -218,7 +225,9 @@ func (j *joined) startAgain(ctx context.Context) error {
 func (j *joined) restart(ctx context.Context, namespace, name, reason string) error {
 	deployments := j.client.AppsV1().Deployments(namespace)
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, reason)
-	if _, err := deployments.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-rollout"}); err != nil {
+	if _, err := deployments.Patch(
+		ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-rollout"},
+	); err != nil {
 		return err
 	}
 	return world.Until(ctx, "the restart of "+name, func() (bool, error) {
@@ -227,7 +236,8 @@ func (j *joined) restart(ctx context.Context, namespace, name, reason string) er
 			return false, err
 		}
 		s := d.Status
-		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1, errors.New("its pods are not there yet")
+		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 &&
+			s.AvailableReplicas == 1, errors.New("its pods are not there yet")
 	})
 }
 
@@ -241,10 +251,14 @@ func (j *joined) logsToken(ctx context.Context) error {
 	job := &corev1.Pod{Spec: corev1.PodSpec{
 		NodeName:    "virtual-node",
 		Tolerations: []corev1.Toleration{{Key: "virtual-node.interlink/no-schedule", Operator: corev1.TolerationOpExists}},
-		Containers:  []corev1.Container{{Name: "work", Image: "docker.io/library/busybox:1.37", Command: []string{"sleep", "86400"}}},
+		Containers: []corev1.Container{
+			{Name: "work", Image: "docker.io/library/busybox:1.37", Command: []string{"sleep", "86400"}},
+		},
 	}}
 	job.GenerateName = "running-job-"
-	if _, err := j.client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, job, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+	if _, err := j.client.CoreV1().Pods(
+		metav1.NamespaceDefault,
+	).Create(ctx, job, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
 		return err
 	}
 	return world.Until(ctx, "a token in the virtual kubelet's log", func() (bool, error) { return j.tokenLogged(ctx) })

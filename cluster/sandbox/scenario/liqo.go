@@ -32,7 +32,9 @@ func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err
 		return nil, err
 	}
 	for name, side := range sides {
-		network, err := liqonet.Start(ctx, liqonet.Options{Config: side.Config, NoAddress: name == remote && wrong[noAddress]})
+		network, err := liqonet.Start(
+			ctx, liqonet.Options{Config: side.Config, NoAddress: name == remote && wrong[noAddress]},
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +48,9 @@ func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err
 	return &Play{
 		Values: values,
 		Settle: func(context.Context) error { return nil },
-		Acts:   map[string]func(context.Context) error{"page": func(ctx context.Context) error { return liqoPage(ctx, sides) }},
-		Close:  all.close,
+		Acts: map[string]func(context.Context) error{
+			"page": func(ctx context.Context) error { return liqoPage(ctx, sides) },
+		},
+		Close: all.close,
 	}, nil
 }

@@ -41,7 +41,9 @@ func liqoPage(ctx context.Context, sides Sides) error {
 	if err != nil {
 		return err
 	}
-	if _, err := here.CoreV1().Secrets(consumerSpace).Get(ctx, credential, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := here.CoreV1().Secrets(consumerSpace).Get(
+		ctx, credential, metav1.GetOptions{},
+	); !apierrors.IsNotFound(err) {
 		return err
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +69,9 @@ func liqoPage(ctx context.Context, sides Sides) error {
 // signed asks a cluster for a client certificate, approves that and returns the
 // certificate, PEM.
 func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: consumer}}, key)
+	der, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: consumer}}, key,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +90,8 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 		return nil, err
 	}
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubectlApprove", Message: "The page's admin approved it.",
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubectlApprove",
+		Message: "The page's admin approved it.",
 	})
 	if _, err := requests.UpdateApproval(ctx, consumer, request, metav1.UpdateOptions{}); err != nil {
 		return nil, err
@@ -109,7 +114,9 @@ func liqoKubeconfig(side *Side, certificate []byte, key *ecdsa.PrivateKey) ([]by
 	}
 	const name = "rome"
 	return clientcmd.Write(clientapi.Config{
-		Clusters: map[string]*clientapi.Cluster{name: {Server: side.Config.Host, CertificateAuthorityData: side.Config.CAData}},
+		Clusters: map[string]*clientapi.Cluster{
+			name: {Server: side.Config.Host, CertificateAuthorityData: side.Config.CAData},
+		},
 		AuthInfos: map[string]*clientapi.AuthInfo{consumer: {
 			ClientCertificateData: certificate,
 			ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),

@@ -92,7 +92,8 @@ func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 		Hosts:   map[string]string{local: p.node.Root},
 		Answers: map[string]string{
 			"walltime.use": "true", "walltime.source": repository.URL,
-			"registry.use": "true", "registry.host": p.registry.Host, "registry.password": standin.RegistryPassword, "registry.user": standin.RegistryUser,
+			"registry.use": "true", "registry.host": p.registry.Host, "registry.password": standin.RegistryPassword,
+			"registry.user":      standin.RegistryUser,
 			"registry.ca":        "/etc/pki/tls/certs/ca-bundle.crt",
 			"oidc.client-secret": oidc.ClientSecret, "hooks.allow-cidr": "172.30.0.0/16",
 			"trial.user": webnode.Users[0], "trial.other": webnode.Users[1],
@@ -164,7 +165,9 @@ func (p *portal) trust() error {
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
 		"jwt": []any{map[string]any{
-			"issuer":        map[string]any{"url": p.provider.Issuer, "audiences": []string{oidc.Audience}, "certificateAuthority": string(p.authority.Cert)},
+			"issuer": map[string]any{
+				"url": p.provider.Issuer, "audiences": []string{oidc.Audience}, "certificateAuthority": string(p.authority.Cert),
+			},
 			"claimMappings": map[string]any{"username": username},
 		}},
 	})
@@ -204,7 +207,9 @@ func (p *portal) known(ctx context.Context) error {
 		return err
 	}
 	return world.Until(ctx, "the API server to know the stand-in's issuer", func() (bool, error) {
-		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+			ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+		)
 		if err != nil {
 			return false, err
 		}

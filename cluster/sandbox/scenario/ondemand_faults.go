@@ -40,30 +40,39 @@ type change struct {
 // changes are the faults that lie in a file of the web node. They begin on a
 // set-up made by hand.
 var changes = map[string]change{
-	"token-expired": {"Root's token on the web node has expired, and nobody can renew it with itself.", func(p *portal) error {
-		return p.node.Write(siteToken, expired(), 0o600)
-	}},
+	"token-expired": {
+		"Root's token on the web node has expired, and nobody can renew it with itself.", func(p *portal) error {
+			return p.node.Write(siteToken, expired(), 0o600)
+		},
+	},
 	"admin-kubeconfig": {"Root's kubeconfig on the web node is the cluster admin's own.", func(p *portal) error {
 		return p.node.Write(siteKubeconfig, p.admin(), 0o600)
 	}},
-	"ca-missing": {"The file with the cluster's CA is gone from the web node.", func(p *portal) error { return p.node.Remove(siteCA) }},
-	"hooks-env": {"The hook's settings stand in hooks.env, as the published page says: nothing reads that file.", func(p *portal) error {
-		text, err := p.node.Read(webnode.HookEnv)
-		if err != nil || p.node.Has(wrongEnv) {
-			return err
-		}
-		if err := p.node.Write(wrongEnv, text, 0o644); err != nil {
-			return err
-		}
-		return p.node.Write(webnode.HookEnv, shippedEnv, 0o644)
-	}},
-	"hook-env-readable": {"Everybody on the web node can read hook.env, which holds a client's secret.", func(p *portal) error {
-		text, err := p.node.Read(webnode.HookEnv)
-		if err != nil {
-			return err
-		}
-		return p.node.Write(webnode.HookEnv, text, 0o644)
-	}},
+	"ca-missing": {
+		"The file with the cluster's CA is gone from the web node.", func(p *portal) error { return p.node.Remove(siteCA) },
+	},
+	"hooks-env": {
+		"The hook's settings stand in hooks.env, as the published page says: nothing reads that file.",
+		func(p *portal) error {
+			text, err := p.node.Read(webnode.HookEnv)
+			if err != nil || p.node.Has(wrongEnv) {
+				return err
+			}
+			if err := p.node.Write(wrongEnv, text, 0o644); err != nil {
+				return err
+			}
+			return p.node.Write(webnode.HookEnv, shippedEnv, 0o644)
+		},
+	},
+	"hook-env-readable": {
+		"Everybody on the web node can read hook.env, which holds a client's secret.", func(p *portal) error {
+			text, err := p.node.Read(webnode.HookEnv)
+			if err != nil {
+				return err
+			}
+			return p.node.Write(webnode.HookEnv, text, 0o644)
+		},
+	},
 	"hook-env-comment": {"A comment in hook.env is indented, which ends the hook.", func(p *portal) error {
 		return p.node.Edit(webnode.HookEnv, once("  # for the new cluster\n"))
 	}},
@@ -72,12 +81,25 @@ var changes = map[string]change{
 			return strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\r\n")
 		})
 	}},
-	"pod-security-policies": {"USE_POD_SECURITY_POLICY is true in hook.env: the hook ends before it has made anything.", setting("USE_POD_SECURITY_POLICY", "true")},
-	"network-shut":          {"NETWORK_POLICY_ALLOW_CIDR is still the package's: nobody outside reaches users' apps.", setting("NETWORK_POLICY_ALLOW_CIDR", "127.0.0.1/32")},
-	"prefix-differs":        {"hook.env and the cluster file do not agree on the prefix of users' namespaces.", setting("NAMESPACE_PREFIX", "ood-")},
-	"token-endpoint": {"IDP_ISSUER_URL in hook.env is the token endpoint, as in the package's example, and not the issuer.", func(p *portal) error {
-		return p.node.Set(webnode.HookEnv, map[string]string{"IDP_ISSUER_URL": p.provider.Issuer + "/protocol/openid-connect/token"})
-	}},
+	"pod-security-policies": {
+		"USE_POD_SECURITY_POLICY is true in hook.env: the hook ends before it has made anything.",
+		setting("USE_POD_SECURITY_POLICY", "true"),
+	},
+	"network-shut": {
+		"NETWORK_POLICY_ALLOW_CIDR is still the package's: nobody outside reaches users' apps.",
+		setting("NETWORK_POLICY_ALLOW_CIDR", "127.0.0.1/32"),
+	},
+	"prefix-differs": {
+		"hook.env and the cluster file do not agree on the prefix of users' namespaces.", setting("NAMESPACE_PREFIX", "ood-"),
+	},
+	"token-endpoint": {
+		"IDP_ISSUER_URL in hook.env is the token endpoint, as in the package's example, and not the issuer.",
+		func(p *portal) error {
+			return p.node.Set(
+				webnode.HookEnv, map[string]string{"IDP_ISSUER_URL": p.provider.Issuer + "/protocol/openid-connect/token"},
+			)
+		},
+	},
 	"hook-not-executable": {"The pre-hook has lost its right to be run.", func(p *portal) error {
 		text, err := p.node.Read(siteHook)
 		if err != nil {
@@ -90,22 +112,32 @@ var changes = map[string]change{
 			return strings.ReplaceAll(text, "\npun_pre_hook_root_cmd:", "\n# pun_pre_hook_root_cmd:")
 		})
 	}},
-	"auth-typo": {"auth.type in the cluster file is odic, as on the published page: the adapter does nothing.", replacing(siteCluster, `type: "oidc"`, `type: "odic"`)},
-	"tilde": {"config_file in the cluster file begins with ~, which kubectl takes for a folder of that name.", replacing(siteCluster, `    adapter: "kubernetes"
+	"auth-typo": {
+		"auth.type in the cluster file is odic, as on the published page: the adapter does nothing.",
+		replacing(siteCluster, `type: "oidc"`, `type: "odic"`),
+	},
+	"tilde": {
+		"config_file in the cluster file begins with ~, which kubectl takes for a folder of that name.",
+		replacing(siteCluster, `    adapter: "kubernetes"
 `, `    adapter: "kubernetes"
     config_file: "~/.kube/config"
-`)},
-	"no-endpoint": {"The cluster file names no server: users' kubectl asks https://localhost:8080.", func(p *portal) error {
-		return p.node.Edit(siteCluster, func(text string) string {
-			before, rest, found := strings.Cut(text, "    server:\n")
-			_, after, ends := strings.Cut(rest, "    auth:\n")
-			if !found || !ends {
-				return text
-			}
-			return before + "    auth:\n" + after
-		})
-	}},
-	"kubectl-missing": {"The cluster file's bin leads to no kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl")},
+`),
+	},
+	"no-endpoint": {
+		"The cluster file names no server: users' kubectl asks https://localhost:8080.", func(p *portal) error {
+			return p.node.Edit(siteCluster, func(text string) string {
+				before, rest, found := strings.Cut(text, "    server:\n")
+				_, after, ends := strings.Cut(rest, "    auth:\n")
+				if !found || !ends {
+					return text
+				}
+				return before + "    auth:\n" + after
+			})
+		},
+	},
+	"kubectl-missing": {
+		"The cluster file's bin leads to no kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl"),
+	},
 }
 
 func setting(key, value string) func(*portal) error {
@@ -145,7 +177,9 @@ func ondemandActs() map[string]string {
 
 // ondemandUnder are the faults that begin on a set-up that stands.
 func ondemandUnder() map[string]string {
-	under := map[string]string{"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand}
+	under := map[string]string{
+		"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand,
+	}
 	for name := range changes {
 		under[name] = byHand
 	}

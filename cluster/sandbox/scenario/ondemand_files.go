@@ -56,8 +56,12 @@ func (p *portal) byHand(ctx context.Context) error {
 		{siteCA, p.ca(), false},
 		{siteToken, token, true},
 		{siteCluster, p.clusterFile(siteCA, "oidc", ""), false},
-		{siteRenewal, "17 * * * * root KUBECONFIG=" + siteKubeconfig + " /usr/local/bin/kubectl create token ondemand -n ondemand --duration 24h > " +
-			siteToken + ".new && chmod 600 " + siteToken + ".new && mv " + siteToken + ".new " + siteToken + "\n", false},
+		{
+			siteRenewal,
+			"17 * * * * root KUBECONFIG=" + siteKubeconfig +
+				" /usr/local/bin/kubectl create token ondemand -n ondemand --duration 24h > " +
+				siteToken + ".new && chmod 600 " + siteToken + ".new && mv " + siteToken + ".new " + siteToken + "\n", false,
+		},
 	} {
 		mode := fs.FileMode(0o644)
 		if f.secret {
@@ -101,7 +105,8 @@ unset KUBECONFIG
 
 // hooked makes the portal run a pre-hook.
 func (p *portal) hooked(path string) error {
-	block := "\n# Kubernetes.\npun_pre_hook_root_cmd: \"" + path + "\"\npun_pre_hook_exports: \"OIDC_ACCESS_TOKEN,OIDC_REFRESH_TOKEN\"\noidc_settings:\n  OIDCPassRefreshToken: \"On\"\n"
+	block := "\n# Kubernetes.\npun_pre_hook_root_cmd: \"" + path +
+		"\"\npun_pre_hook_exports: \"OIDC_ACCESS_TOKEN,OIDC_REFRESH_TOKEN\"\noidc_settings:\n  OIDCPassRefreshToken: \"On\"\n"
 	return p.node.Edit(webnode.Portal, func(text string) string { return text + block })
 }
 
@@ -132,7 +137,12 @@ func (p *portal) page(ctx context.Context) error {
 		{pageHook, "#!/bin/bash\n# As on the published page.\nONDEMAND_USERNAME=$2\nHOOKENV=/etc/ood/config/hook.env\n" +
 			"/bin/bash /opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh \"$ONDEMAND_USERNAME\" \"$HOOKENV\"\n" +
 			"/bin/bash /opt/ood/hooks/k8s-bootstrap/set-k8s-creds.sh \"$ONDEMAND_USERNAME\" \"$HOOKENV\"\n", 0o755},
-		{pageRenewal, "#!/bin/bash\nset -e\nTOKEN=$(kubectl create token ondemand --namespace=ondemand --duration 9h)\nkubectl config set-credentials ondemand@kubernetes --token=\"$TOKEN\"\n", 0o755},
+		{
+			pageRenewal,
+			"#!/bin/bash\nset -e\nTOKEN=$(kubectl create token ondemand --namespace=ondemand --duration 9h)\nkubectl config " +
+				"set-credentials ondemand@kubernetes --token=\"$TOKEN\"\n",
+			0o755,
+		},
 		{"/etc/cron.d/renew-ondemand-token", "0 */8 * * * root " + pageRenewal + "\n", 0o644},
 		{siteCluster, p.clusterFile(pageCA, "odic", "    config_file: \"~/.kube/config\"\n"), 0o644},
 		{pageKubeconfig, p.kubeconfig(pageCA, token, ""), 0o600},
@@ -158,7 +168,9 @@ func (p *portal) admin() string {
 	encode := base64.StdEncoding.EncodeToString
 	return config(
 		map[string]any{"server": p.side.Config.Host, "certificate-authority-data": encode(p.side.Config.CAData)},
-		map[string]any{"client-certificate-data": encode(p.side.Config.CertData), "client-key-data": encode(p.side.Config.KeyData)},
+		map[string]any{
+			"client-certificate-data": encode(p.side.Config.CertData), "client-key-data": encode(p.side.Config.KeyData),
+		},
 	)
 }
 
@@ -167,7 +179,11 @@ func config(cluster, user map[string]any) string {
 		"apiVersion": "v1", "kind": "Config", "current-context": "ondemand@kubernetes",
 		"clusters": []any{map[string]any{"name": "kubernetes", "cluster": cluster}},
 		"users":    []any{map[string]any{"name": "ondemand@kubernetes", "user": user}},
-		"contexts": []any{map[string]any{"name": "ondemand@kubernetes", "context": map[string]any{"cluster": "kubernetes", "user": "ondemand@kubernetes"}}},
+		"contexts": []any{
+			map[string]any{
+				"name": "ondemand@kubernetes", "context": map[string]any{"cluster": "kubernetes", "user": "ondemand@kubernetes"},
+			},
+		},
 	}, "", "  ")
 	return string(data) + "\n"
 }

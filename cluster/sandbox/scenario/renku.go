@@ -125,7 +125,8 @@ func settle(ctx context.Context, sides Sides, api *renkuapi.Server, drivers []*c
 	defer cancel()
 	return world.Until(ctx, "Renku's stand-in to see its pods", func() (bool, error) {
 		pods, err := client.CoreV1().Pods(renkuNamespace).List(ctx, metav1.ListOptions{
-			LabelSelector: "release=" + renkuRelease + ",app in (renku-data-service,renku-k8s-watcher,renku-data-tasks,renku-secrets-storage)",
+			LabelSelector: "release=" + renkuRelease +
+				",app in (renku-data-service,renku-k8s-watcher,renku-data-tasks,renku-secrets-storage)",
 		})
 		if err != nil {
 			return false, err

@@ -56,12 +56,16 @@ func (p *page) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"data": map[string]any{pageKey: base64.StdEncoding.EncodeToString(kubeconfig)}})
+	patch, err := json.Marshal(
+		map[string]any{"data": map[string]any{pageKey: base64.StdEncoding.EncodeToString(kubeconfig)}},
+	)
 	if err != nil {
 		return err
 	}
 	secrets := here.CoreV1().Secrets(renkuNamespace)
-	if _, err := secrets.Patch(ctx, "renku-remote-clusters", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+	if _, err := secrets.Patch(
+		ctx, "renku-remote-clusters", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl"},
+	); err != nil {
 		return err
 	}
 	id, err := p.register(ctx)
@@ -119,7 +123,9 @@ func (p *page) register(ctx context.Context) (id string, err error) {
 // pool asks for the page's resource pool. Renku refuses: it has not loaded the
 // kubeconfig, neither before the restart nor after it.
 func (p *page) pool(ctx context.Context, id string) error {
-	status, err := p.admin(ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil)
+	status, err := p.admin(
+		ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil,
+	)
 	if status != http.StatusNotFound {
 		return fmt.Errorf("the page's pool: Renku answered %d where 404 is due: %w", status, err)
 	}
@@ -142,7 +148,9 @@ func (p *page) frame(ctx context.Context) error {
 			continue
 		}
 		annotations := strings.ReplaceAll(pageAnnotations, "<local hostname>", p.api.Domain())
-		payload := strings.Replace(pageCluster, `"session_ingress_annotations": {}`, `"session_ingress_annotations": `+annotations, 1)
+		payload := strings.Replace(
+			pageCluster, `"session_ingress_annotations": {}`, `"session_ingress_annotations": `+annotations, 1,
+		)
 		if _, err := p.admin(ctx, http.MethodDelete, "/clusters/"+row.ID, "", nil); err != nil {
 			return err
 		}
@@ -164,7 +172,9 @@ func (p *page) admin(ctx context.Context, method, path, body string, out any) (i
 	var granted struct {
 		AccessToken string `json:"access_token"`
 	}
-	if _, err := call(ctx, client, http.MethodPost, base+"/stand-in/token?roles=renku-admin", "", "", &granted); err != nil {
+	if _, err := call(
+		ctx, client, http.MethodPost, base+"/stand-in/token?roles=renku-admin", "", "", &granted,
+	); err != nil {
 		return 0, err
 	}
 	return call(ctx, client, method, base+"/api/data"+path, granted.AccessToken, body, out)
@@ -221,8 +231,12 @@ func restart(ctx context.Context, here kubernetes.Interface) error {
 		if now.Spec.Template.Annotations[restartedAt] != "" {
 			continue
 		}
-		patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339))
-		_, err = deployments.Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-rollout"})
+		patch := fmt.Sprintf(
+			`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339),
+		)
+		_, err = deployments.Patch(
+			ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-rollout"},
+		)
 		if err != nil {
 			return err
 		}

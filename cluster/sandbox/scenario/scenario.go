@@ -83,8 +83,11 @@ var kinds = map[string]kind{
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
 	"liqo":      {start: liqo, behaviours: liqoBehaviours},
 	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
-	"renku":     {start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, answers: map[string]string{"session.test": "true"}},
-	"vsphere":   {onHost: vsphere, acted: vsphereActs, under: vsphereUnder()},
+	"renku": {
+		start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"},
+		answers: map[string]string{"session.test": "true"},
+	},
+	"vsphere": {onHost: vsphere, acted: vsphereActs, under: vsphereUnder()},
 }
 
 // Play is a scenario whose stand-ins run.
@@ -209,7 +212,9 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 		return nil, err
 	}
 	if _, known := faults[fault]; !known && fault != "" {
-		return nil, fmt.Errorf("%s has no fault %q; it has %s", scenario, fault, strings.Join(slices.Sorted(maps.Keys(faults)), ", "))
+		return nil, fmt.Errorf(
+			"%s has no fault %q; it has %s", scenario, fault, strings.Join(slices.Sorted(maps.Keys(faults)), ", "),
+		)
 	}
 	old := s.plays[scenario]
 	var now []string

@@ -31,8 +31,9 @@ func vsphereActs() map[string]string {
 	return map[string]string{
 		"export-closed": "The NFS server's port is shut: what has it mounted hangs, and new claims wait.",
 		"write-denied":  "The NFS server takes the cluster's root for nobody, who may not make folders: new claims wait.",
-		"webhook-down":  "The extension's program ends as soon as it starts: the API server asks nobody, and lets claims pass as they are.",
-		"cert-expired":  "The extension's certificate ran out an hour ago, and nobody has renewed it.",
+		"webhook-down": "The extension's program ends as soon as it starts: the API server asks nobody, and lets claims " +
+			"pass as they are.",
+		"cert-expired": "The extension's certificate ran out an hour ago, and nobody has renewed it.",
 	}
 }
 
@@ -40,12 +41,16 @@ func vsphereActs() map[string]string {
 func vsphereUnder() map[string]string {
 	under := map[string]string{byWebhook: byHand}
 	for _, fault := range []string{
-		"export-closed", "access-denied", "write-denied", "no-mount-helper", "provisioner-down", "provisioner-name", "provisioner-rights", "old-provisioner", "class-deletes",
+		"export-closed", "access-denied", "write-denied", "no-mount-helper", "provisioner-down", "provisioner-name",
+		"provisioner-rights", "old-provisioner", "class-deletes",
 		"labels-missing", "restricted-namespace", "two-mutators", "policy-unbound", "policy-takes-all",
 	} {
 		under[fault] = byHand
 	}
-	for _, fault := range []string{"webhook-down", "cert-expired", "webhook-network", "webhook-sidecar", "webhook-wide", "webhook-other-ca", "config-stale"} {
+	for _, fault := range []string{
+		"webhook-down", "cert-expired", "webhook-network", "webhook-sidecar", "webhook-wide", "webhook-other-ca",
+		"config-stale",
+	} {
 		under[fault] = byWebhook
 	}
 	return under
@@ -74,17 +79,23 @@ func (g *guest) acts() map[string]func(context.Context) error {
 	}
 }
 
-// claim asks for the volume of a pipeline, by a class that Helm has installed by now, once the profile controller has made
-// the namespace.
+// claim asks for the volume of a pipeline, by a class that Helm has installed by now, once the profile controller has
+// made the namespace.
 func (g *guest) claim(ctx context.Context, namespace string) error {
 	class := nfsClass
-	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: pipelineClaim}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: &class,
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}}
+	made := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: pipelineClaim}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: &class,
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}
 	var failed error
 	err := world.Until(ctx, "the namespace "+namespace, func() (bool, error) {
-		_, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: "kubectl-create"})
+		_, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Create(
+			ctx, made, metav1.CreateOptions{FieldManager: "kubectl-create"},
+		)
 		if apierrors.IsNotFound(err) {
 			return false, err
 		}
@@ -118,7 +129,9 @@ func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
 		do()
 		g.noVolumes, done = true, true
 		if anew {
-			if err := g.client.CoreV1().Pods(nfsSpace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			if err := g.client.CoreV1().Pods(nfsSpace).DeleteCollection(
+				ctx, metav1.DeleteOptions{}, metav1.ListOptions{},
+			); err != nil {
 				return err
 			}
 		}
@@ -133,19 +146,25 @@ func (g *guest) answers(ctx context.Context) error {
 		return nil
 	}
 	if !g.program {
-		return fmt.Errorf("the set-up with a webhook runs the program carrick: make builds it beside carrick-sandbox, or %s names one", extension.Variable)
+		return fmt.Errorf(
+			"the set-up with a webhook runs the program carrick: make builds it beside carrick-sandbox, or %s names one",
+			extension.Variable,
+		)
 	}
 	return world.Until(ctx, "the extension to answer", func() (bool, error) {
 		d, err := g.client.AppsV1().Deployments(extensionSpace).Get(ctx, extensionRuns, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
-		hook, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "mutating.vsphere-extensions.keeyzar.de", metav1.GetOptions{})
+		hook, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(
+			ctx, "mutating.vsphere-extensions.keeyzar.de", metav1.GetOptions{},
+		)
 		if err != nil {
 			return false, err
 		}
 		s := d.Status
-		ready := s.ObservedGeneration >= d.Generation && s.AvailableReplicas == *d.Spec.Replicas && s.Replicas == *d.Spec.Replicas
+		ready := s.ObservedGeneration >= d.Generation && s.AvailableReplicas == *d.Spec.Replicas &&
+			s.Replicas == *d.Spec.Replicas
 		g.answered = ready && len(hook.Webhooks[0].ClientConfig.CABundle) > 0
 		return g.answered, errors.New("its pods are not ready yet, or its CA is not known")
 	})
@@ -154,11 +173,18 @@ func (g *guest) answers(ctx context.Context) error {
 // stale writes the published program's configuration after it has started.
 func (g *guest) stale(ctx context.Context) error {
 	started := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
-	if err := world.Until(ctx, "the next second", func() (bool, error) { return time.Since(started) > time.Second, nil }); err != nil {
+	if err := world.Until(
+		ctx, "the next second", func() (bool, error) { return time.Since(started) > time.Second, nil },
+	); err != nil {
 		return err
 	}
-	text := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "vsphere-extensions-cm"}, Data: map[string]string{"application.properties": "vsphere-extensions.readwritemany-sc=old-nfs"}}
-	_, err := g.client.CoreV1().ConfigMaps(extensionSpace).Create(ctx, text, metav1.CreateOptions{FieldManager: "kubectl-edit"})
+	text := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "vsphere-extensions-cm"},
+		Data:       map[string]string{"application.properties": "vsphere-extensions.readwritemany-sc=old-nfs"},
+	}
+	_, err := g.client.CoreV1().ConfigMaps(extensionSpace).Create(
+		ctx, text, metav1.CreateOptions{FieldManager: "kubectl-edit"},
+	)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

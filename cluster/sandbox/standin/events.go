@@ -49,7 +49,9 @@ func (e *Events) Say(ctx context.Context, client kubernetes.Interface, event Eve
 	}
 	if was != nil {
 		patch := fmt.Sprintf(`{"count":%d,"lastTimestamp":%q}`, was.Count+1, now.UTC().Format(time.RFC3339))
-		patched, err := client.CoreV1().Events(namespace).Patch(ctx, was.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		patched, err := client.CoreV1().Events(namespace).Patch(
+			ctx, was.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{},
+		)
 		if err == nil {
 			e.said[key] = patched
 		}

@@ -9,8 +9,8 @@ import (
 // cluster: with lists where that is little, with what is Seen where it is much.
 const LookEvery = 400 * time.Millisecond
 
-// lookWithin is how long one look may take: on a busy machine each request of it takes a second or more, and one that is
-// cut short begins anew.
+// lookWithin is how long one look may take: on a busy machine each request of it takes a second or more, and one that
+// is cut short begins anew.
 const lookWithin = time.Minute
 
 // Loop calls look again and again until the returned function is called, which

@@ -19,7 +19,9 @@ func TestLoopOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewSimpleDynamicClient(scheme.Scheme)
 		now := watch.NewFake()
-		client.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) { return true, now, nil })
+		client.PrependWatchReactor(
+			"configmaps", func(clienttesting.Action) (bool, watch.Interface, error) { return true, now, nil },
+		)
 		one := func(label string) *unstructured.Unstructured {
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configMap("a", "one", label))
 			if err != nil {
@@ -28,7 +30,9 @@ func TestLoopOnChange(t *testing.T) {
 			return &unstructured.Unstructured{Object: fields}
 		}
 		looks := 0
-		end := loopOnChange(t.Context(), See(t.Context(), client), func(context.Context) error { looks++; return nil }, configMaps)
+		end := loopOnChange(
+			t.Context(), See(t.Context(), client), func(context.Context) error { looks++; return nil }, configMaps,
+		)
 		defer end()
 		after := func(d time.Duration, least, most int) {
 			t.Helper()

@@ -39,9 +39,11 @@ func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) 
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answerQuery(w, r, count)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answerQuery(w, r, count)
+		}),
+	}
 	go func() { _ = server.Serve(listener) }()
 	return &Prometheus{address: address, port: listener.Addr().(*net.TCPAddr).Port, server: server}, nil
 }
@@ -63,10 +65,19 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 		"annotations": map[string]any{"carrick/stand-in": "counts the containers of the cluster, knows nothing else"},
 	}
 	return []*unstructured.Unstructured{
-		{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": prometheusSpace, "labels": map[string]any{"kubernetes.io/metadata.name": prometheusSpace}}}},
+		{
+			Object: map[string]any{
+				"apiVersion": "v1", "kind": "Namespace",
+				"metadata": map[string]any{
+					"name": prometheusSpace, "labels": map[string]any{"kubernetes.io/metadata.name": prometheusSpace},
+				},
+			},
+		},
 		{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": at,
-			"spec": map[string]any{"ports": []any{map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)}}},
+			"spec": map[string]any{"ports": []any{
+				map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)},
+			}},
 		}},
 		// The API server's proxy leads to pods alone: this one runs nowhere, and its
 		// address is this machine's.
@@ -79,14 +90,18 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 			},
 			"status": map[string]any{
 				"phase": "Running", "podIP": p.address.String(), "podIPs": []any{map[string]any{"ip": p.address.String()}},
-				"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "ContainersReady", "status": "True"}},
+				"conditions": []any{
+					map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "ContainersReady", "status": "True"},
+				},
 			},
 		}},
 		{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Endpoints", "metadata": map[string]any{"name": prometheusService, "namespace": prometheusSpace},
+			"apiVersion": "v1", "kind": "Endpoints",
+			"metadata": map[string]any{"name": prometheusService, "namespace": prometheusSpace},
 			"subsets": []any{map[string]any{
 				"addresses": []any{map[string]any{
-					"ip": p.address.String(), "targetRef": map[string]any{"kind": "Pod", "namespace": prometheusSpace, "name": prometheusService + "-0"},
+					"ip":        p.address.String(),
+					"targetRef": map[string]any{"kind": "Pod", "namespace": prometheusSpace, "name": prometheusService + "-0"},
 				}},
 				"ports": []any{map[string]any{"name": "http", "port": int64(p.port), "protocol": "TCP"}},
 			}},
@@ -101,14 +116,20 @@ func answerQuery(w http.ResponseWriter, r *http.Request, count func() (map[strin
 		return
 	}
 	if query == "" {
-		write(w, http.StatusBadRequest, map[string]any{"status": "error", "errorType": "bad_data", "error": "invalid parameter \"query\""})
+		write(
+			w, http.StatusBadRequest,
+			map[string]any{"status": "error", "errorType": "bad_data", "error": "invalid parameter \"query\""},
+		)
 		return
 	}
 	result := []any{}
 	if strings.Contains(query, "kube_pod_container_info") {
 		n, err := count()
 		if err != nil {
-			write(w, http.StatusUnprocessableEntity, map[string]any{"status": "error", "errorType": "execution", "error": "stand-in: " + err.Error()})
+			write(
+				w, http.StatusUnprocessableEntity,
+				map[string]any{"status": "error", "errorType": "execution", "error": "stand-in: " + err.Error()},
+			)
 			return
 		}
 		all := 0
@@ -122,7 +143,10 @@ func answerQuery(w http.ResponseWriter, r *http.Request, count func() (map[strin
 			result = append(result, sample(map[string]any{}, all))
 		}
 	}
-	write(w, http.StatusOK, map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": result}})
+	write(
+		w, http.StatusOK,
+		map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": result}},
+	)
 }
 
 func sample(metric map[string]any, n int) map[string]any {

@@ -26,7 +26,11 @@ func TestTheRegistryWantsALogin(t *testing.T) {
 		password string
 		refuses  bool
 		want     int
-	}{{RegistryPassword, false, http.StatusOK}, {"wrong", false, http.StatusUnauthorized}, {RegistryPassword, true, http.StatusUnauthorized}} {
+	}{
+		{RegistryPassword, false, http.StatusOK},
+		{"wrong", false, http.StatusUnauthorized},
+		{RegistryPassword, true, http.StatusUnauthorized},
+	} {
 		r, err := StartRegistry(t.Context(), authority)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +44,8 @@ func TestTheRegistryWantsALogin(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.Body.Close()
-		if first.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(first.Header.Get("WWW-Authenticate"), `Bearer realm="https://`+r.Host) {
+		if first.StatusCode != http.StatusUnauthorized ||
+			!strings.HasPrefix(first.Header.Get("WWW-Authenticate"), `Bearer realm="https://`+r.Host) {
 			t.Errorf("nobody has logged in: %s, %v", first.Status, first.Header)
 		}
 		ask, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.Host+"/token", nil)
@@ -71,7 +76,10 @@ func TestPrometheusCountsContainers(t *testing.T) {
 		{"", map[string]int{"a": 7}, nil, "bad_data"},
 	} {
 		w := httptest.NewRecorder()
-		answerQuery(w, httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+tc.query, nil), func() (map[string]int, error) { return tc.count, tc.err })
+		answerQuery(
+			w, httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+tc.query, nil),
+			func() (map[string]int, error) { return tc.count, tc.err },
+		)
 		if body, _ := io.ReadAll(w.Result().Body); !strings.Contains(string(body), tc.want) {
 			t.Errorf("%s: %s", tc.query, body)
 		}

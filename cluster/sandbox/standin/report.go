@@ -24,17 +24,26 @@ type Report struct {
 
 // Creating is a pod that can't start yet.
 func Creating() Report {
-	return Report{Phase: corev1.PodPending, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
+	return Report{
+		Phase: corev1.PodPending,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},
+	}
 }
 
 // Running is a pod that runs and is ready, or is not.
 func Running(ready bool) Report {
-	return Report{Phase: corev1.PodRunning, Started: true, Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	return Report{
+		Phase: corev1.PodRunning, Started: true, Ready: ready,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}
 }
 
 // Ended is a pod whose program has come to its end.
 func Ended(code int32) Report {
-	r := Report{Phase: corev1.PodSucceeded, Started: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Completed"}}}
+	r := Report{
+		Phase: corev1.PodSucceeded, Started: true,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Completed"}},
+	}
 	if code != 0 {
 		r.Phase, r.State.Terminated.Reason = corev1.PodFailed, "Error"
 	}
@@ -69,8 +78,13 @@ func (r Report) into(pod *corev1.Pod) {
 	condition(s, corev1.PodReady, r.Ready, at)
 	var all []corev1.ContainerStatus
 	for _, c := range pod.Spec.Containers {
-		one := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: r.Ready, RestartCount: r.Restarts, State: *r.State.DeepCopy(), LastTerminationState: *r.Last.DeepCopy()}
-		if i := slices.IndexFunc(s.ContainerStatuses, func(was corev1.ContainerStatus) bool { return was.Name == c.Name }); i >= 0 {
+		one := corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, Ready: r.Ready, RestartCount: r.Restarts, State: *r.State.DeepCopy(),
+			LastTerminationState: *r.Last.DeepCopy(),
+		}
+		if i := slices.IndexFunc(
+			s.ContainerStatuses, func(was corev1.ContainerStatus) bool { return was.Name == c.Name },
+		); i >= 0 {
 			stamp(&one, s.ContainerStatuses[i].State, at)
 		} else {
 			stamp(&one, corev1.ContainerState{}, at)

@@ -67,7 +67,9 @@ func (s *Seen) Close() {
 
 // List returns the objects of a kind as a list of the API server would: in order,
 // of one namespace or of all ("") and by a label selector. They are the caller's.
-func (s *Seen) List(ctx context.Context, of schema.GroupVersionResource, namespace, selector string) ([]unstructured.Unstructured, error) {
+func (s *Seen) List(
+	ctx context.Context, of schema.GroupVersionResource, namespace, selector string,
+) ([]unstructured.Unstructured, error) {
 	matches, err := labels.Parse(selector)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,9 @@ func (s *Seen) List(ctx context.Context, of schema.GroupVersionResource, namespa
 }
 
 // Listed is List for a Go type.
-func Listed[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, selector string) ([]T, error) {
+func Listed[T any](
+	ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, selector string,
+) ([]T, error) {
 	found, err := s.List(ctx, of, namespace, selector)
 	if err != nil {
 		return nil, err
@@ -155,8 +159,8 @@ func (s *Seen) tell() {
 	}
 }
 
-// follow lists and watches, and begins anew when a watch has ended. It tells of each list, too: what happened between two
-// watches is not known.
+// follow lists and watches, and begins anew when a watch has ended. It tells of each list, too: what happened between
+// two watches is not known.
 func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface, tell func()) {
 	for ctx.Err() == nil {
 		if from, err := k.list(ctx, client); err == nil {

@@ -32,7 +32,9 @@ func configMap(namespace, name, label string) *corev1.ConfigMap {
 func TestSeenFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		client := fake.NewSimpleDynamicClient(scheme.Scheme, configMap("b", "two", "x"), configMap("a", "one", "x"), configMap("a", "other", "y"))
+		client := fake.NewSimpleDynamicClient(
+			scheme.Scheme, configMap("b", "two", "x"), configMap("a", "one", "x"), configMap("a", "other", "y"),
+		)
 		var down atomic.Bool
 		var lists atomic.Int32
 		refused := apierrors.NewServiceUnavailable("away")

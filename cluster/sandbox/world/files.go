@@ -134,7 +134,8 @@ func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstruc
 func Without(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return slices.ContainsFunc(others, func(by *unstructured.Unstructured) bool {
-			return o.GroupVersionKind().GroupKind() == by.GroupVersionKind().GroupKind() && o.GetNamespace() == by.GetNamespace() && o.GetName() == by.GetName()
+			return o.GroupVersionKind().GroupKind() == by.GroupVersionKind().GroupKind() &&
+				o.GetNamespace() == by.GetNamespace() && o.GetName() == by.GetName()
 		})
 	})
 }

@@ -80,7 +80,9 @@ func (c *Cluster) added(now inventory) []key {
 
 // sweep deletes objects once. What is still there the next time is swept again.
 func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
-	first := slices.DeleteFunc(slices.Clone(added), func(k key) bool { return !slices.Contains(inTheWay, k.resource.Resource) })
+	first := slices.DeleteFunc(
+		slices.Clone(added), func(k key) bool { return !slices.Contains(inTheWay, k.resource.Resource) },
+	)
 	if len(first) > 0 {
 		added = first
 	}
@@ -144,9 +146,9 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
-// leftAlone is how long the namespace controller has certainly not begun with a namespace that was deleted. It begins after
-// five seconds (namespaceDeletionGracePeriod in kubernetes' pkg/controller/namespace/namespace_controller.go), of which a
-// timestamp hides one; the rest is for what happens between the look and the removal.
+// leftAlone is how long the namespace controller has certainly not begun with a namespace that was deleted. It begins
+// after five seconds (namespaceDeletionGracePeriod in kubernetes' pkg/controller/namespace/namespace_controller.go), of
+// which a timestamp hides one; the rest is for what happens between the look and the removal.
 const leftAlone = 2 * time.Second
 
 // removeNamespace finalizes a namespace that is empty, then deletes it. One that
@@ -179,7 +181,8 @@ func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 // In a namespace that is gone nothing can be patched, so it goes last.
 func crowded(now inventory, namespace string) bool {
 	for k := range now {
-		came := (k.resource.Resource == "configmaps" && k.name == "kube-root-ca.crt") || (k.resource.Resource == "serviceaccounts" && k.name == "default")
+		came := (k.resource.Resource == "configmaps" && k.name == "kube-root-ca.crt") ||
+			(k.resource.Resource == "serviceaccounts" && k.name == "default")
 		if k.namespace == namespace && !came {
 			return true
 		}

@@ -94,7 +94,8 @@ var standing = map[string]func(*unstructured.Unstructured) bool{
 	},
 	"DaemonSet": func(o *unstructured.Unstructured) bool {
 		want := number(o, "status", "desiredNumberScheduled")
-		return observed(o) && want == number(o, "status", "updatedNumberScheduled") && want == number(o, "status", "numberReady")
+		return observed(o) && want == number(o, "status", "updatedNumberScheduled") &&
+			want == number(o, "status", "numberReady")
 	},
 }
 
@@ -114,7 +115,9 @@ func (c *Cluster) all(ctx context.Context, resource schema.GroupVersionResource,
 }
 
 // every waits until all objects of a resource are as they should be.
-func (c *Cluster) every(ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool) error {
+func (c *Cluster) every(
+	ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool,
+) error {
 	what := fmt.Sprintf("every one of %s's %s to be %s", c.Side, resource.Resource, how)
 	return Until(ctx, what, func() (bool, error) {
 		list, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})

@@ -122,7 +122,10 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 		return nil
 	}
 	if len(status) == 0 { // applied, it would become null, which no definition allows
-		_, err := resource.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner}, "status")
+		_, err := resource.Patch(
+			ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner},
+			"status",
+		)
 		return err
 	}
 	if _, err := resource.ApplyStatus(ctx, object.GetName(), object, options); err != nil {

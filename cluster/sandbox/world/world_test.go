@@ -62,7 +62,8 @@ func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
 			remote, err2 := read(path.Join("scenarios", scenario, "faults", name, "remote"), anything())
 			both, err3 := read(path.Join("scenarios", scenario, "faults", name, "both"), anything())
 			local = append(local, both...)
-			if err := errors.Join(err1, err2, err3); err != nil || (len(local)+len(remote) == 0 && !slices.Contains(played, name)) {
+			if err := errors.Join(err1, err2, err3); err != nil || (len(local)+len(remote) == 0 &&
+				!slices.Contains(played, name)) {
 				t.Errorf("%s: %d objects, %v", name, len(local)+len(remote), err)
 			}
 		}
@@ -77,13 +78,16 @@ func anything() Values {
 	all := Values{}
 	for _, name := range []string{
 		"renku.domain", "renku.ca", "session.host",
-		"cluster.id", "cidr.pod", "cidr.service", "liqo.version", "networking.enabled", "replicator.replicas", "ipam.replicas",
+		"cluster.id", "cidr.pod", "cidr.service", "liqo.version", "networking.enabled", "replicator.replicas",
+		"ipam.replicas",
 		"webhook.crt", "webhook.key", "liqo.webhook.ca", "liqo.webhook.crt", "liqo.webhook.key",
 		"liqo.webhook.expiring.crt", "liqo.webhook.expiring.key", "liqo.authentication.private", "liqo.authentication.public",
-		"page.peer", "page.space", "page.private", "page.public", "page.theirs", "liqo.page.local.private", "liqo.page.local.public",
+		"page.peer", "page.space", "page.private", "page.public", "page.theirs", "liqo.page.local.private",
+		"liqo.page.local.public",
 		"liqo.page.remote.private", "liqo.page.remote.public",
 		"some.ca", "watch.cut", "endpoint.address", "endpoint.port", "endpoint.text", "api.port",
-		"oidc.issuer", "oidc.audience", "server", "destination.server", "nfs.server", "nfs.path", "guest.host", "guest.port", "cluster.ca",
+		"oidc.issuer", "oidc.audience", "server", "destination.server", "nfs.server", "nfs.path", "guest.host", "guest.port",
+		"cluster.ca",
 	} {
 		all[name] = name
 	}
@@ -143,11 +147,14 @@ func TestWhatIsSharedStandsInThePlaceOfItsName(t *testing.T) {
 		for _, o := range objects {
 			found[o.GetKind()+" "+o.GetName()] = true
 		}
-		if !found["CustomResourceDefinition issuers.cert-manager.io"] || !found["Deployment cert-manager"] || found[sharedKind+" cert-manager"] {
+		if !found["CustomResourceDefinition issuers.cert-manager.io"] || !found["Deployment cert-manager"] ||
+			found[sharedKind+" cert-manager"] {
 			t.Errorf("%s: %v", scenario, found)
 		}
 	}
-	nothing := &unstructured.Unstructured{Object: map[string]any{"kind": sharedKind, "metadata": map[string]any{"name": "nothing"}}}
+	nothing := &unstructured.Unstructured{
+		Object: map[string]any{"kind": sharedKind, "metadata": map[string]any{"name": "nothing"}},
+	}
 	if _, err := withShared([]*unstructured.Unstructured{nothing}); err == nil {
 		t.Error("what is not there is shared")
 	}
@@ -156,7 +163,8 @@ func TestWhatIsSharedStandsInThePlaceOfItsName(t *testing.T) {
 func TestStringDataIsEncoded(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"key": "value"}}}
 	normal(o)
-	if got, _, _ := unstructured.NestedString(o.Object, "data", "key"); got != "dmFsdWU=" || o.Object["stringData"] != nil {
+	if got, _, _ := unstructured.NestedString(o.Object, "data", "key"); got != "dmFsdWU=" ||
+		o.Object["stringData"] != nil {
 		t.Errorf("%v", o.Object)
 	}
 }

@@ -38,7 +38,9 @@ func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string)
 		t.Fatal(err)
 	}
 	o.Write("key", o.key.String()+"\n")
-	o.Write("link.yaml", "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: "+guide+"\n"+ends+answers)
+	o.Write(
+		"link.yaml", "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: apart}\nguide: "+guide+"\n"+ends+answers,
+	)
 	o.env = append(OwnEnvironment(o.Dir), "KUBECONFIG="+filepath.Join(o.Dir, "config"))
 	if kubeconfig != "" {
 		text, err := os.ReadFile(kubeconfig)

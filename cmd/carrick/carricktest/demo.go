@@ -41,8 +41,8 @@ func (p *Terminal) Interrupt() {
 	p.IsAsItWas()
 }
 
-// Demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All that it and its children write
-// goes into a folder of its own, whose name they carry in their environment.
+// Demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All that it and its children
+// write goes into a folder of its own, whose name they carry in their environment.
 func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -207,7 +207,12 @@ func (p *Terminal) ObjectsOf(context, kinds string) []string {
 // Kubectl is run in a second terminal, as the first screen of the demo says.
 func (p *Terminal) Kubectl(context string, args ...string) string {
 	p.t.Helper()
-	cmd := exec.CommandContext(p.t.Context(), "sh", slices.Concat([]string{"-c", `. "$1" && shift && kubectl --context "$@"`, "sh", p.InSandbox("env"), context}, args)...)
+	cmd := exec.CommandContext(
+		p.t.Context(), "sh",
+		slices.Concat(
+			[]string{"-c", `. "$1" && shift && kubectl --context "$@"`, "sh", p.InSandbox("env"), context}, args,
+		)...,
+	)
 	cmd.Env = OwnEnvironment(p.t.TempDir())
 	out, said, code := Finish(p.t, cmd)
 	if code != 0 {

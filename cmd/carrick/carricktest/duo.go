@@ -23,23 +23,37 @@ func duoMain() {
 // Duo is the guide.
 func Duo() *steps.Guide {
 	return &steps.Guide{
-		Name: "duo", Title: "Duo", About: "Two folders that tell each other a name and a word.", Page: "https://example.org/duo",
-		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host}},
+		Name: "duo", Title: "Duo", About: "Two folders that tell each other a name and a word.",
+		Page: "https://example.org/duo",
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host},
+		},
 		Steps: []steps.Step{{
 			Name: "names", Title: "Names", Why: "Each side knows the other by name.",
-			Ask: []steps.Question{{Key: "duo.room", Title: "Room", Help: "any", Kind: steps.Port, Default: steps.Fixed(7, "the usual one")}},
+			Ask: []steps.Question{
+				{Key: "duo.room", Title: "Room", Help: "any", Kind: steps.Port, Default: steps.Fixed(7, "the usual one")},
+			},
 			Facts: []steps.Fact{
 				{Name: "name", Title: "the name", On: steps.Both, Shared: true, Learn: line("etc/name")},
 				{Name: "word", Title: "the word", On: steps.Remote, Shared: true, Secret: true, Learn: word},
 			},
 			Actions: []steps.Action{
 				{Name: "greet", Title: "Note the house's name", On: steps.Local, Doer: noted("/etc/greeting", "name")},
-				{Name: "enter", Title: "Note the house's word", On: steps.Local, Needs: []string{"greeted"}, Doer: noted("/etc/entry", "word")},
+				{
+					Name: "enter", Title: "Note the house's word", On: steps.Local, Needs: []string{"greeted"},
+					Doer: noted("/etc/entry", "word"),
+				},
 			},
 			Checks: []steps.Check{
 				{Name: "named", Title: "it has a name", On: steps.Both, Why: "it is called by it", Run: there("/etc/name")},
-				{Name: "greeted", Title: "the guest knows the house", On: steps.Local, Why: "it asks for it", FixedBy: "greet", Needs: []string{"peer/named"}, Run: there("/etc/greeting")},
-				{Name: "entered", Title: "the guest knows the word", On: steps.Local, Why: "it is asked for it", FixedBy: "enter", Needs: []string{"greeted"}, Run: there("/etc/entry")},
+				{
+					Name: "greeted", Title: "the guest knows the house", On: steps.Local, Why: "it asks for it", FixedBy: "greet",
+					Needs: []string{"peer/named"}, Run: there("/etc/greeting"),
+				},
+				{
+					Name: "entered", Title: "the guest knows the word", On: steps.Local, Why: "it is asked for it", FixedBy: "enter",
+					Needs: []string{"greeted"}, Run: there("/etc/entry"),
+				},
 			},
 		}},
 	}

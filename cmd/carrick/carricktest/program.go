@@ -26,8 +26,8 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// Main runs the tests of a package. For them this test binary is also carrick (without the topics of its README), carrick
-// with a guide of the tests, the sandbox program of LentDemo, and what more says.
+// Main runs the tests of a package. For them this test binary is also carrick (without the topics of its README),
+// carrick with a guide of the tests, the sandbox program of LentDemo, and what more says.
 func Main(m *testing.M, more map[string]func()) {
 	if filepath.Base(os.Args[0]) == demo.Program {
 		lentMain()
@@ -103,7 +103,9 @@ func Program(t testing.TB) string {
 				return
 			}
 		}
-		built.said, built.err = exec.Command("go", "build", "-o", filepath.Join(built.dir, "carrick"), "carrick/cmd/carrick").CombinedOutput()
+		built.said, built.err = exec.Command(
+			"go", "build", "-o", filepath.Join(built.dir, "carrick"), "carrick/cmd/carrick",
+		).CombinedOutput()
 	})
 	if built.err != nil {
 		t.Fatalf("build carrick: %v\n%s", built.err, built.said)

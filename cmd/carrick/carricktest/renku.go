@@ -42,10 +42,15 @@ func standIn(t testing.TB) *http.Client {
 func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	cmd := Command(t, "check", "link.yaml", "--only", "api-answers", "-o", "json")
-	cmd.Env = append(cmd.Env, "KUBECONFIG="+box.Kubeconfigs[clustertest.Local]+string(os.PathListSeparator)+box.Kubeconfigs[clustertest.Remote])
+	cmd.Env = append(
+		cmd.Env,
+		"KUBECONFIG="+box.Kubeconfigs[clustertest.Local]+string(os.PathListSeparator)+box.Kubeconfigs[clustertest.Remote],
+	)
 	link := linkfile.New("renku", "site")
 	link.Path = filepath.Join(cmd.Dir, "link.yaml")
-	link.Local, link.Remote = linkfile.EndpointSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndpointSpec{Context: box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = linkfile.EndpointSpec{
+		Context: box.Contexts[clustertest.Local],
+	}, linkfile.EndpointSpec{Context: box.Contexts[clustertest.Remote]}
 	if err := link.Save(); err != nil {
 		t.Fatal(err)
 	}

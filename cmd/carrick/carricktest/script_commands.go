@@ -57,7 +57,8 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it wrote data")
 	}
 	said := ts.ReadFile("stderr")
-	if n := len(regexp.MustCompile(`(?m)^(kubectl )?carrick: `).FindAllString(said, -1)); n != 1 || !strings.HasSuffix(said, "\n") {
+	if n := len(regexp.MustCompile(`(?m)^(kubectl )?carrick: `).FindAllString(said, -1)); n != 1 ||
+		!strings.HasSuffix(said, "\n") {
 		ts.Fatalf("%d messages, not one", n)
 	}
 }

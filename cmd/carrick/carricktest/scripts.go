@@ -29,7 +29,8 @@ func RunScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
 			return more(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document, "forge": forge, "agekey": ageKey, "sshkey": sshKey, "signer": signer,
+			"exits": exits, "refuses": refuses, "report": report, "keep": keep, "document": document, "forge": forge,
+			"agekey": ageKey, "sshkey": sshKey, "signer": signer,
 		},
 	})
 }
@@ -59,8 +60,8 @@ func (t BesideEachOther) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(BesideEachOther{t}) })
 }
 
-// AtOnce runs scripts at the same time, on clusters that the test has. They are no parallel subtests: those would wait for
-// tests that wait for a sandbox, and keep theirs.
+// AtOnce runs scripts at the same time, on clusters that the test has. They are no parallel subtests: those would wait
+// for tests that wait for a sandbox, and keep theirs.
 type AtOnce struct {
 	*testing.T
 	sync.WaitGroup

@@ -29,7 +29,9 @@ const TrialToken = "let-me-in-4711"
 func trial() *steps.Guide {
 	return &steps.Guide{
 		Name: "trial", Title: "Trial", About: "Two folders, and a token between them.", Page: "https://example.org/trial",
-		Sides: map[steps.Side]steps.Role{steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host}},
+		Sides: map[steps.Side]steps.Role{
+			steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host},
+		},
 		Steps: []steps.Step{{
 			Name: "login", Title: "Login", Why: "Nobody may write on the shelf without a token.",
 			Ask: []steps.Question{
@@ -37,14 +39,21 @@ func trial() *steps.Guide {
 				{Key: "trial.pin", Title: "PIN", Help: "a number", Kind: steps.Number, Secret: true, Opt: true},
 				{Key: "trial.port", Title: "Port", Help: "any", Kind: steps.Port, Default: steps.Fixed(80, "the usual one")},
 			},
-			Actions: []steps.Action{{Name: "sign-in", Title: "Log in", On: steps.Local, Doer: action.Call{Preview: loginPreview, Make: loginMake, Keeps: "it ends with this session"}}},
+			Actions: []steps.Action{
+				{
+					Name: "sign-in", Title: "Log in", On: steps.Local,
+					Doer: action.Call{Preview: loginPreview, Make: loginMake, Keeps: "it ends with this session"},
+				},
+			},
 			Checks: []steps.Check{{
-				Name: "token-works", Title: "the shelf takes the token", On: steps.Local, Why: "nothing can be written without", FixedBy: "sign-in", Run: tokenWorks,
+				Name: "token-works", Title: "the shelf takes the token", On: steps.Local, Why: "nothing can be written without",
+				FixedBy: "sign-in", Run: tokenWorks,
 			}},
 		}, {
 			Name: "write", Title: "Write", Why: "The shelf holds one file.",
 			Ask: []steps.Question{{
-				Key: "trial.rules", Title: "Rules", Help: "for readers", Kind: steps.YAML, Default: steps.Fixed("# who may read\nopen: true\n", "an example"),
+				Key: "trial.rules", Title: "Rules", Help: "for readers", Kind: steps.YAML,
+				Default: steps.Fixed("# who may read\nopen: true\n", "an example"),
 				Check: func(text string) error {
 					if at := strings.Index(text, "closed"); at >= 0 {
 						return fmt.Errorf("line %d: closed is no rule", strings.Count(text[:at], "\n")+1)
@@ -57,7 +66,12 @@ func trial() *steps.Guide {
 					return masked.New(fmt.Sprintf("port = %d\n", e.Answers.Int("trial.port"))), nil
 				},
 			}}},
-			Checks: []steps.Check{{Name: "note-there", Title: "the note is there", On: steps.Remote, Why: "it is all there is", FixedBy: "note", Run: noteThere}},
+			Checks: []steps.Check{
+				{
+					Name: "note-there", Title: "the note is there", On: steps.Remote, Why: "it is all there is", FixedBy: "note",
+					Run: noteThere,
+				},
+			},
 		}},
 	}
 }

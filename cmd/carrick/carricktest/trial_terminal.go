@@ -28,7 +28,8 @@ func TrialCommand(t *testing.T, args ...string) *exec.Cmd {
 	cmd.Dir = t.TempDir()
 	for path, text := range map[string]string{
 		"desk/.keep": "", "shelf/etc/.keep": "", "token": TrialToken + "\n",
-		"link.yaml": "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: trial\nlocal: {host: {root: desk}}\nremote: {host: {root: shelf}}\n",
+		"link.yaml": "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: trial\nlocal: {host: {root: " +
+			"desk}}\nremote: {host: {root: shelf}}\n",
 	} {
 		path = filepath.Join(cmd.Dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -32,9 +32,13 @@ func (a *app) adopt() *cobra.Command {
 	var f adoptFlags
 	cmd := &cobra.Command{
 		Use: "adopt GUIDE", Short: "A link file for a set-up that somebody else made",
-		Long: "Looks at two sides that somebody has joined already, finds out what that set-up calls\nthings, and writes a link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file as comments.\n\n" +
-			"Exit code 0: the file is written, whatever the checks say; 2: usage, the file is there\nalready; 5: a side does not answer, and nothing was written.",
-		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo --remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
+		Long: "Looks at two sides that somebody has joined already, finds out what that set-up calls\nthings, and writes a " +
+			"link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file " +
+			"as comments.\n\n" +
+			"Exit code 0: the file is written, whatever the checks say; 2: usage, the file is there\nalready; 5: a side does " +
+			"not answer, and nothing was written.",
+		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo " +
+			"--remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exit.Usagef("name one guide: %s", cmd.UseLine())
@@ -46,7 +50,9 @@ func (a *app) adopt() *cobra.Command {
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the link")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
-	cmd.Flags().StringVar(&f.host, "host", "", "the side that is a machine: / for this one, or a folder that stands for it")
+	cmd.Flags().StringVar(
+		&f.host, "host", "", "the side that is a machine: / for this one, or a folder that stands for it",
+	)
 	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE that is known already")
 	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to what only tells its admins more")
 	a.secrets.add(cmd.Flags())
@@ -76,7 +82,9 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	}
 	defer func() { s.Close() }()
 	if links := s.MarkedLinks(ctx); f.name == "" && f.output == "" && len(links) == 1 && links[0] != l.Name() {
-		fmt.Fprintf(a.err, "carrick made some of it for link %s: that is its name here, too, so that it can be taken back\n", links[0])
+		fmt.Fprintf(
+			a.err, "carrick made some of it for link %s: that is its name here, too, so that it can be taken back\n", links[0],
+		)
 		f.name = links[0]
 		if l, err = a.adoptedLink(g, f); err != nil {
 			return err
@@ -188,7 +196,9 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 	case !ok && q != nil && !q.Secret:
 		return exit.Usagef("--answer %s has no value: write %s=VALUE", key, key)
 	case q == nil && ok:
-		return exit.Usagef("--answer: guide %s asks nothing called %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys")
+		return exit.Usagef(
+			"--answer: guide %s asks nothing called %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys",
+		)
 	case q == nil:
 		return exit.Usagef("--answer takes KEY=VALUE; carrick guides %s lists the keys", g.Name)
 	case q.Secret: // what was typed is not repeated

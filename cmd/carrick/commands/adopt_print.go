@@ -24,11 +24,15 @@ func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine
 	link := s.Link()
 	fmt.Fprintf(a.err, "\n%s is written\n", link.Path)
 	if holds == 0 {
-		fmt.Fprintf(a.out, "No set-up was found: nothing of what the guide %s makes stands on these two clusters.\n", s.Guide().Name)
+		fmt.Fprintf(
+			a.out, "No set-up was found: nothing of what the guide %s makes stands on these two clusters.\n", s.Guide().Name,
+		)
 		fmt.Fprintf(a.out, "Go on as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
 		return nil
 	}
-	fmt.Fprintf(a.out, "A set-up was found: %d of the %d things that the guide %s sees to hold.\n", holds, all, s.Guide().Name)
+	fmt.Fprintf(
+		a.out, "A set-up was found: %d of the %d things that the guide %s sees to hold.\n", holds, all, s.Guide().Name,
+	)
 	report := s.NewReport(b, looks, nil, time.Now())
 	a.printer().Causes(a.out, report)
 	fmt.Fprintf(a.out, "\n%s\n\nGo on with:\n", a.printer().Dots(b.Count("").String()))

@@ -17,7 +17,9 @@ import (
 // hostSide is the machine of --host, where the guide has one on that side.
 func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndpointSpec, error) {
 	if root == "" {
-		return linkfile.EndpointSpec{}, exit.Usagef("where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name)
+		return linkfile.EndpointSpec{}, exit.Usagef(
+			"where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name,
+		)
 	}
 	path, err := filepath.Abs(root)
 	if err != nil {
@@ -58,13 +60,16 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 		var names []string
 		for _, c := range known {
 			names = append(names, clean.Text(c.Context))
-			if end.Context == "" && c.Current && (side == steps.Local || g.Sides[side.Peer()].Kind == steps.Host || flags.kubeconfig != "") {
+			if end.Context == "" && c.Current && (side == steps.Local || g.Sides[side.Peer()].Kind == steps.Host ||
+				flags.kubeconfig != "") {
 				end.Context = c.Context
 			}
 		}
 		if end.Context == "" {
 			flag := map[steps.Side]string{steps.Local: "--context", steps.Remote: "--remote-context"}[side]
-			return nil, exit.Usagef("which context is the %s? Say so with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "))
+			return nil, exit.Usagef(
+				"which context is the %s? Say so with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "),
+			)
 		}
 		out[side] = end
 	}

@@ -18,7 +18,8 @@ func (a *app) apply() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
 		Use: "apply LINK", Short: "Make what the link asks for", Args: a.needLink,
-		Long: "Plans, shows the plan, asks, and does it step by step: after each step it waits for the\nstep's checks. Doing it twice changes nothing.",
+		Long: "Plans, shows the plan, asks, and does it step by step: after each step it waits for the\nstep's checks. " +
+			"Doing it twice changes nothing.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
@@ -77,9 +78,16 @@ func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlag
 	}
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
 		if c[0].Conflicts[0].Manager == action.ByHand {
-			return exit.Usagef("nothing was changed: %s was changed by hand since carrick wrote it; --take-over writes over it, and --step NAME leaves it out", c[0].What)
+			return exit.Usagef(
+				"nothing was changed: %s was changed by hand since carrick wrote it; --take-over writes over it, and --step NAME "+
+					"leaves it out",
+				c[0].What,
+			)
 		}
-		return exit.Usagef("nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What, c[0].Conflicts[0].Manager)
+		return exit.Usagef(
+			"nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What,
+			c[0].Conflicts[0].Manager,
+		)
 	}
 	if p.Has(steps.Replace) && !f.replaces {
 		return exit.Usagef("nothing was changed: something can't be changed in place; --replace deletes it and makes it anew")

@@ -103,10 +103,15 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.Endpoint(side), s.Guide().Sides[side]
 		if end.PeerFile != nil && only == side {
-			return exit.Usagef("%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag())
+			return exit.Usagef(
+				"%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag(),
+			)
 		}
 		if end.Absent != "" && end.PeerFile == nil && !role.Optional && (only == "" || only == side) {
-			return exit.Usagef("%s; add it to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(), s.Guide().Sides[side.Peer()].Flag())
+			return exit.Usagef(
+				"%s; add it to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(),
+				s.Guide().Sides[side.Peer()].Flag(),
+			)
 		}
 	}
 	return nil
@@ -165,7 +170,11 @@ func (a *app) recordable() error {
 	if a.unaudited == nil {
 		return nil
 	}
-	return exit.Usagef("nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of yours with some room in it", a.unaudited)
+	return exit.Usagef(
+		"nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of "+
+			"yours with some room in it",
+		a.unaudited,
+	)
 }
 
 // outliveReaders keeps a reader of the output that leaves from ending carrick

@@ -16,7 +16,9 @@ import (
 func TestMissingRightsAreSaid(t *testing.T) {
 	t.Parallel()
 	g := renku.Guide()
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "paris"), Endpoints: map[steps.Side]engine.Endpoint{}})
+	s := engine.NewSession(
+		engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "paris"), Endpoints: map[steps.Side]engine.Endpoint{}},
+	)
 	if err := missingPermissions(s, nil, "nothing was changed"); err != nil {
 		t.Errorf("nothing is missing: %v", err)
 	}
@@ -25,13 +27,18 @@ func TestMissingRightsAreSaid(t *testing.T) {
 		r := permission.Rule{Verb: verb, Resource: "secrets", Namespace: "renku"}
 		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 	}
-	for partly, more := range map[bool]string{true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:"} {
+	for partly, more := range map[bool]string{
+		true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:",
+	} {
 		lack.Partly = partly
 		err := missingPermissions(s, engine.MissingPermissions{steps.Remote: lack}, "nothing was changed")
 		if err == nil {
 			t.Fatal("it said nothing")
 		}
-		for _, want := range []string{"nothing was changed: on the " + g.Sides[steps.Remote].Name, more, "get, patch secrets in renku", "name: carrick-paris"} {
+		for _, want := range []string{
+			"nothing was changed: on the " + g.Sides[steps.Remote].Name, more, "get, patch secrets in renku",
+			"name: carrick-paris",
+		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("it does not say %q:\n%v", want, err)
 			}

@@ -28,7 +28,8 @@ func (a *app) check() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use: "check LINK", Short: "Run every check once", Args: a.needLink,
-		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: something is unknown or still waiting.",
+		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: " +
+			"something is unknown or still waiting.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runCheck(cmd.Context(), args[0], f) },
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, json, yaml or junit")
@@ -38,7 +39,10 @@ func (a *app) check() *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` with commas")
 	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks: `names` with commas")
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().StringSliceVar(&f.failOn, "fail-on", []string{onFailure}, "`failure`; warning: exit 4 on warnings, too; or on those of these steps or checks: names with commas")
+	cmd.Flags().StringSliceVar(
+		&f.failOn, "fail-on", []string{onFailure},
+		"`failure`; warning: exit 4 on warnings, too; or on those of these steps or checks: names with commas",
+	)
 	cmd.Flags().BoolVar(&f.ignoreDrift, "ignore-drift", false, "don't compare what exists with what carrick writes")
 	return cmd
 }
@@ -88,7 +92,9 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	}
 	code := boardCode(count(b, cells), f.warned(b, cells))
 	if n := toldOpen(b, cells); n > 0 && code != exit.Failed {
-		fmt.Fprintf(a.err, "%d checks do not hold yet on the other side, its file of facts says; ask its admin for a newer one\n", n)
+		fmt.Fprintf(
+			a.err, "%d checks do not hold yet on the other side, its file of facts says; ask its admin for a newer one\n", n,
+		)
 		code = exit.Unknown
 	}
 	if code != 0 {
@@ -130,13 +136,17 @@ const (
 
 // failOnNames are the steps and checks whose warnings end in exit code 4.
 func (f checkFlags) failOnNames() []string {
-	return slices.DeleteFunc(slices.Clone(f.failOn), func(name string) bool { return name == onFailure || name == onWarning })
+	return slices.DeleteFunc(
+		slices.Clone(f.failOn), func(name string) bool { return name == onFailure || name == onWarning },
+	)
 }
 
 // warned reports whether there is a warning that ends in exit code 4.
 func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	return slices.ContainsFunc(cells, func(c steps.Cell) bool {
-		named := slices.ContainsFunc(f.failOn, func(name string) bool { return name == onWarning || name == c.Step || name == c.Check })
+		named := slices.ContainsFunc(
+			f.failOn, func(name string) bool { return name == onWarning || name == c.Step || name == c.Check },
+		)
 		return named && b.Verdict(c).Status == steps.Warn
 	})
 }
@@ -155,7 +165,9 @@ func known(g *steps.Guide, lists ...[]string) error {
 	return nil
 }
 
-func (a *app) look(ctx context.Context, s *engine.Session, cells []steps.Cell, wait time.Duration) (*engine.Board, map[steps.Cell]engine.Look, error) {
+func (a *app) look(
+	ctx context.Context, s *engine.Session, cells []steps.Cell, wait time.Duration,
+) (*engine.Board, map[steps.Cell]engine.Look, error) {
 	if wait == 0 {
 		b, looks := s.Look(ctx, cells)
 		return b, looks, nil

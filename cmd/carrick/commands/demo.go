@@ -26,7 +26,10 @@ func (a *app) demo() *cobra.Command {
 	var walk demo.Autoplay
 	cmd := &cobra.Command{
 		Use: "demo [GUIDE]", Short: "The wizard on two control planes on this machine",
-		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the start, for you to find and mend.\nWith --autoplay it walks through the guide by itself, with captions; space pauses it.",
+		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with " +
+			"it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the " +
+			"start, for you to find and mend.\nWith --autoplay it walks through the guide by itself, with captions; " +
+			"space pauses it.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one guide at a time: %s", cmd.UseLine())
@@ -103,7 +106,9 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 }
 
 // answering opens links with these answers where they have none.
-func answering(open func(*linkfile.Link) (*engine.Session, error), with map[string]string) func(*linkfile.Link) (*engine.Session, error) {
+func answering(
+	open func(*linkfile.Link) (*engine.Session, error), with map[string]string,
+) func(*linkfile.Link) (*engine.Session, error) {
 	return func(l *linkfile.Link) (*engine.Session, error) {
 		for key, v := range with {
 			if _, given := l.Answers[key]; !given {
@@ -120,14 +125,17 @@ func (a *app) needStage(walk demo.Autoplay) error {
 	case !walk.On:
 		return a.needSomebody("LINK")
 	case a.inLines():
-		return exit.Usagef("--autoplay shows the screen, and here the wizard speaks in lines: leave out --autoplay, or run it on a terminal without --accessible")
+		return exit.Usagef("--autoplay shows the screen, and here the wizard speaks in lines: leave out --autoplay, or run " +
+			"it on a terminal without --accessible")
 	}
 	return ui.NeedTerminal(a.in, a.tty)
 }
 
 // prepareDemo puts into the clusters what the guide expects, breaks them where
 // that is wanted, and returns how the wizard shall walk; nil: not by itself.
-func (a *app) prepareDemo(ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay) (*ui.Walk, error) {
+func (a *app) prepareDemo(
+	ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay,
+) (*ui.Walk, error) {
 	var broken demo.Fault
 	var err error
 	if fault != "" {

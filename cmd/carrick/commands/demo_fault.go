@@ -70,5 +70,8 @@ func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (
 		return "", err
 	}
 	o.Link = s.Link()
-	return fmt.Sprintf(" It leaves a set-up behind that somebody else made: carrick adopted it, and found %d answers by itself.", len(s.Link().Answers)), nil
+	return fmt.Sprintf(
+		" It leaves a set-up behind that somebody else made: carrick adopted it, and found %d answers by itself.",
+		len(s.Link().Answers),
+	), nil
 }

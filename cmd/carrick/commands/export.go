@@ -39,7 +39,9 @@ yet, and is not in it.`,
 		},
 	}
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().BoolVar(&force, "force", false, "write into a folder that is not empty: replaces local, remote, files and README.txt in it")
+	cmd.Flags().BoolVar(
+		&force, "force", false, "write into a folder that is not empty: replaces local, remote, files and README.txt in it",
+	)
 	return cmd
 }
 

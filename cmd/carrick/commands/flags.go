@@ -23,11 +23,15 @@ func (f *accessFlags) add(to *pflag.FlagSet, prefix, side string) {
 	to.StringVar(&f.context, prefix+"context", "", side+": `context` to use in place of the link's")
 	to.StringVar(&f.as, prefix+"as", "", side+": `user` to impersonate")
 	to.StringSliceVar(&f.groups, prefix+"as-group", nil, side+": `groups` to impersonate")
-	to.DurationVar(&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request and of one check; default: 10s")
+	to.DurationVar(
+		&f.timeout, prefix+"request-timeout", 0, side+": time limit of one request and of one check; default: 10s",
+	)
 }
 
 func (f *accessFlags) access() kubeconfig.Access {
-	return kubeconfig.Access{Kubeconfig: f.kubeconfig, Context: f.context, As: f.as, AsGroups: f.groups, Timeout: f.timeout}
+	return kubeconfig.Access{
+		Kubeconfig: f.kubeconfig, Context: f.context, As: f.as, AsGroups: f.groups, Timeout: f.timeout,
+	}
 }
 
 // sideFlag reads --side: local, remote, or the guide's own word for one.
@@ -40,5 +44,7 @@ func sideFlag(value string, g *steps.Guide) (steps.Side, error) {
 			return s, nil
 		}
 	}
-	return "", exit.Usagef("--side %q is neither %s nor %s", value, g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag())
+	return "", exit.Usagef(
+		"--side %q is neither %s nor %s", value, g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag(),
+	)
 }

@@ -17,7 +17,8 @@ func (a *app) listGuides() *cobra.Command {
 	output := "text"
 	cmd := &cobra.Command{
 		Use: "guides [GUIDE]", Short: "The guides, their steps, questions, actions and checks",
-		Long: "Lists the guides; with the name of one its steps, and of each step what it asks, does and checks.\nThe names are those that --step, --only and --skip take, and the keys of answers in a link file.",
+		Long: "Lists the guides; with the name of one its steps, and of each step what it asks, does and checks.\nThe " +
+			"names are those that --step, --only and --skip take, and the keys of answers in a link file.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one guide at a time: %s", cmd.UseLine())

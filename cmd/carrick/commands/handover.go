@@ -51,10 +51,18 @@ admin, whose carrick asks once whose key it is.`,
 	a.secrets.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.side, "side", "", "the side whose facts to hand over (default: the one that is here)")
 	cmd.Flags().StringVarP(&f.file, "output", "o", "", "file to write (default: LINK-SIDE.facts beside the link file)")
-	cmd.Flags().StringArrayVar(&f.to, "to", nil, "who may read the secrets: an age recipient (age1…) or an SSH public key; @FILE for a file of them")
-	cmd.Flags().BoolVar(&f.phrase, "passphrase", false, "seal the secrets by a passphrase, from --passphrase-file or asked for")
+	cmd.Flags().StringArrayVar(
+		&f.to, "to", nil, "who may read the secrets: an age recipient (age1…) or an SSH public key; @FILE for a file of them",
+	)
+	cmd.Flags().BoolVar(
+		&f.phrase, "passphrase", false, "seal the secrets by a passphrase, from --passphrase-file or asked for",
+	)
 	cmd.Flags().DurationVar(&f.good, "for", engine.UsualGood, "how long the file is good")
-	cmd.Flags().StringVar(&f.signWith, "sign-with", "", "`file` with the SSH private key that signs the file: ed25519, without a passphrase (default: a key that carrick creates)")
+	cmd.Flags().StringVar(
+		&f.signWith, "sign-with", "",
+		"`file` with the SSH private key that signs the file: ed25519, without a passphrase (default: a key that "+
+			"carrick creates)",
+	)
 	return cmd
 }
 
@@ -102,7 +110,9 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 		return side, err
 	}
 	if end := s.Endpoint(side); side != "" && end.Cluster == nil && end.Host == nil {
-		return "", exit.Usagef("%s: its facts are for its own admin to hand over; yours are %s", end.Absent, s.Guide().Sides[side.Peer()].Name)
+		return "", exit.Usagef(
+			"%s: its facts are for its own admin to hand over; yours are %s", end.Absent, s.Guide().Sides[side.Peer()].Name,
+		)
 	}
 	if side != "" {
 		return side, nil
@@ -115,7 +125,9 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	}
 	if len(here) != 1 {
 		g := s.Guide()
-		return "", exit.Usagef("whose facts? --side %s or --side %s", g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag())
+		return "", exit.Usagef(
+			"whose facts? --side %s or --side %s", g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag(),
+		)
 	}
 	return here[0], nil
 }

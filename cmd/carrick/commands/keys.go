@@ -30,9 +30,15 @@ type keyFlags struct {
 }
 
 func (k *keyFlags) add(to *pflag.FlagSet) {
-	to.StringVar(&k.identity, "identity", "", "file with the key that opens a sealed file of facts: an age identity, or an SSH private key")
+	to.StringVar(
+		&k.identity, "identity", "",
+		"file with the key that opens a sealed file of facts: an age identity, or an SSH private key",
+	)
 	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of a sealed file of facts")
-	to.StringVar(&k.signer, "signer", "", "`fingerprint` of the key that signs the other admin's file of facts (SHA256:…): confirms it without a question")
+	to.StringVar(
+		&k.signer, "signer", "",
+		"`fingerprint` of the key that signs the other admin's file of facts (SHA256:…): confirms it without a question",
+	)
 }
 
 // confirm puts --signer into a link, for the sides that are files of facts.
@@ -41,7 +47,9 @@ func (k *keyFlags) confirm(l *linkfile.Link) error {
 		return nil
 	}
 	if !fingerprint.MatchString(k.signer) {
-		return exit.Usagef("--signer %q is not a fingerprint: SHA256: and 43 characters, as carrick handover prints it", k.signer)
+		return exit.Usagef(
+			"--signer %q is not a fingerprint: SHA256: and 43 characters, as carrick handover prints it", k.signer,
+		)
 	}
 	for _, side := range steps.Sides {
 		if s := l.Side(side); s.Facts != "" && s.Signer != k.signer {

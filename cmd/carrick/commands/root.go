@@ -78,10 +78,19 @@ func (a *app) root() *cobra.Command {
 	a.remote.add(cmd.PersistentFlags(), help.RemotePrefix, "remote side")
 	a.keys.add(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "colours: auto, always or never")
-	cmd.PersistentFlags().StringVar(&a.theme, "theme", "auto", "colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto fits the terminal's background")
+	cmd.PersistentFlags().StringVar(
+		&a.theme, "theme", "auto",
+		"colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto fits the terminal's background",
+	)
 	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
-	cmd.PersistentFlags().BoolVar(&a.accessible, "accessible", false, "the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)")
-	cmd.AddCommand(a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(), a.version(), a.vsphereExtension())
+	cmd.PersistentFlags().BoolVar(
+		&a.accessible, "accessible", false,
+		"the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)",
+	)
+	cmd.AddCommand(
+		a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(),
+		a.version(), a.vsphereExtension(),
+	)
 	help.Add(cmd, help.Options{Name: a.name, Guides: a.Guides, Readme: a.Readme})
 	completion.Add(cmd, completion.Options{Guides: a.Guides, Local: &a.local.kubeconfig, Remote: &a.remote.kubeconfig})
 	return cmd

@@ -55,7 +55,11 @@ func (s *secrets) parse() error {
 		case !ok || key == "":
 			return exit.Usagef("--secret number %d is neither KEY=@FILE nor KEY=-", i+1)
 		case from != "-" && !isFile:
-			return exit.Usagef("--secret number %d gives a value in the open: a secret in a flag stands in the list of processes and in the shell's history. Put it into a file and write KEY=@FILE, or KEY=- for standard input", i+1)
+			return exit.Usagef(
+				"--secret number %d gives a value in the open: a secret in a flag stands in the list of processes and in the "+
+					"shell's history. Put it into a file and write KEY=@FILE, or KEY=- for standard input",
+				i+1,
+			)
 		case isFile && file == "":
 			return exit.Usagef("--secret %s=@ names no file", key)
 		case seen[key]:
@@ -76,7 +80,9 @@ func (s *secrets) parse() error {
 // needYes refuses to read a secret from where a yes would come from.
 func (s *secrets) needYes(yes bool) error {
 	if s.stdin && !yes {
-		return exit.Usagef("standard input is taken by --secret KEY=-, so there is nobody to ask: add --yes, or give the secret as KEY=@FILE")
+		return exit.Usagef(
+			"standard input is taken by --secret KEY=-, so there is nobody to ask: add --yes, or give the secret as KEY=@FILE",
+		)
 	}
 	return nil
 }
@@ -134,7 +140,10 @@ func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) 
 	if len(known) == 0 {
 		return nil, exit.Usagef("--secret %s: guide %s asks for no secret", key, strings.Join(names, ", "))
 	}
-	return nil, exit.Usagef("--secret %s: guide %s asks nothing of that name; its secrets are: %s", key, strings.Join(names, ", "), strings.Join(known, ", "))
+	return nil, exit.Usagef(
+		"--secret %s: guide %s asks nothing of that name; its secrets are: %s", key, strings.Join(names, ", "),
+		strings.Join(known, ", "),
+	)
 }
 
 func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (masked.Value, error) {
@@ -213,7 +222,10 @@ func (a *app) secretFile(s source) ([]byte, error) {
 		return nil, errors.New("this is a folder, not a file")
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
-		fmt.Fprintf(a.err, "warning: %s: others on this machine may read this file; chmod 600 %s\n", clean.Text(s.String()), clean.Text(path))
+		fmt.Fprintf(
+			a.err, "warning: %s: others on this machine may read this file; chmod 600 %s\n", clean.Text(s.String()),
+			clean.Text(path),
+		)
 	}
 	return io.ReadAll(io.LimitReader(f, maxSecret+1))
 }

@@ -77,6 +77,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 	audit, err := engine.OpenAudit()
 	a.audit, a.unaudited = audit, err // nothing is changed then, but looking is free
 	return engine.NewSession(engine.SessionOptions{
-		Guide: g, Link: l, Endpoints: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(), Audit: audit,
+		Guide: g, Link: l, Endpoints: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(),
+		Audit: audit,
 	}), nil
 }

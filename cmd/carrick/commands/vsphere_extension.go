@@ -19,8 +19,10 @@ func (a *app) vsphereExtension() *cobra.Command {
 	var lease struct{ namespace, name string }
 	var verbosity int
 	cmd := &cobra.Command{
-		Use: "vsphere-extension", Hidden: true, Short: "Answer an API server about claims, and follow profiles: runs in a cluster",
-		Long: "Gives new claims that many pods write to another class, as a mutating webhook, and makes what lets pods start in namespaces of Kubeflow's profiles. " +
+		Use: "vsphere-extension", Hidden: true,
+		Short: "Answer an API server about claims, and follow profiles: runs in a cluster",
+		Long: "Gives new claims that many pods write to another class, as a mutating webhook, and makes what lets pods " +
+			"start in namespaces of Kubeflow's profiles. " +
 			"The guide vsphere runs it.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

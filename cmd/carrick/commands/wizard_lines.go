@@ -57,5 +57,9 @@ func (a *app) needSomebody(path string) error {
 	if err == nil && info.Mode()&os.ModeCharDevice == 0 && (!info.Mode().IsRegular() || info.Size() > 0) {
 		return nil
 	}
-	return exit.Usagef("there is nobody to ask: the wizard needs a terminal, or answers on standard input. Without asking: %[1]s check %[2]s looks, %[1]s apply %[2]s --yes does it", a.name, path)
+	return exit.Usagef(
+		"there is nobody to ask: the wizard needs a terminal, or answers on standard input. Without asking: %[1]s check "+
+			"%[2]s looks, %[1]s apply %[2]s --yes does it",
+		a.name, path,
+	)
 }

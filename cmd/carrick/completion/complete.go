@@ -39,8 +39,9 @@ func Add(root *cobra.Command, o Options) {
 	a := &completion{o}
 	root.ValidArgsFunction = a.completeRoot
 	args := map[string]completer{
-		"check": a.completeLink, "diff": a.completeLink, "apply": a.completeLink, "undo": a.completeLink, "handover": a.completeLink,
-		"export": a.completeExport, "demo": a.completeGuide, "guides": a.completeGuide, "adopt": a.completeGuide,
+		"check": a.completeLink, "diff": a.completeLink, "apply": a.completeLink, "undo": a.completeLink,
+		"handover": a.completeLink,
+		"export":   a.completeExport, "demo": a.completeGuide, "guides": a.completeGuide, "adopt": a.completeGuide,
 		"explain": a.completeExplain, "help": completeHelp, "version": cobra.NoFileCompletions,
 	}
 	flags := a.flagCompleters()
@@ -63,13 +64,15 @@ func (a *completion) flagCompleters() map[string]completer {
 	return map[string]completer{
 		"guide": a.completeGuide, "fault": a.completeFault, "secret": a.completeSecret,
 		"step": a.completeNames(stepNames), "only": a.completeNames(allNames), "skip": a.completeNames(allNames),
-		"side": a.completeSide, "context": a.completeContext(a.Local), help.RemotePrefix + "context": a.completeContext(a.Remote),
-		"output": a.completeOutput, "color": fixed("auto", "always", "never"),
+		"side": a.completeSide, "context": a.completeContext(a.Local),
+		help.RemotePrefix + "context": a.completeContext(a.Remote),
+		"output":                      a.completeOutput, "color": fixed("auto", "always", "never"),
 		"fail-on": fixed("failure\texit 3 on failures alone", "warning\texit 4 on warnings, too"),
 		"pace":    fixed("slow", "normal", "fast"),
 		"to":      fixed(), "signer": fixed(), "for": fixed("1h", "24h", "168h"),
 		"wait": fixed("1m", "5m", "15m"), "name": fixed(), "as": fixed(), "as-group": fixed(),
-		help.RemotePrefix + "as": fixed(), help.RemotePrefix + "as-group": fixed(), "request-timeout": fixed("5s", "30s"), help.RemotePrefix + "request-timeout": fixed("5s", "30s"),
+		help.RemotePrefix + "as": fixed(), help.RemotePrefix + "as-group": fixed(), "request-timeout": fixed("5s", "30s"),
+		help.RemotePrefix + "request-timeout": fixed("5s", "30s"),
 	}
 }
 
@@ -80,7 +83,9 @@ func (a *completion) completeOutput(cmd *cobra.Command, _ []string, _ string) ([
 	return nil, cobra.ShellCompDirectiveDefault // here -o is a file
 }
 
-func (a *completion) completeGuide(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeGuide(
+	cmd *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	if cmd.HasParent() && len(args) > 0 {
 		return nil, noFile
 	}
@@ -141,7 +146,9 @@ func allNames(g *steps.Guide) []string {
 }
 
 // completeSide offers local and remote, and the guide's own words for them.
-func (a *completion) completeSide(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeSide(
+	_ *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, side := range steps.Sides {
 		out = append(out, string(side))
@@ -170,7 +177,9 @@ func (a *completion) completeContext(config *string) completer {
 }
 
 // completeExplain offers guides, then steps and checks with their guide.
-func (a *completion) completeExplain(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeExplain(
+	_ *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFile
 	}

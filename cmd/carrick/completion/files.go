@@ -21,7 +21,9 @@ const (
 )
 
 // completeLink offers link files; where the folder has none, YAML files.
-func (a *completion) completeLink(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeLink(
+	_ *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFile
 	}
@@ -32,7 +34,9 @@ func (a *completion) completeLink(_ *cobra.Command, args []string, toComplete st
 }
 
 // completeRoot offers link files beside the commands.
-func (a *completion) completeRoot(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeRoot(
+	cmd *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	for _, c := range cmd.Commands() {
 		if len(args) == 0 && !c.Hidden && strings.HasPrefix(c.Name(), toComplete) {
 			return linkFiles(toComplete), noFile // what is offered are no endings of files
@@ -41,7 +45,9 @@ func (a *completion) completeRoot(cmd *cobra.Command, args []string, toComplete 
 	return a.completeLink(cmd, args, toComplete)
 }
 
-func (a *completion) completeExport(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeExport(
+	cmd *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
 		return a.completeLink(cmd, args, toComplete)
@@ -87,7 +93,9 @@ func linkHead(path string) (l linkfile.Link, ok bool) {
 }
 
 // completeSecret offers the keys of secrets, then files.
-func (a *completion) completeSecret(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeSecret(
+	_ *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	const noSpace = noFile | cobra.ShellCompDirectiveNoSpace
 	if key, file, ok := strings.Cut(toComplete, "=@"); ok {
 		return begins(filesThat(key+"=@", file), toComplete), noSpace
@@ -125,7 +133,9 @@ func filesThat(prefix, start string) []string {
 
 // completeFault asks the sandbox program what can be broken. It starts no
 // control plane for that.
-func (a *completion) completeFault(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (a *completion) completeFault(
+	cmd *cobra.Command, args []string, toComplete string,
+) ([]string, cobra.ShellCompDirective) {
 	guide := a.Guides[0].Name
 	if len(args) > 0 {
 		guide = args[0]

@@ -61,7 +61,12 @@ func FaultOf(faults []Fault, guide, name string) (Fault, error) {
 func FaultTable(faults []Fault) string {
 	var lines []string
 	for _, f := range faults {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("%-28s %s", plain.OneLine(clean.Text(f.Name)), plain.OneLine(clean.Text(f.Title))), " "))
+		lines = append(
+			lines,
+			strings.TrimRight(
+				fmt.Sprintf("%-28s %s", plain.OneLine(clean.Text(f.Name)), plain.OneLine(clean.Text(f.Title))), " ",
+			),
+		)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -16,14 +16,22 @@ import (
 
 // object is a ConfigMap with those data, as an action gives it.
 func object(name string, data map[string]any) engine.ExportedAction {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": data}}
+	o := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": data,
+		},
+	}
 	return engine.ExportedAction{Action: name, Side: steps.Local, Things: []action.Exported{{Object: o}}}
 }
 
 // A kustomization takes no object twice.
 func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	t.Parallel()
-	e := &engine.Export{Actions: []engine.ExportedAction{object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"})}}
+	e := &engine.Export{
+		Actions: []engine.ExportedAction{
+			object("one", map[string]any{"a": "1", "b": "2"}), object("two", map[string]any{"b": "2", "c": "3"}),
+		},
+	}
 	got, err := manifests(e, steps.Local)
 	if err != nil || len(got) != 1 || len(got["one.yaml"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
@@ -32,7 +40,8 @@ func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 		t.Errorf("it says:\n%s", text)
 	}
 	e.Actions[1] = object("two", map[string]any{"b": "other"})
-	if _, err := manifests(e, steps.Local); err == nil || !strings.Contains(err.Error(), "actions one and two: they disagree on data.b") {
+	if _, err := manifests(e, steps.Local); err == nil ||
+		!strings.Contains(err.Error(), "actions one and two: they disagree on data.b") {
 		t.Errorf("got %v", err)
 	}
 	if got, err := manifests(e, steps.Remote); err != nil || len(got) != 0 {
@@ -41,7 +50,9 @@ func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 }
 
 func exportedObject(name string, side steps.Side, o map[string]any) engine.ExportedAction {
-	return engine.ExportedAction{Action: name, Side: side, Things: []action.Exported{{Object: &unstructured.Unstructured{Object: o}}}}
+	return engine.ExportedAction{
+		Action: name, Side: side, Things: []action.Exported{{Object: &unstructured.Unstructured{Object: o}}},
+	}
 }
 
 // Definitions stand apart, and are applied first where something of their kind
@@ -61,7 +72,13 @@ func TestDefinitionsStandApart(t *testing.T) {
 	if first := r.before(steps.Remote); len(first) > 0 {
 		t.Errorf("nothing needs it, and %v is applied first", first)
 	}
-	e.Actions = append(e.Actions, exportedObject("w", steps.Remote, map[string]any{"apiVersion": "example.org/v1", "kind": "W", "metadata": map[string]any{"name": "x"}}))
+	e.Actions = append(
+		e.Actions,
+		exportedObject(
+			"w", steps.Remote,
+			map[string]any{"apiVersion": "example.org/v1", "kind": "W", "metadata": map[string]any{"name": "x"}},
+		),
+	)
 	if first := r.before(steps.Remote); len(first) != 1 || first[0] != "op.crds.yaml" {
 		t.Errorf("%v is applied first", first)
 	}
@@ -79,8 +96,12 @@ func TestNamespacesOfADryRun(t *testing.T) {
 	t.Parallel()
 	r := &instructions{e: &engine.Export{Actions: []engine.ExportedAction{
 		exportedObject("a", steps.Local, map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "made"}}),
-		exportedObject("b", steps.Local, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "made"}}),
-		exportedObject("c", steps.Remote, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "edge"}}),
+		exportedObject(
+			"b", steps.Local, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "made"}},
+		),
+		exportedObject(
+			"c", steps.Remote, map[string]any{"kind": "Ingress", "metadata": map[string]any{"name": "x", "namespace": "edge"}},
+		),
 		exportedObject("d", steps.Remote, map[string]any{"kind": "ClusterRole", "metadata": map[string]any{"name": "x"}}),
 	}}}
 	if got := strings.Join(r.namespaces(), " "); got != "edge made" {

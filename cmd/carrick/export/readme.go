@@ -32,8 +32,14 @@ func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resourc
 	if link.Path != "" {
 		r.file = filepath.Base(link.Path)
 	}
-	r.line(0, "%s, link %s: what carrick would make, for those who apply it with other tools.", s.Guide().Title, link.Name())
-	r.line(0, "It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks: what is made from it is not carrick's, and carrick undo leaves it.")
+	r.line(
+		0, "%s, link %s: what carrick would make, for those who apply it with other tools.", s.Guide().Title, link.Name(),
+	)
+	r.line(
+		0,
+		"It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks: what is made from it "+
+			"is not carrick's, and carrick undo leaves it.",
+	)
 	r.sections(ctx)
 	return r.String()
 }
@@ -52,9 +58,16 @@ func (r *instructions) sections(ctx context.Context) {
 			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), plain.OneLine(clean.Text(absent)))
 		}
 	}
-	if slices.ContainsFunc(r.e.Actions, func(a engine.ExportedAction) bool { return ByHand(a) || secretsOf(a) != nil || a.Pending != "" }) {
+	if slices.ContainsFunc(
+		r.e.Actions, func(a engine.ExportedAction) bool { return ByHand(a) || secretsOf(a) != nil || a.Pending != "" },
+	) {
 		title("By hand, in this order, in a shell in this folder")
-		r.line(0, "Each can be done by carrick instead, which asks and looks before it does anything.\n%s is the link file, with its path.", r.file)
+		r.line(
+			0,
+			"Each can be done by carrick instead, which asks and looks before it does anything.\n%s is the link file, "+
+				"with its path.",
+			r.file,
+		)
 		for _, act := range r.e.Actions {
 			r.byHand(act)
 		}
@@ -82,7 +95,10 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 		for _, name := range r.before(side) {
 			r.line(8, "%s apply --server-side -f %s/%s", r.s.Kubectl(ctx, side), side, name)
 			// kubectl wait ends with an error where a definition has no conditions at all yet.
-			r.line(8, "for try in 1 2 3 4 5; do %s wait --for=condition=Established -f %s/%s && break; sleep 1; done", r.s.Kubectl(ctx, side), side, name)
+			r.line(
+				8, "for try in 1 2 3 4 5; do %s wait --for=condition=Established -f %s/%s && break; sleep 1; done",
+				r.s.Kubectl(ctx, side), side, name,
+			)
 		}
 		r.line(8, "%s apply --server-side -k %s", r.s.Kubectl(ctx, side), side)
 	}
@@ -90,7 +106,11 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 		r.line(2, "A dry run (--dry-run=server) fails until these namespaces exist: %s.", strings.Join(spaces, ", "))
 	}
 	if any {
-		r.line(2, "Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself keeps its marks: carrick undo deletes it, whoever applies it since.")
+		r.line(
+			2,
+			"Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself "+
+				"keeps its marks: carrick undo deletes it, whoever applies it since.",
+		)
 	}
 	return any
 }
@@ -125,7 +145,8 @@ func (r *instructions) before(side steps.Side) []string {
 		spec, _ := t.Object.Object["spec"].(map[string]any)
 		names, _ := spec["names"].(map[string]any)
 		name := fileOf(act.Action, crdKind)
-		if t.Object.GetKind() == crdKind && used[fmt.Sprint(spec["group"], "/", names["kind"])] && !slices.Contains(out, name) {
+		if t.Object.GetKind() == crdKind && used[fmt.Sprint(spec["group"], "/", names["kind"])] &&
+			!slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	})
@@ -142,9 +163,17 @@ func (r *instructions) guard() {
 			}
 		})
 	}
-	r.line(2, "With Argo CD: one Application a folder, with the sync option ServerSideApply=true, for\n  client-side apply can't hold large definitions. With Flux: one Kustomization a folder.")
+	r.line(
+		2,
+		"With Argo CD: one Application a folder, with the sync option ServerSideApply=true, for\n  client-side apply can't "+
+			"hold large definitions. With Flux: one Kustomization a folder.",
+	)
 	if len(danger) > 0 {
-		r.line(2, "Deleting one of these deletes all that stands in it, or is of its kind. Turn pruning\n  off for them (Argo CD: argocd.argoproj.io/sync-options: Prune=false; Flux:\n  kustomize.toolkit.fluxcd.io/prune: disabled):")
+		r.line(
+			2,
+			"Deleting one of these deletes all that stands in it, or is of its kind. Turn pruning\n  off for them (Argo CD: "+
+				"argocd.argoproj.io/sync-options: Prune=false; Flux:\n  kustomize.toolkit.fluxcd.io/prune: disabled):",
+		)
 		for _, d := range danger {
 			r.line(4, "%s", d)
 		}

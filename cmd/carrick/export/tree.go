@@ -78,7 +78,9 @@ func (t Tree) addKustomization(side steps.Side, resources []string) error {
 	if len(resources) == 0 {
 		return nil
 	}
-	b, err := yaml.Marshal(map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources})
+	b, err := yaml.Marshal(
+		map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources},
+	)
 	t[path.Join(string(side), "kustomization.yaml")] = file{b, 0o644}
 	return err
 }

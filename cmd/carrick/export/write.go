@@ -22,7 +22,10 @@ func CheckFolder(dir string, force bool) error {
 	}
 	if at, err := os.Lstat(filepath.Clean(dir)); err == nil && at.Mode()&fs.ModeSymlink != 0 {
 		to, _ := filepath.EvalSymlinks(dir)
-		return exit.Usagef("%s is a symlink, and nothing is written through links; name the folder itself: %s", dir, cmp.Or(to, "what it leads to is not there"))
+		return exit.Usagef(
+			"%s is a symlink, and nothing is written through links; name the folder itself: %s", dir,
+			cmp.Or(to, "what it leads to is not there"),
+		)
 	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +46,11 @@ func CheckFolder(dir string, force bool) error {
 		return exit.Usagef("%s: %w", dir, exit.FileError(err))
 	}
 	if len(entries) > 0 && !force {
-		return exit.Usagef("%s is not empty; name another folder, or add --force: it replaces local, remote, files and README.txt there and leaves the rest", dir)
+		return exit.Usagef(
+			"%s is not empty; name another folder, or add --force: it replaces local, remote, files and README.txt there and "+
+				"leaves the rest",
+			dir,
+		)
 	}
 	return nil
 }

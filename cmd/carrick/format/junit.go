@@ -90,7 +90,9 @@ func (n *junitCounts) count(c junitCase) {
 // junitCell is one cell: a verdict that is neither a pass nor a warning is a
 // failure, an error or a skip.
 func junitCell(guide string, c engine.ReportCheck) junitCase {
-	one := junitCase{Class: guide + "." + c.Step, Name: fmt.Sprintf("%s@%s: %s", c.Check, c.Side, c.Title), Time: seconds(c.Seconds)}
+	one := junitCase{
+		Class: guide + "." + c.Step, Name: fmt.Sprintf("%s@%s: %s", c.Check, c.Side, c.Title), Time: seconds(c.Seconds),
+	}
 	said := &junitText{Message: plain.OneLine(c.Found), Type: c.Status.String(), Text: junitDetail(guide, c)}
 	switch c.Status {
 	case steps.Pass:

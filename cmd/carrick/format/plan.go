@@ -21,7 +21,10 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 		}
 		role := s.Guide().Sides[act.Side].Name
 		if act.Pending != "" {
-			fmt.Fprintf(out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo], clean.Text(act.Pending))
+			fmt.Fprintf(
+				out, "  %s: %s: %s (%s)\n", role, act.Title, map[bool]string{false: "known later", true: "left"}[p.Undo],
+				clean.Text(act.Pending),
+			)
 		}
 		for _, it := range act.Change.Items {
 			if diff && act.Pending != "" { // what it would do at most
@@ -42,7 +45,9 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 	}
 	switch held := len(p.Held()) > 0; {
 	case held:
-		fmt.Fprintf(out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path))
+		fmt.Fprintf(
+			out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path),
+		)
 	case p.Empty() && len(p.Unentered()) > 0:
 		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
 	case p.Empty() && len(p.Left()) > 0:

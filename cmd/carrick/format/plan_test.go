@@ -15,9 +15,12 @@ func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
 	var out bytes.Buffer
 	g := ondemand.Guide()
 	left := steps.Item{
-		Verb: steps.Leave, What: "/etc/ood/hooks/cluster-ca.crt", Note: "was changed by another user since carrick wrote it", Left: true,
+		Verb: steps.Leave, What: "/etc/ood/hooks/cluster-ca.crt", Note: "was changed by another user since carrick wrote it",
+		Left: true,
 	}
-	act := engine.Planned{Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{left}}}
+	act := engine.Planned{
+		Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{left}},
+	}
 	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x")})
 	Plan(&out, s, &engine.Plan{Undo: true, Actions: []engine.Planned{act}}, false)
 	got := out.String()

@@ -12,11 +12,13 @@ import (
 
 // glyphs are of width 1 in every locale. Status is glyph and word, always.
 var glyphs = map[steps.Status]string{
-	steps.Pass: "✓", steps.Fail: "✗", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: "◌", steps.Pending: "◌",
+	steps.Pass: "✓", steps.Fail: "✗", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: "◌",
+	steps.Pending: "◌",
 }
 
 var asciiGlyphs = map[steps.Status]string{
-	steps.Pass: "+", steps.Fail: "x", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: ".", steps.Pending: ".",
+	steps.Pass: "+", steps.Fail: "x", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: ".",
+	steps.Pending: ".",
 }
 
 // Printer writes for people, in ASCII or with signs.
@@ -34,7 +36,9 @@ func (p Printer) glyph(s steps.Status) string {
 
 // Line is a verdict of a check that is watched.
 func (p Printer) Line(g *steps.Guide, c steps.Cell, v steps.Result) string {
-	return fmt.Sprintf("%s %-7s %-8s %-28s %s", p.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()))
+	return fmt.Sprintf(
+		"%s %-7s %-8s %-28s %s", p.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()),
+	)
 }
 
 // Report writes a report; the format is table, json, yaml or junit.

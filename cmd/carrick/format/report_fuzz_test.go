@@ -28,9 +28,12 @@ func FuzzReports(f *testing.F) {
 	cell := g.Cells()[0]
 	f.Fuzz(func(t *testing.T, found, fix string) {
 		check, _ := g.Check(cell.Check)
-		r := engine.Report{Kind: "CheckReport", Guide: g.Name, Link: "a", Time: time.Unix(0, 0).UTC(), Checks: []engine.ReportCheck{{
-			ID: g.ID(cell), Step: cell.Step, Check: cell.Check, Title: check.Title, Side: cell.Side, Status: steps.Fail, Found: clean.Text(found), Fix: clean.Text(fix),
-		}}}
+		r := engine.Report{
+			Kind: "CheckReport", Guide: g.Name, Link: "a", Time: time.Unix(0, 0).UTC(), Checks: []engine.ReportCheck{{
+				ID: g.ID(cell), Step: cell.Step, Check: cell.Check, Title: check.Title, Side: cell.Side, Status: steps.Fail,
+				Found: clean.Text(found), Fix: clean.Text(fix),
+			}},
+		}
 		for _, format := range []string{"table", "json", "yaml", "junit"} {
 			var out strings.Builder
 			if err := (Printer{Guides: []*steps.Guide{g}}).Report(&out, r, format); err != nil {
@@ -43,17 +46,20 @@ func FuzzReports(f *testing.F) {
 			var back engine.Report
 			switch format {
 			case "json":
-				if err := json.Unmarshal([]byte(text), &back); err != nil || back.Checks[0].Found != r.Checks[0].Found || back.Checks[0].Fix != r.Checks[0].Fix {
+				if err := json.Unmarshal([]byte(text), &back); err != nil || back.Checks[0].Found != r.Checks[0].Found ||
+					back.Checks[0].Fix != r.Checks[0].Fix {
 					t.Errorf("%v: %s", err, text)
 				}
 			case "yaml":
-				if err := yaml.Unmarshal([]byte(text), &back); err != nil || back.Checks[0].Found != r.Checks[0].Found || back.Checks[0].Fix != r.Checks[0].Fix {
+				if err := yaml.Unmarshal([]byte(text), &back); err != nil || back.Checks[0].Found != r.Checks[0].Found ||
+					back.Checks[0].Fix != r.Checks[0].Fix {
 					t.Errorf("%v: %s", err, text)
 				}
 			case "junit":
 				readsAsJUnit(t, text)
 			case "table":
-				if n := strings.Count(text, "✗ fail"); n != 1+strings.Count(plain.OneLine(r.Checks[0].Found)+r.Checks[0].Fix, "✗ fail") {
+				if n := strings.Count(text, "✗ fail"); n != 1+
+					strings.Count(plain.OneLine(r.Checks[0].Found)+r.Checks[0].Fix, "✗ fail") {
 					t.Errorf("%d rows:\n%s", n, text)
 				}
 			}

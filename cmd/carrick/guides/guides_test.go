@@ -15,7 +15,8 @@ func TestNoFileChoosesWhatIsRun(t *testing.T) {
 	for _, g := range All() {
 		for _, step := range g.Steps {
 			for _, q := range step.Ask {
-				chooses := q.Kind == steps.URL || q.Kind == steps.Path || strings.HasSuffix(q.Key, ".image") || strings.HasSuffix(q.Key, ".source")
+				chooses := q.Kind == steps.URL || q.Kind == steps.Path || strings.HasSuffix(q.Key, ".image") ||
+					strings.HasSuffix(q.Key, ".source")
 				if q.On != "" || !chooses || len(q.Of) > 0 { // one that is asked of a side counts for that side alone
 					continue
 				}

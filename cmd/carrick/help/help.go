@@ -244,7 +244,9 @@ func printCommands(w io.Writer, c *cobra.Command) {
 // printFlags lists a command's own flags, then those that all share. Of the
 // flags of both sides only the local ones: the others differ by their prefix.
 func printFlags(w io.Writer, c *cobra.Command) {
-	own, sides, all := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	own, sides, all := pflag.NewFlagSet(
+		"", pflag.ContinueOnError,
+	), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	root := c.Root().PersistentFlags()
 	c.InheritedFlags() // merges them into Flags
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -19,11 +19,14 @@ func TestPlainText(t *testing.T) {
 			"10. a list item that is longer than the eighty columns of a terminal is broken and indented",
 			"10. a list item that is longer than the eighty columns of a terminal is broken\n    and indented",
 		},
-		"names":  {"| | |\n|---|---|\n| `a\\|b` | one |\n| c | two |", "  a|b  one\n  c    two"},
-		"pairs":  {"| page | us |\n|---|---|\n| a sentence of some length | b |", "  page  a sentence of some length\n  us    b"},
+		"names": {"| | |\n|---|---|\n| `a\\|b` | one |\n| c | two |", "  a|b  one\n  c    two"},
+		"pairs": {
+			"| page | us |\n|---|---|\n| a sentence of some length | b |", "  page  a sentence of some length\n  us    b",
+		},
 		"narrow": {"| n | x | y |\n|--:|---|---|\n| 10 | a | b |", "  n   x  y\n  10  a  b"},
 		"wide": {
-			"| what | x | y |\n|---|---|---|\n| long | a cell that is so wide that no line can hold | all three of them, which are blocks |",
+			"| what | x | y |\n|---|---|---|\n| long | a cell that is so wide that no line can hold | all three of them, " +
+				"which are blocks |",
 			"  long\n    x  a cell that is so wide that no line can hold\n    y  all three of them, which are blocks",
 		},
 	} {

@@ -1,5 +1,5 @@
-// Package plain writes plain text for terminals of 80 columns: wrapped paragraphs, tables, and the Markdown of carrick's
-// READMEs.
+// Package plain writes plain text for terminals of 80 columns: wrapped paragraphs, tables, and the Markdown of
+// carrick's READMEs.
 package plain
 
 import (

@@ -150,7 +150,8 @@ echo "$line" >>"$2"
 		t.Error("the terminal is not as it was")
 	}
 	const saved = "answers:\n  trial.rules: |\n    # who may read\n    open: true\n    open2: 1\n    x: 1\n"
-	if text, err := carricktest.ReadFile(filepath.Join(p.Cmd.Dir, "link.yaml")); err != nil || !strings.Contains(text, saved) {
+	if text, err := carricktest.ReadFile(filepath.Join(p.Cmd.Dir, "link.yaml")); err != nil ||
+		!strings.Contains(text, saved) {
 		t.Errorf("%v, saved:\n%s", err, text)
 	}
 	if modes, _ := carricktest.ReadFile(filepath.Join(dir, "modes")); modes != strings.Repeat("-rw-------\n", 2) {

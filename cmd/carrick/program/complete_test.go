@@ -20,9 +20,10 @@ func TestFaultsAreCompleted(t *testing.T) {
 	const nothing = ":4\n"
 	for script, want := range map[string]string{
 		"": nothing,
-		"#!/bin/sh\necho \"flag provided but not defined\" >&2\nexit 1\n":        nothing,
-		"#!/bin/sh\necho '{\"ready\":true}'\n":                                   nothing,
-		"#!/bin/sh\ntest \"$*\" = '--faults liqo' && echo '" + twoFaults + "'\n": "old-token\tthe token has ended\n" + nothing,
+		"#!/bin/sh\necho \"flag provided but not defined\" >&2\nexit 1\n": nothing,
+		"#!/bin/sh\necho '{\"ready\":true}'\n":                            nothing,
+		"#!/bin/sh\ntest \"$*\" = '--faults liqo' && echo '" + twoFaults + "'\n": "old-token\tthe token has ended\n" +
+			nothing,
 	} {
 		box := filepath.Join(dir, demo.Program)
 		_ = os.Remove(box)

@@ -10,14 +10,26 @@ import (
 // However a demo ends, it leaves no process and no folder.
 func TestADemoLeavesNothing(t *testing.T) {
 	t.Parallel()
-	cases.Run(t, "crash", "killed while it starts", func(t *testing.T) { leavesNothing(t, carricktest.Starting, (*carricktest.Terminal).Kill) })
-	cases.Run(t, "crash", "interrupted on its first screen", func(t *testing.T) { leavesNothing(t, carricktest.Beginning, (*carricktest.Terminal).Interrupt) })
+	cases.Run(
+		t, "crash", "killed while it starts",
+		func(t *testing.T) { leavesNothing(t, carricktest.Starting, (*carricktest.Terminal).Kill) },
+	)
+	cases.Run(
+		t, "crash", "interrupted on its first screen",
+		func(t *testing.T) { leavesNothing(t, carricktest.Beginning, (*carricktest.Terminal).Interrupt) },
+	)
 }
 
 func TestVerifyADemoLeavesNothing(t *testing.T) {
 	t.Parallel()
-	cases.Run(t, "crash", "killed on its first screen", func(t *testing.T) { leavesNothing(t, carricktest.Beginning, (*carricktest.Terminal).Kill) })
-	cases.Run(t, "crash", "interrupted while it starts", func(t *testing.T) { leavesNothing(t, carricktest.Starting, (*carricktest.Terminal).Interrupt) })
+	cases.Run(
+		t, "crash", "killed on its first screen",
+		func(t *testing.T) { leavesNothing(t, carricktest.Beginning, (*carricktest.Terminal).Kill) },
+	)
+	cases.Run(
+		t, "crash", "interrupted while it starts",
+		func(t *testing.T) { leavesNothing(t, carricktest.Starting, (*carricktest.Terminal).Interrupt) },
+	)
 }
 
 func leavesNothing(t *testing.T, when string, end func(*carricktest.Terminal)) {

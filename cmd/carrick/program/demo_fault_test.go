@@ -55,7 +55,8 @@ func TestFaultsAreListed(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
 	out, said, code := carricktest.Finish(t, demoCommand(t, path, "--list"))
-	const want = "no-binding                   somebody deleted the RoleBinding\nold-token                    the token has ended\n"
+	const want = "no-binding                   somebody deleted the RoleBinding\nold-token                    the token " +
+		"has ended\n"
 	if out != want || said != "" || code != 0 {
 		t.Errorf("exit code %d, %q on standard error:\n%s", code, said, out)
 	}
@@ -67,15 +68,19 @@ func TestFaultsAreListed(t *testing.T) {
 // A sandbox of before, or a guide without faults.
 func TestADemoWithoutFaults(t *testing.T) {
 	t.Parallel()
-	for _, says := range []string{`{"ok":false,"error":"unknown command \"faults renku\": want seed"}`, `{"ok":true,"faults":[]}`, `{"ok":true}`} {
+	for _, says := range []string{
+		`{"ok":false,"error":"unknown command \"faults renku\": want seed"}`, `{"ok":true,"faults":[]}`, `{"ok":true}`,
+	} {
 		path, _ := withSandbox(t, says)
-		if out, said, code := carricktest.Finish(t, demoCommand(t, path, "--list")); out != "" || said != "carrick: this demo has no faults\n" || code != exit.Usage {
+		if out, said, code := carricktest.Finish(t, demoCommand(t, path, "--list")); out != "" ||
+			said != "carrick: this demo has no faults\n" || code != exit.Usage {
 			t.Errorf("%s: exit code %d, %q, %q", says, code, out, said)
 		}
 	}
 	for _, says := range []string{`{"ok":false,"error":"the disk is full"}`, "nonsense"} {
 		path, _ := withSandbox(t, says)
-		if out, said, code := carricktest.Finish(t, demoCommand(t, path, "--list")); out != "" || !strings.HasPrefix(said, "carrick: ") || code != exit.Other {
+		if out, said, code := carricktest.Finish(t, demoCommand(t, path, "--list")); out != "" ||
+			!strings.HasPrefix(said, "carrick: ") || code != exit.Other {
 			t.Errorf("%s: exit code %d, %q, %q", says, code, out, said)
 		}
 	}

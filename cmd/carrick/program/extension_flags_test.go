@@ -19,7 +19,8 @@ func TestFlagsOfTheExtension(t *testing.T) {
 	}
 	out, _, code := run("--help")
 	for _, flag := range []string{
-		"--bind-address", "--health-probe-bind-address", "--cert-dir", "--leader-elect", "-v, --v", "--kubeconfig", "--context",
+		"--bind-address", "--health-probe-bind-address", "--cert-dir", "--leader-elect", "-v, --v", "--kubeconfig",
+		"--context",
 	} {
 		if !strings.Contains(out, flag+" ") || code != 0 {
 			t.Errorf("its help lacks %s", flag)
@@ -29,11 +30,15 @@ func TestFlagsOfTheExtension(t *testing.T) {
 		if strings.Contains(out, flag) {
 			t.Errorf("its help has %s", flag)
 		}
-		if _, said, code := run(flag+"=dark", "--class=nfs"); code != exit.Usage || !strings.Contains(said, "has no flag "+flag) {
+		if _, said, code := run(flag+"=dark", "--class=nfs"); code != exit.Usage ||
+			!strings.Contains(said, "has no flag "+flag) {
 			t.Errorf("%s: exit code %d: %s", flag, code, said)
 		}
 	}
-	follows := []string{"--level=baseline", "--leader-elect", "--leader-elect-resource-namespace=a", "--kubeconfig=/none/such", "--context=here"}
+	follows := []string{
+		"--level=baseline", "--leader-elect", "--leader-elect-resource-namespace=a", "--kubeconfig=/none/such",
+		"--context=here",
+	}
 	if _, said, code := run(follows...); code == 0 || !strings.Contains(said, "find the API server") {
 		t.Errorf("with a kubeconfig that does not exist: exit code %d: %s", code, said)
 	}

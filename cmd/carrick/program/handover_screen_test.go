@@ -219,7 +219,9 @@ func TestASignerIsConfirmedByApply(t *testing.T) {
 		cmd.Dir = dir
 		return carricktest.StartOnTerminal(t, cmd, "A=B")
 	}
-	for _, command := range [][]string{{"apply", "guest.yaml"}, {"undo", "guest.yaml"}, {"export", "guest.yaml", "exported"}} {
+	for _, command := range [][]string{
+		{"apply", "guest.yaml"}, {"undo", "guest.yaml"}, {"export", "guest.yaml", "exported"},
+	} {
 		p := start(command...)
 		p.Wait(`Is this the key of the house's admin\? \[y/N\]`)
 		p.Types("\r")
@@ -259,7 +261,8 @@ func TestHandingOverInLines(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
-		"Wrote mine.facts", "sealed for age1", "Next, the guest's admin, with your file in their link file: carrick apply LINK --side guest",
+		"Wrote mine.facts", "sealed for age1",
+		"Next, the guest's admin, with your file in their link file: carrick apply LINK --side guest",
 		"guest.yaml: is there already and is no file of facts of this link", "milan is no recipient",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {

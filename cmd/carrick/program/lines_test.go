@@ -74,7 +74,8 @@ func TestLinesOnATerminal(t *testing.T) {
 	if *p.State() != *p.Modes {
 		t.Error("the terminal is not as it was")
 	}
-	if text, err := carricktest.ReadFile(filepath.Join(p.Cmd.Dir, "link.yaml")); err != nil || !strings.Contains(text, "added: true") {
+	if text, err := carricktest.ReadFile(filepath.Join(p.Cmd.Dir, "link.yaml")); err != nil ||
+		!strings.Contains(text, "added: true") {
 		t.Errorf("%v, saved:\n%s", err, text)
 	}
 }
@@ -113,18 +114,32 @@ func TestLinesFromAPipe(t *testing.T) {
 		says  []string
 		warns string
 	}{
-		{"2\na\ny\nu\ny\nq\n", nil, 0, []string{"step 2 of 2, shelf: created /etc/note.conf.", "shelf: ok: the note is there.", "deleted /etc/note.conf."}, ""},
-		{"2\na\n", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is nobody to ask: the input ended at \"Apply this change? [y/N]\"; without asking: carrick apply link.yaml --step write --yes\n"},
+		{
+			"2\na\ny\nu\ny\nq\n", nil, 0,
+			[]string{"step 2 of 2, shelf: created /etc/note.conf.", "shelf: ok: the note is there.", "deleted /etc/note.conf."},
+			"",
+		},
+		{
+			"2\na\n", nil, exit.Usage,
+			[]string{"Apply this change? [y/N]"},
+			"there is nobody to ask: the input ended at \"Apply this change? [y/N]\"; without asking: carrick apply link.yaml " +
+				"--step write --yes\n",
+		},
 		{"2\na\ny", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is nobody to ask"},
 		{"a\ny\nq\n", nil, 0, []string{"nobody is there to log in; give a token: --secret trial.token=@FILE"}, ""},
-		{"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0, []string{"That is no answer: what was typed is not of kind number."}, ""},
+		{
+			"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0,
+			[]string{"That is no answer: what was typed is not of kind number."},
+			"",
+		},
 		{"q\n", []string{"--ascii", "--color", "always"}, 0, []string{"Step 1, Login"}, ""},
 	} {
 		cmd := carricktest.TrialCommand(t, append([]string{"link.yaml"}, c.args...)...)
 		cmd.Env = append(cmd.Env, "CLICOLOR_FORCE=1", "TERM=xterm-256color")
 		cmd.Stdin = strings.NewReader(c.input)
 		out, said, code := carricktest.Finish(t, cmd)
-		if code != c.code || !strings.Contains(said, c.warns) || (c.warns == "") != (said == "") || carricktest.Unfit(out) != "" {
+		if code != c.code || !strings.Contains(said, c.warns) || (c.warns == "") != (said == "") ||
+			carricktest.Unfit(out) != "" {
 			t.Errorf("%q: exit code %d, %q on standard error:\n%s", c.input, code, said, out)
 		}
 		for _, want := range c.says {

@@ -27,9 +27,15 @@ func TestATokenThatIsRefused(t *testing.T) {
 	server := carricktest.Served(t, &tls.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
+		_, _ = io.WriteString(
+			w,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`,
+		)
 	})
-	refused(t, carricktest.Login{Server: server.URL, CA: server.Certificate(), User: "token: out-of-date"}, "does not accept the credentials")
+	refused(
+		t, carricktest.Login{Server: server.URL, CA: server.Certificate(), User: "token: out-of-date"},
+		"does not accept the credentials",
+	)
 }
 
 // A client certificate that has expired is not a server that is down.
@@ -39,10 +45,14 @@ func TestAClientCertificateThatHasExpired(t *testing.T) {
 	clerk := expired(t, dir)
 	pool := x509.NewCertPool()
 	pool.AddCert(clerk)
-	server := carricktest.Served(t, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}, http.NotFound)
+	server := carricktest.Served(
+		t, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}, http.NotFound,
+	)
 	refused(t, carricktest.Login{
 		Server: server.URL, CA: server.Certificate(),
-		User: fmt.Sprintf("client-certificate: %q, client-key: %q", filepath.Join(dir, "clerk.crt"), filepath.Join(dir, "clerk.key")),
+		User: fmt.Sprintf(
+			"client-certificate: %q, client-key: %q", filepath.Join(dir, "clerk.crt"), filepath.Join(dir, "clerk.key"),
+		),
 	}, "client certificate: it has expired")
 }
 
@@ -52,7 +62,8 @@ var ofAnswers = regexp.MustCompile(`the sessions' path is|sessions are served by
 // passed tells whether something passed that takes a login.
 func passed(out string) bool {
 	for l := range strings.Lines(out) {
-		if strings.Contains(l, " pass ") && !strings.Contains(l, "but not to these credentials") && !ofAnswers.MatchString(l) {
+		if strings.Contains(l, " pass ") && !strings.Contains(l, "but not to these credentials") &&
+			!ofAnswers.MatchString(l) {
 			return true
 		}
 	}
@@ -88,7 +99,9 @@ func TestAnAPIServerThatWritesEscapeSequences(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no `+evil+`","reason":"Forbidden","code":403}`)
+		_, _ = io.WriteString(
+			w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no `+evil+`","reason":"Forbidden","code":403}`,
+		)
 	})
 	for _, line := range []string{"check", "check -o yaml", "check --wait 1s", "diff", "apply --yes", "undo --yes"} {
 		t.Run(line, func(t *testing.T) {

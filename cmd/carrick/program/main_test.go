@@ -1,5 +1,5 @@
-// Package program tests the program on a terminal, interrupted, without a login and before a demo: without control planes
-// but for the ends of a demo.
+// Package program tests the program on a terminal, interrupted, without a login and before a demo: without control
+// planes but for the ends of a demo.
 package program
 
 import (

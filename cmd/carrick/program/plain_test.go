@@ -17,7 +17,10 @@ func TestNoCommandWritesEscapeSequences(t *testing.T) {
 	t.Parallel()
 	lines := [][]string{{}, {"--help"}, {"link.yaml"}, {"--nonsense"}, {"help", "check"}}
 	for _, c := range commands.Root(commands.Program{Guides: guides.All()}, nil, io.Discard, io.Discard).Commands() {
-		lines = append(lines, []string{c.Name(), "--help"}, []string{c.Name()}, []string{c.Name(), "renku"}, []string{c.Name(), "link.yaml", "--color", "always"})
+		lines = append(
+			lines, []string{c.Name(), "--help"}, []string{c.Name()}, []string{c.Name(), "renku"},
+			[]string{c.Name(), "link.yaml", "--color", "always"},
+		)
 	}
 	if len(lines) < 20 || !slices.ContainsFunc(lines, func(l []string) bool { return slices.Contains(l, "apply") }) {
 		t.Fatalf("these are not all commands: %q", lines)

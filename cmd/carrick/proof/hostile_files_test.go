@@ -31,7 +31,8 @@ func onFolders(t *testing.T, state string, args ...string) *exec.Cmd {
 	cmd.Dir = t.TempDir()
 	for path, text := range map[string]string{
 		"desk/.keep": "", "shelf/etc/.keep": "", "token": carricktest.TrialToken + "\n",
-		"link.yaml": "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: trial\nlocal: {host: {root: desk}}\nremote: {host: {root: shelf}}\n",
+		"link.yaml": "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: trial\nlocal: {host: {root: " +
+			"desk}}\nremote: {host: {root: shelf}}\n",
 	} {
 		path = filepath.Join(cmd.Dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -87,7 +88,8 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		l := linkfile.New("renku", "a")
 		l.Path = filepath.Join(t.TempDir(), "a.yaml")
 		linked(t, l.Path, target)
-		if err := l.Save(); err == nil || !strings.Contains(err.Error(), "is not a plain file; carrick does not write through links") {
+		if err := l.Save(); err == nil ||
+			!strings.Contains(err.Error(), "is not a plain file; carrick does not write through links") {
 			t.Errorf("it says %v", err)
 		}
 		isMine(t, target)
@@ -96,7 +98,8 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		target, state := precious(t), t.TempDir()
 		linked(t, filepath.Join(state, "carrick/audit.jsonl"), target)
 		cmd := onFolders(t, state, applyTrial...)
-		if _, said, code := carricktest.Finish(t, cmd); code != exit.Usage || !strings.Contains(said, "nothing was changed") || !strings.Contains(said, "does not write through links") {
+		if _, said, code := carricktest.Finish(t, cmd); code != exit.Usage ||
+			!strings.Contains(said, "nothing was changed") || !strings.Contains(said, "does not write through links") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		isMine(t, target)
@@ -117,7 +120,8 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		for _, to := range []string{target, filepath.Join(target, "not there")} {
 			cmd := onFolders(t, "", "export", "link.yaml", "out", "--secret", "trial.token=@token")
 			linked(t, filepath.Join(cmd.Dir, "out"), to)
-			if out, said, code := carricktest.Finish(t, cmd); code != exit.Usage || out != "" || !strings.Contains(said, "is a symlink, and nothing is written through links") {
+			if out, said, code := carricktest.Finish(t, cmd); code != exit.Usage || out != "" ||
+				!strings.Contains(said, "is a symlink, and nothing is written through links") {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		}
@@ -169,7 +173,8 @@ func TestHostileFullDisks(t *testing.T) {
 		}
 		hostile.Fill(t, dir)
 		l.Answers["pool.members"] = []string{strings.Repeat("user:a", 2000)}
-		if err := l.Save(); err == nil || !strings.Contains(err.Error(), "a.yaml: cannot be written: no space left on device") {
+		if err := l.Save(); err == nil ||
+			!strings.Contains(err.Error(), "a.yaml: cannot be written: no space left on device") {
 			t.Errorf("it says %v", err)
 		}
 		if now, err := os.ReadFile(l.Path); err != nil || string(now) != string(before) {
@@ -183,7 +188,9 @@ func TestHostileFullDisks(t *testing.T) {
 		dir := hostile.Disk(t)
 		hostile.Fill(t, dir)
 		cmd := onFolders(t, dir, applyTrial...)
-		if _, said, code := carricktest.Finish(t, cmd); code != exit.Usage || !strings.Contains(said, "nothing was changed: what is changed is recorded, and that can't be done") || !strings.Contains(said, "no space left") {
+		if _, said, code := carricktest.Finish(t, cmd); code != exit.Usage ||
+			!strings.Contains(said, "nothing was changed: what is changed is recorded, and that can't be done") ||
+			!strings.Contains(said, "no space left") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		if _, err := os.Stat(noteOf(cmd)); err == nil {
@@ -201,7 +208,9 @@ func TestHostileFullDisks(t *testing.T) {
 			t.Fatal(err)
 		}
 		hostile.Fill(t, dir)
-		for _, args := range [][]string{{"export", "--force", "link.yaml", filepath.Join(dir, "out")}, {"export", "link.yaml", filepath.Join(dir, "new")}} {
+		for _, args := range [][]string{
+			{"export", "--force", "link.yaml", filepath.Join(dir, "out")}, {"export", "link.yaml", filepath.Join(dir, "new")},
+		} {
 			cmd := onFolders(t, "", append(args, "--secret", "trial.token=@token")...)
 			if _, said, code := carricktest.Finish(t, cmd); code == 0 || !strings.Contains(said, "no space left") {
 				t.Errorf("exit code %d: %s", code, said)
@@ -248,7 +257,9 @@ func TestHostileFullDisks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(cmd.Dir, "link.yaml"), []byte(strings.Replace(link, "root: shelf", "root: "+dir, 1)), 0o600); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(cmd.Dir, "link.yaml"), []byte(strings.Replace(link, "root: shelf", "root: "+dir, 1)), 0o600,
+		); err != nil {
 			t.Fatal(err)
 		}
 		hostile.Fill(t, dir)
@@ -265,7 +276,9 @@ func TestHostileFullDisks(t *testing.T) {
 // and is said so.
 func TestHostileClockIsSaid(t *testing.T) {
 	t.Parallel()
-	for name, span := range map[string][2]time.Duration{"clock behind": {24 * time.Hour, 48 * time.Hour}, "clock ahead": {-48 * time.Hour, -24 * time.Hour}} {
+	for name, span := range map[string][2]time.Duration{
+		"clock behind": {24 * time.Hour, 48 * time.Hour}, "clock ahead": {-48 * time.Hour, -24 * time.Hour},
+	} {
 		cases.Run(t, "hostile", name, func(t *testing.T) {
 			key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 			if err != nil {
@@ -274,13 +287,16 @@ func TestHostileClockIsSaid(t *testing.T) {
 			c := &x509.Certificate{
 				SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(span[0]), NotAfter: time.Now().Add(span[1]),
 				IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-				KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+				KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+				ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 			}
 			der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := carricktest.Served(t, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, http.NotFound)
+			server := carricktest.Served(
+				t, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, http.NotFound,
+			)
 			cmd := carricktest.Command(t, "check", "link.yaml", "--only", "clusters")
 			if c, err = x509.ParseCertificate(der); err != nil {
 				t.Fatal(err)

@@ -52,7 +52,9 @@ func hostileServer(t *testing.T, box *clustertest.Sandbox, side, dir string) str
 			r.Out.Header.Del("Accept-Encoding")
 			r.Out.Header.Set("Accept", jsonAlone(r.In))
 		},
-		Transport:      &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}, ForceAttemptHTTP2: true},
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}, ForceAttemptHTTP2: true,
+		},
 		FlushInterval:  -1,
 		ModifyResponse: poison,
 		ErrorLog:       log.New(io.Discard, "", 0),
@@ -65,7 +67,9 @@ func hostileServer(t *testing.T, box *clustertest.Sandbox, side, dir string) str
 		server.Close()
 		proxy.Transport.(*http.Transport).CloseIdleConnections()
 	})
-	own := kubeconfig.Config{Name: box.Contexts[side], Server: server.URL, CA: pemOf(server.Certificate()), Token: masked.New("t")}
+	own := kubeconfig.Config{
+		Name: box.Contexts[side], Server: server.URL, CA: pemOf(server.Certificate()), Token: masked.New("t"),
+	}
 	path := filepath.Join(dir, side+".kubeconfig")
 	if err := os.WriteFile(path, []byte(own.Bytes().Reveal()), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +92,13 @@ func jsonAlone(r *http.Request) string {
 }
 
 func poison(r *http.Response) error {
-	r.Header.Add("Warning", `299 - "beware `+strings.NewReplacer("\x1b", "", "\x07", "", "\r", "", "\b", "", "\n", "", `"`, "", `\`, "").Replace(hostile.Texts["turns the direction"]+hostile.Texts["8-bit controls"])+`"`)
+	r.Header.Add(
+		"Warning",
+		`299 - "beware `+
+			strings.NewReplacer(
+				"\x1b", "", "\x07", "", "\r", "", "\b", "", "\n", "", `"`, "", `\`, "",
+			).Replace(hostile.Texts["turns the direction"]+hostile.Texts["8-bit controls"])+`"`,
+	)
 	switch kind := r.Header.Get("Content-Type"); {
 	case strings.Contains(kind, "json") && r.Request.URL.Query().Get("watch") != "":
 		r.Body = eachLine(r.Body, poisonedJSON)
@@ -101,7 +111,9 @@ func poison(r *http.Response) error {
 		body = poisonedJSON(body)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	case strings.HasSuffix(r.Request.URL.Path, "/log"):
-		r.Body = eachLine(r.Body, func(line []byte) []byte { return append(bytes.TrimRight(line, "\n"), []byte(hostile.All()+"\n")...) })
+		r.Body = eachLine(
+			r.Body, func(line []byte) []byte { return append(bytes.TrimRight(line, "\n"), []byte(hostile.All()+"\n")...) },
+		)
 	}
 	r.Header.Del("Content-Length")
 	return nil
@@ -142,7 +154,10 @@ func poisonedJSON(body []byte) []byte {
 }
 
 // said are the keys of what is said for people.
-var said = map[string]bool{"message": true, "description": true, "notes": true, "gitVersion": true, "kubeletVersion": true, "osImage": true, "kernelVersion": true, "containerRuntimeVersion": true}
+var said = map[string]bool{
+	"message": true, "description": true, "notes": true, "gitVersion": true, "kubeletVersion": true, "osImage": true,
+	"kernelVersion": true, "containerRuntimeVersion": true,
+}
 
 func poisoned(v any) any {
 	switch v := v.(type) {

@@ -26,7 +26,8 @@ func pemOf(c *x509.Certificate) []byte {
 // raw are the parts of hostile texts that do something to a terminal, and that
 // carrick writes none of by itself.
 var raw = []string{
-	"\x1b]0;owned", "\x1b]52;c;cm0gLXJm", "\x1b]8;;https://evil", "\x1bP$qm", "\x1b[6n\x1b[c", "\x1b[1;1Hall is green", "\u009b", "\u0090", "\u009d",
+	"\x1b]0;owned", "\x1b]52;c;cm0gLXJm", "\x1b]8;;https://evil", "\x1bP$qm", "\x1b[6n\x1b[c", "\x1b[1;1Hall is green",
+	"\u009b", "\u0090", "\u009d",
 	"\u202e", "\u2066", "\u200f", "\u061c", "\U000e0041", "\ufeff", "\u2028", "\x00after",
 }
 
@@ -100,7 +101,10 @@ func (o *office) hostileScreens() {
 			o.Errorf("%q reaches the terminal: %q", mark, shown[max(0, at-80):min(len(shown), at+80)])
 		}
 	}
-	if !slices.ContainsFunc([]string{"evil.example", "gnp.exe", "long long", "all is green"}, func(word string) bool { return strings.Contains(shown, word) }) {
+	if !slices.ContainsFunc(
+		[]string{"evil.example", "gnp.exe", "long long", "all is green"},
+		func(word string) bool { return strings.Contains(shown, word) },
+	) {
 		o.Error("nothing that the clusters say was on the screen: this proves nothing")
 	}
 }
@@ -156,7 +160,10 @@ func TestVerifyForeignKubeconfigs(t *testing.T) {
 						at := string(side) + " " + secret.Metadata.Namespace + "/" + secret.Metadata.Name + " " + key + ": " + name
 						cases.Run(s.T, "hostile", at, func(t *testing.T) {
 							body, _ := json.Marshal(map[string]any{"data": map[string]any{key: []byte(evil)}})
-							s.box.Run(t, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p", string(body))
+							s.box.Run(
+								t, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge",
+								"-p", string(body),
+							)
 							for _, args := range [][]string{{"check", "link.yaml", "-o", "json"}, {"diff", "link.yaml"}} {
 								h := o.run(carricktest.CommandWithin, args...)
 								named[name] = named[name] || h.code != 0
@@ -165,7 +172,10 @@ func TestVerifyForeignKubeconfigs(t *testing.T) {
 						})
 					}
 					body, _ := json.Marshal(map[string]any{"data": map[string]any{key: value}})
-					s.box.Run(s, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p", string(body))
+					s.box.Run(
+						s, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge",
+						"-p", string(body),
+					)
 				}
 			}
 		}
@@ -197,7 +207,8 @@ func TestVerifyTwoAtOnce(t *testing.T) {
 			}
 			for range 2 {
 				h := <-codes
-				if !slices.Contains([]int{0, exit.Other, exit.PartWay}, h.code) || h.code != 0 && !strings.Contains(h.text.String(), "carrick: ") {
+				if !slices.Contains([]int{0, exit.Other, exit.PartWay}, h.code) ||
+					h.code != 0 && !strings.Contains(h.text.String(), "carrick: ") {
 					t.Errorf("exit code %d:\n%s", h.code, h.text.String())
 				}
 				t.Logf("exit code %d: %s", h.code, lastLine(h.text.String()))
@@ -208,7 +219,8 @@ func TestVerifyTwoAtOnce(t *testing.T) {
 			if h := o.run(carricktest.CommandWithin, "check", "link.yaml", "--wait", "5m"); h.code != 0 {
 				t.Errorf("not green: exit code %d:\n%s", h.code, h.text.String())
 			}
-			if h := o.run(carricktest.CommandWithin, "apply", "--yes", "link.yaml"); h.code != 0 || !strings.Contains(h.text.String(), "Nothing to change") {
+			if h := o.run(carricktest.CommandWithin, "apply", "--yes", "link.yaml"); h.code != 0 ||
+				!strings.Contains(h.text.String(), "Nothing to change") {
 				t.Errorf("there is something to do still: exit code %d:\n%s", h.code, h.text.String())
 			}
 			if h := o.run(carricktest.CommandWithin, "undo", "--yes", "link.yaml"); h.code != 0 {

@@ -23,7 +23,11 @@ func newTrap(t *testing.T) *trap {
 	t.Helper()
 	dir := t.TempDir()
 	tr := &trap{mark: filepath.Join(dir, "mark"), file: filepath.Join(dir, "file"), program: filepath.Join(dir, "program")}
-	script := fmt.Sprintf("#!/bin/sh\necho ran >>%s\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\"}}'\n", tr.mark)
+	script := fmt.Sprintf(
+		"#!/bin/sh\necho ran >>%s\necho "+
+			"'{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\"}}'\n",
+		tr.mark,
+	)
 	if err := os.WriteFile(tr.program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -51,16 +55,17 @@ func newTrap(t *testing.T) *trap {
 	return tr
 }
 
-// byCarrick reports whether the connection between those ports of this machine was opened by a carrick process: what the
-// sandbox runs may follow a kubeconfig that Liqo itself would follow. Both ports count, because a connection to another
-// server may come from the same port.
+// byCarrick reports whether the connection between those ports of this machine was opened by a carrick process: what
+// the sandbox runs may follow a kubeconfig that Liqo itself would follow. Both ports count, because a connection to
+// another server may come from the same port.
 func byCarrick(from, to int) bool {
 	inodes := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, _ := os.ReadFile(table)
 		for line := range strings.Lines(string(text)) {
 			f := strings.Fields(line)
-			if len(f) > 9 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", from)) && strings.HasSuffix(f[2], fmt.Sprintf(":%04X", to)) {
+			if len(f) > 9 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", from)) &&
+				strings.HasSuffix(f[2], fmt.Sprintf(":%04X", to)) {
 				inodes["socket:["+f[9]+"]"] = true
 			}
 		}

@@ -133,7 +133,9 @@ func (s site) rights(side steps.Side) {
 // without takes rights away from somebody who has all the others, so many at
 // once, and returns those of which nothing can be told because others were away,
 // too. What apply would begin without is added to idle.
-func (s site) without(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int, idle map[string][]stepstest.Lacked) (left []stepstest.Lacked) {
+func (s site) without(
+	side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int, idle map[string][]stepstest.Lacked,
+) (left []stepstest.Lacked) {
 	if len(rights) == 0 {
 		return nil
 	}
@@ -230,7 +232,9 @@ func groupsOf(granted []stepstest.Granted) []string {
 
 // access is the admin's to a side. It bears an API server that is late: a hundred users ask at once.
 func (s site) access(side steps.Side) kubeconfig.Access {
-	return kubeconfig.Access{Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute}
+	return kubeconfig.Access{
+		Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute,
+	}
 }
 
 // known returns once the API server counts with what was granted: the last
@@ -241,7 +245,10 @@ func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
 			continue
 		}
 		rule := g.Rules[len(g.Rules)-1]
-		s.may(side, user, g.Group, g.Namespace, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0], rule.APIGroups[0], rule.ResourceNames)
+		s.may(
+			side, user, g.Group, g.Namespace, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0], rule.APIGroups[0],
+			rule.ResourceNames,
+		)
 	}
 }
 
@@ -273,7 +280,9 @@ func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGr
 
 // each are users who lack those rights, so many each, once the API server knows
 // of them.
-func (s site) each(side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int) []stepstest.Without {
+func (s site) each(
+	side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int,
+) []stepstest.Without {
 	all := stepstest.UsersWithout(s, s.box, side, granted, rights, many)
 	for _, w := range all {
 		s.known(side, w.User, []stepstest.Granted{w.Has})

@@ -34,7 +34,9 @@ type storedSecret struct {
 func (s site) stored(side steps.Side) []storedSecret {
 	s.Helper()
 	var list struct{ Items []storedSecret }
-	if err := json.Unmarshal([]byte(s.box.Run(s, string(side), "", "get", "secrets", "-A", "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal(
+		[]byte(s.box.Run(s, string(side), "", "get", "secrets", "-A", "-o", "json")), &list,
+	); err != nil {
 		s.Fatal(err)
 	}
 	return list.Items
@@ -58,7 +60,9 @@ func (s site) plant() *hostile.Seeker {
 			if strings.HasPrefix(secret.Metadata.Namespace, "kube-") {
 				continue
 			}
-			patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": applied1(secret)}}}
+			patch := map[string]any{"metadata": map[string]any{
+				"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": applied1(secret)},
+			}}
 			if raw := secret.Data["release"]; secret.Type == "helm.sh/release.v1" && raw != nil {
 				patch = map[string]any{"data": map[string]any{"release": s.withPassword(raw)}}
 			}
@@ -66,7 +70,10 @@ func (s site) plant() *hostile.Seeker {
 			if err != nil {
 				s.Fatal(err)
 			}
-			s.box.Run(s, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p", string(body))
+			s.box.Run(
+				s, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p",
+				string(body),
+			)
 		}
 		text, err := os.ReadFile(s.box.Kubeconfigs[string(side)])
 		if err != nil {
@@ -79,7 +86,9 @@ func (s site) plant() *hostile.Seeker {
 }
 
 func applied1(secret storedSecret) string {
-	text, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": secret.Metadata.Name}, "data": secret.Data})
+	text, _ := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": secret.Metadata.Name}, "data": secret.Data,
+	})
 	return string(text)
 }
 
@@ -117,7 +126,9 @@ func (s site) withPassword(stored []byte) []byte {
 }
 
 // public are keys of Secrets that hold no secret: what anybody may know.
-var public = regexp.MustCompile(`(?i)^(namespace|.*\.crt|.*\.csr|public.*|.*(url|host|user|username|name|server|type|email|issuer|affinity|tolerations|selector|class|annotations|client_id|ca_certs).*)$`)
+var public = regexp.MustCompile(
+	`(?i)^(namespace|.*\.crt|.*\.csr|public.*|.*(url|host|user|username|name|server|type|email|issuer|affinity|tolerations|selector|class|annotations|client_id|ca_certs).*)$`,
+)
 
 // collect adds what the Secrets of both clusters hold.
 func (s site) collect(out *hostile.Seeker, least int) {

@@ -29,7 +29,8 @@ func (o *office) lookAtSpoilt(link string) {
 			o.setData(side, secret, spoilt)
 			differs := o.run(carricktest.CommandWithin, "diff", "link.yaml")
 			// a diff of it, or that it is made anew
-			if text := differs.text.String(); strings.Contains(text, "(hidden") || strings.Contains(text, "Secret "+secret.Metadata.Namespace+"/"+secret.Metadata.Name) {
+			if text := differs.text.String(); strings.Contains(text, "(hidden") ||
+				strings.Contains(text, "Secret "+secret.Metadata.Namespace+"/"+secret.Metadata.Name) {
 				n++
 			}
 			o.run(carricktest.CommandWithin, "apply", "--dry-run", "--take-over", "link.yaml")
@@ -53,5 +54,8 @@ func (o *office) setData(side steps.Side, secret storedSecret, data map[string][
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.box.Run(o.T, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p", string(body))
+	o.box.Run(
+		o.T, string(side), "", "-n", secret.Metadata.Namespace, "patch", "secret", secret.Metadata.Name, "--type=merge", "-p",
+		string(body),
+	)
 }

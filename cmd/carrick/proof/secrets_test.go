@@ -98,7 +98,10 @@ func (o *office) useAll() {
 		}
 	}
 	o.run(carricktest.CommandWithin, "undo", "--dry-run", "link.yaml")
-	o.run(carricktest.CommandWithin, "adopt", o.guide.Name, "-o", "adopted.yaml", "--context", o.box.Contexts[clustertest.Local], "--remote-context", o.box.Contexts[clustertest.Remote])
+	o.run(
+		carricktest.CommandWithin, "adopt", o.guide.Name, "-o", "adopted.yaml", "--context",
+		o.box.Contexts[clustertest.Local], "--remote-context", o.box.Contexts[clustertest.Remote],
+	)
 	bad := filepath.Join(o.dir, "bad.yaml")
 	if err := os.WriteFile(bad, []byte("apiVersion: carrick/v1alpha1\nkind: Link\nanswers: {}\n"), 0o600); err != nil {
 		o.Fatal(err)
@@ -125,7 +128,9 @@ func (o *office) allCommands() {
 func (s site) committed() *letOut {
 	h := &letOut{name: "what is committed for tests"}
 	n := 0
-	for _, root := range []string{"../../../testdata", "../../../assets", "../../../ui/testdata", "../../../steps", "../../../cluster"} {
+	for _, root := range []string{
+		"../../../testdata", "../../../assets", "../../../ui/testdata", "../../../steps", "../../../cluster",
+	} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.Contains(path, "testdata") && !strings.Contains(path, "assets") {
 				return err

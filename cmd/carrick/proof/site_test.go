@@ -30,10 +30,17 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 		return stepstest.Given(t, box, ondemand.Guide(), map[string]any{"trial.make": false})
 	},
 	"interlink": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
-		return stepstest.Given(t, box, interlink.Guide(), map[string]any{"cert.source": "own", "test.watch": 1, "workload.argo": true})
+		return stepstest.Given(
+			t, box, interlink.Guide(), map[string]any{"cert.source": "own", "test.watch": 1, "workload.argo": true},
+		)
 	},
 	"vsphere": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
-		return stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "supervisor.cluster": "kubeflow", "mutation.by": "webhook", "cert.source": "own"})
+		return stepstest.Given(
+			t, box, vsphere.Guide(),
+			map[string]any{
+				"storage.source": "nfs", "supervisor.cluster": "kubeflow", "mutation.by": "webhook", "cert.source": "own",
+			},
+		)
 	},
 }
 
@@ -59,7 +66,9 @@ func (s site) options() steps.ApplyOptions {
 // end is what a link names on a side: a context, or the folder that stands for a machine.
 func (s site) end(side steps.Side) linkfile.EndpointSpec {
 	if s.guide.Sides[side].Kind == steps.Host {
-		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]}}
+		return linkfile.EndpointSpec{
+			Host: &linkfile.HostSpec{Root: s.box.Hosts[string(side)], Here: s.box.Here[string(side)]},
+		}
 	}
 	return linkfile.EndpointSpec{Context: s.box.Contexts[string(side)]}
 }

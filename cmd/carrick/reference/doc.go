@@ -79,15 +79,16 @@ type actionDoc struct {
 
 // checkDoc is all that is known of a check without looking at a cluster.
 type checkDoc struct {
-	ID         string      `json:"id"` // "renku/token-filled"
-	Guide      string      `json:"guide"`
-	Step       string      `json:"step"`
-	Name       string      `json:"name"`
-	Title      string      `json:"title"`                // what holds when it passes
-	Why        string      `json:"why"`                  // what goes wrong later if it does not
-	On         steps.Side  `json:"on"`                   // local, remote or both
-	From       string      `json:"from,omitempty"`       // where it looks from, when not the side's API
-	Needs      []string    `json:"needs,omitempty"`      // checks without which it says nothing; "peer/…" is the other side's
+	ID    string     `json:"id"` // "renku/token-filled"
+	Guide string     `json:"guide"`
+	Step  string     `json:"step"`
+	Name  string     `json:"name"`
+	Title string     `json:"title"`          // what holds when it passes
+	Why   string     `json:"why"`            // what goes wrong later if it does not
+	On    steps.Side `json:"on"`             // local, remote or both
+	From  string     `json:"from,omitempty"` // where it looks from, when not the side's API
+	// checks without which it says nothing; "peer/…" is the other side's
+	Needs      []string    `json:"needs,omitempty"`
 	NeededBy   []string    `json:"neededBy,omitempty"`   // checks that say nothing where it fails
 	Waits      string      `json:"waits,omitempty"`      // how long it may be waiting
 	FixedBy    []actionDoc `json:"mendedBy,omitempty"`   // what makes it hold

@@ -64,7 +64,10 @@ func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 			return p, nil
 		}
 	}
-	return Picked{}, exit.Usagef("no guide, step or check is called %q%s; %s explain lists them", name, exit.DidYouMean(name, explicable(guides, qualified)), program)
+	return Picked{}, exit.Usagef(
+		"no guide, step or check is called %q%s; %s explain lists them", name,
+		exit.DidYouMean(name, explicable(guides, qualified)), program,
+	)
 }
 
 // explicable are all names that explain knows, with their guide where it was

@@ -159,7 +159,8 @@ func TestToyIsInterrupted(t *testing.T) {
 	y.run(exit.Failed, "check", link)
 	y.approve()
 	goesOn, _ := y.run(0, "apply", "--yes", link)
-	left := "hub: create ClusterRole carrick:lines\nhub: create ConfigMap default/toy-lines\nhub: create Secret default/toy-lines\n"
+	left := "hub: create ClusterRole carrick:lines\nhub: create ConfigMap default/toy-lines\nhub: create Secret " +
+		"default/toy-lines\n"
 	if goesOn != left {
 		t.Errorf("it did not go on from there:\n%s", goesOn)
 	}

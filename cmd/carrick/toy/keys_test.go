@@ -83,7 +83,8 @@ func TestToyByKeys(t *testing.T) {
 	y := newToy(t)
 	p := y.onTerminal()
 	for _, screen := range []string{
-		`Gives a hub cluster an account`, `(?s)▸ hub +pick a context.*▸ sandbox-`, `(?s)▸ spoke +pick a context.*▸ sandbox-`, carricktest.Beginning,
+		`Gives a hub cluster an account`, `(?s)▸ hub +pick a context.*▸ sandbox-`, `(?s)▸ spoke +pick a context.*▸ sandbox-`,
+		carricktest.Beginning,
 	} {
 		p.Wait(screen)
 		p.Types("\r")

@@ -71,12 +71,15 @@ func linkOn(t *testing.T, box *clustertest.Sandbox, guide string, answers steps.
 	t.Helper()
 	link := linkfile.New(guide, "lines")
 	link.Path = filepath.Join(t.TempDir(), "lines.yaml")
-	link.Local, link.Remote = linkfile.EndpointSpec{Context: box.Contexts[clustertest.Local]}, linkfile.EndpointSpec{Context: box.Contexts[clustertest.Remote]}
+	link.Local, link.Remote = linkfile.EndpointSpec{
+		Context: box.Contexts[clustertest.Local],
+	}, linkfile.EndpointSpec{Context: box.Contexts[clustertest.Remote]}
 	for key, v := range answers {
 		link.Answers[key] = v
 	}
 	if err := link.Save(); err != nil {
 		t.Fatal(err)
 	}
-	return link.Path, "KUBECONFIG=" + box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) + box.Kubeconfigs[clustertest.Remote]
+	return link.Path, "KUBECONFIG=" + box.Kubeconfigs[clustertest.Local] + string(os.PathListSeparator) +
+		box.Kubeconfigs[clustertest.Remote]
 }

@@ -17,7 +17,9 @@ func TestToyInLines(t *testing.T) {
 	cmd.Stdin = strings.NewReader(inLines(throughToy, nil))
 	out, said, code := carricktest.Finish(t, cmd)
 	heard(t, throughToy, out, said, code, greenInLines, `(?m)^Not all is green: `)
-	for _, want := range []string{"hub: sandbox-local", "spoke: sandbox-remote", "Fix: f 1 does it: Create the namespace."} {
+	for _, want := range []string{
+		"hub: sandbox-local", "spoke: sandbox-remote", "Fix: f 1 does it: Create the namespace.",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it did not say %q:\n%s", want, out)
 		}
@@ -32,7 +34,9 @@ func TestToyInLines(t *testing.T) {
 func TestToyOnAPlainTerminal(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
-	p := carricktest.StartOnTerminal(t, y.command(y.link(steps.Given{"account.approval": true})), y.kubeconfig, "TERM=dumb")
+	p := carricktest.StartOnTerminal(
+		t, y.command(y.link(steps.Given{"account.approval": true})), y.kubeconfig, "TERM=dumb",
+	)
 	apply := func(step int) {
 		p.Types(fmt.Sprintf("%d\n", step))
 		p.Wait(fmt.Sprintf(`(?s)Choices: .*Step %d, %s:\s*$`, step, throughToy.Titles[step]))

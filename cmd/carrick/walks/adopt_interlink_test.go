@@ -21,7 +21,8 @@ func interlinkIsAdopted(t *testing.T) {
 	box.Seed(t, "interlink")
 	node := box.Hosts[clustertest.Remote]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
-	answers := "answers: {exposure.address: " + box.Answers["exposure.address"] + ", exposure.type: LoadBalancer, exposure.sources: [172.30.0.0/16], cert.days: 33, test.watch: 0, test.job: false"
+	answers := "answers: {exposure.address: " + box.Answers["exposure.address"] +
+		", exposure.type: LoadBalancer, exposure.sources: [172.30.0.0/16], cert.days: 33, test.watch: 0, test.job: false"
 	if port := box.Answers["exposure.port"]; port != "" {
 		answers += ", exposure.port: " + port
 	}
@@ -37,7 +38,8 @@ func interlinkIsAdopted(t *testing.T) {
 	}
 	told := regexp.MustCompile(` +`).ReplaceAllString(said, " ")
 	for _, want := range []string{
-		"exposure.mode proxy", "exposure.namespace interlink-api", "exposure.type LoadBalancer", "exposure.address " + box.Answers["exposure.address"], "exposure.sources 172.30.0.0/16",
+		"exposure.mode proxy", "exposure.namespace interlink-api", "exposure.type LoadBalancer",
+		"exposure.address " + box.Answers["exposure.address"], "exposure.sources 172.30.0.0/16",
 		"cert.source cert-manager", "cert.days 33", "cert.ca-years 10", "workload.namespace default",
 	} {
 		if !strings.Contains(told, " "+want+" ") {
@@ -51,7 +53,8 @@ func interlinkIsAdopted(t *testing.T) {
 		}
 	}
 	o.Write("apart.yaml", strings.Replace(found, "\nanswers:\n", "\nanswers:\n  test.job: false\n  test.watch: 0\n", 1))
-	if said, _, _ := o.Run([]int{0}, "diff", "apart.yaml"); strings.Contains(said, "create") || strings.Contains(said, "update") {
+	if said, _, _ := o.Run([]int{0}, "diff", "apart.yaml"); strings.Contains(said, "create") ||
+		strings.Contains(said, "update") {
 		t.Errorf("there is something to do: %s", said)
 	}
 	o.Run([]int{0}, "undo", "--yes", "apart.yaml")

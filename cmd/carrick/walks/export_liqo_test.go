@@ -26,29 +26,42 @@ func liqoExport(t *testing.T) {
 	g.Run("carrick", "check", "link.yaml", "--wait", "5m")
 	var secrets []string
 	for side, keys := range map[string][][2]string{
-		clustertest.Local:  {{"gw-keys", "privateKey"}, {"liqo-controlplane-key-rome", `tls\.key`}, {"kubeconfig-controlplane-rome", "kubeconfig"}},
+		clustertest.Local: {
+			{"gw-keys", "privateKey"},
+			{"liqo-controlplane-key-rome", `tls\.key`},
+			{"kubeconfig-controlplane-rome", "kubeconfig"},
+		},
 		clustertest.Remote: {{"gw-keys", "privateKey"}},
 	} {
 		ns := map[string]string{clustertest.Local: "liqo-tenant-rome", clustertest.Remote: "liqo-tenant-milan"}[side]
 		for _, key := range keys {
-			secrets = append(secrets, g.Box.Run(t, side, "", "-n", ns, "get", "secret", key[0], "-o", "jsonpath={.data."+key[1]+"}"))
+			secrets = append(
+				secrets, g.Box.Run(t, side, "", "-n", ns, "get", "secret", key[0], "-o", "jsonpath={.data."+key[1]+"}"),
+			)
 		}
 	}
 	said := g.Run("carrick", "export", "link.yaml", "dir")
 	g.NoSecrets("dir", said, secrets...)
 	readme := g.Run("cat", "dir/README.txt")
 	for _, named := range []string{
-		"Secret liqo-tenant-rome/gw-keys (keys privateKey, publicKey)", "Secret liqo-tenant-milan/gw-keys (keys privateKey, publicKey)",
-		"Secret liqo-tenant-rome/liqo-controlplane-key-rome (keys tls.key, tls.csr)", "Secret liqo-tenant-rome/kubeconfig-controlplane-rome (key kubeconfig)",
+		"Secret liqo-tenant-rome/gw-keys (keys privateKey, publicKey)",
+		"Secret liqo-tenant-milan/gw-keys (keys privateKey, publicKey)",
+		"Secret liqo-tenant-rome/liqo-controlplane-key-rome (keys tls.key, tls.csr)",
+		"Secret liqo-tenant-rome/kubeconfig-controlplane-rome (key kubeconfig)",
 	} {
 		if !strings.Contains(readme, named) {
 			t.Errorf("README.txt does not name %s:\n%s", named, readme)
 		}
 	}
 	for _, side := range []string{"local", "remote"} {
-		out := g.Run("kubectl", "--context", "sandbox-"+side, "apply", "--server-side", "--dry-run=server", "--field-manager=gitops", "-k", "dir/"+side)
+		out := g.Run(
+			"kubectl", "--context", "sandbox-"+side, "apply", "--server-side", "--dry-run=server", "--field-manager=gitops",
+			"-k", "dir/"+side,
+		)
 		for _, want := range map[string][]string{
-			"local":  {"configuration", "publickey", "gatewayclient", "resourceslice", "namespaceoffloading", "namespace/gitops-demo"},
+			"local": {
+				"configuration", "publickey", "gatewayclient", "resourceslice", "namespaceoffloading", "namespace/gitops-demo",
+			},
 			"remote": {"configuration", "publickey", "gatewayserver", "tenant.authentication", "rolebinding"},
 		}[side] {
 			if !strings.Contains(out, want) {

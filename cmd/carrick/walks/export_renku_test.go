@@ -21,20 +21,28 @@ func renkuExport(t *testing.T) {
 	g.Run("diff", "-r", "fresh", "again")
 	wellOrdered(g, "fresh/remote")
 	script := g.Commands("fresh")
-	for _, part := range []string{"apply --server-side -k remote", "-d @files/local/register.json", "rollout restart deployment", "carrick check link.yaml --wait 2m"} {
+	for _, part := range []string{
+		"apply --server-side -k remote", "-d @files/local/register.json", "rollout restart deployment",
+		"carrick check link.yaml --wait 2m",
+	} {
 		if !strings.Contains(script, part) {
 			t.Fatalf("README.txt lacks %q:\n%s", part, script)
 		}
 	}
 	t.Cleanup(func() { clearRenku(g) })
-	script = strings.NewReplacer("do sleep 5;", "do sleep 1;", "carrick check link.yaml --wait 2m", `cp "$private/token" ../token; rm -r "$private"`).Replace(script)
+	script = strings.NewReplacer(
+		"do sleep 5;", "do sleep 1;", "carrick check link.yaml --wait 2m", `cp "$private/token" ../token; rm -r "$private"`,
+	).Replace(script)
 	g.Run("bash", "-euo", "pipefail", "-c", "cd fresh\n"+script)
 	signedIn := []string{"link.yaml", "--secret", "renku.token=@token"}
 	look := append([]string{"carrick", "check", "--wait", "5m"}, signedIn...)
 	g.Run(look...)
 
 	token := strings.TrimSpace(g.Run("cat", "token"))
-	account := g.Box.Run(t, clustertest.Remote, "", "-n", "gitops-sessions", "get", "secret", "renku-gitops-token", "-o", "go-template={{.data.token | base64decode}}")
+	account := g.Box.Run(
+		t, clustertest.Remote, "", "-n", "gitops-sessions", "get", "secret", "renku-gitops-token", "-o",
+		"go-template={{.data.token | base64decode}}",
+	)
 	said := g.Run("carrick", "export", "link.yaml", "after", "--secret", "renku.token=@token")
 	g.NoSecrets("after", said, token, account)
 	g.Run("diff", "-r", "fresh", "after")
@@ -47,7 +55,8 @@ func renkuExport(t *testing.T) {
 	}
 	for line := range strings.Lines(plan) {
 		diff, ok := strings.CutPrefix(line, "      ")
-		if ok && (strings.HasPrefix(diff, "-") || strings.HasPrefix(diff, "+") && !carricktest.OnlyMarks.MatchString(strings.TrimSpace(diff[1:]))) {
+		if ok && (strings.HasPrefix(diff, "-") || strings.HasPrefix(diff, "+") &&
+			!carricktest.OnlyMarks.MatchString(strings.TrimSpace(diff[1:]))) {
 			t.Errorf("apply would do more than put marks: %s", line)
 		}
 	}
@@ -71,7 +80,8 @@ func wellOrdered(g *carricktest.Gitops, dir string) {
 			kinds = append(kinds, kind)
 		}
 	}
-	if len(kinds) < 20 || kinds[0] != "Namespace" || kinds[1] != "Namespace" || !slices.Contains(kinds, "CustomResourceDefinition") {
+	if len(kinds) < 20 || kinds[0] != "Namespace" || kinds[1] != "Namespace" ||
+		!slices.Contains(kinds, "CustomResourceDefinition") {
 		g.Errorf("the order is %v", kinds)
 	}
 	list := g.Run("cat", dir+"/kustomization.yaml")

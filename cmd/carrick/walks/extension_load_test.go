@@ -99,12 +99,15 @@ func madeProfiles(ctx context.Context, client dynamic.Interface) error {
 // shown is the certificate that it shows, in PEM.
 func (h *hooked) shown(t *testing.T) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", h.address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+	//nolint:gosec // it is what is looked at
+	conn, err := tls.Dial("tcp", h.address, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: conn.ConnectionState().PeerCertificates[0].Raw}))
+	return string(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: conn.ConnectionState().PeerCertificates[0].Raw}),
+	)
 }
 
 func claimsAreRight(t *testing.T, client dynamic.Interface) {
@@ -134,7 +137,10 @@ func claimsAreRight(t *testing.T, client dynamic.Interface) {
 func profilesAreSeenTo(t *testing.T, client dynamic.Interface) {
 	t.Helper()
 	const mine = "app.kubernetes.io/managed-by=carrick-vsphere-extension"
-	till(t, client.Resource(bindingKind), mine, "every namespace of a profile has its binding", func(all map[string]*unstructured.Unstructured) bool { return len(all) >= loadProfiles })
+	till(
+		t, client.Resource(bindingKind), mine, "every namespace of a profile has its binding",
+		func(all map[string]*unstructured.Unstructured) bool { return len(all) >= loadProfiles },
+	)
 	all, err := client.Resource(bindingKind).List(t.Context(), metav1.ListOptions{LabelSelector: mine})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +150,8 @@ func profilesAreSeenTo(t *testing.T, client dynamic.Interface) {
 		in[b.GetNamespace()]++
 		role, _, _ := unstructured.NestedString(b.Object, "roleRef", "name")
 		whom, _, _ := unstructured.NestedSlice(b.Object, "subjects")
-		if b.GetName() != "rb-all-sa_ns-"+b.GetNamespace() || role != "psp:load" || len(whom) != 1 || whom[0].(map[string]any)["name"] != "system:serviceaccounts:"+b.GetNamespace() {
+		if b.GetName() != "rb-all-sa_ns-"+b.GetNamespace() || role != "psp:load" || len(whom) != 1 ||
+			whom[0].(map[string]any)["name"] != "system:serviceaccounts:"+b.GetNamespace() {
 			t.Errorf("%v", b.Object)
 		}
 	}
@@ -156,13 +163,16 @@ func profilesAreSeenTo(t *testing.T, client dynamic.Interface) {
 	if len(in) != loadProfiles {
 		t.Errorf("%d namespaces have a binding, of %d profiles", len(in), loadProfiles)
 	}
-	till(t, client.Resource(namespaceKind), "app.kubernetes.io/part-of=kubeflow-profile", "every namespace of a profile has its level", func(all map[string]*unstructured.Unstructured) bool {
-		n := 0
-		for _, ns := range all {
-			if strings.HasPrefix(ns.GetName(), "user-") && ns.GetLabels()["pod-security.kubernetes.io/enforce"] == "baseline" {
-				n++
+	till(
+		t, client.Resource(namespaceKind), "app.kubernetes.io/part-of=kubeflow-profile",
+		"every namespace of a profile has its level", func(all map[string]*unstructured.Unstructured) bool {
+			n := 0
+			for _, ns := range all {
+				if strings.HasPrefix(ns.GetName(), "user-") && ns.GetLabels()["pod-security.kubernetes.io/enforce"] == "baseline" {
+					n++
+				}
 			}
-		}
-		return n == loadProfiles
-	})
+			return n == loadProfiles
+		},
+	)
 }

@@ -53,7 +53,10 @@ var extensionOptions = extension.Options{
 // hook makes its account and a certificate, and starts it on loopback, or on an address.
 func hook(t *testing.T, box *clustertest.Sandbox, program string, at ...string) *hooked {
 	t.Helper()
-	h := &hooked{t: t, program: program, folder: t.TempDir(), address: freeAddress(t, append(at, "127.0.0.1")[0]), heard: make(chan struct{})}
+	h := &hooked{
+		t: t, program: program, folder: t.TempDir(), address: freeAddress(t, append(at, "127.0.0.1")[0]),
+		heard: make(chan struct{}),
+	}
 	var err error
 	if h.ca, err = certificate.NewAuthority("the extension's", 1); err != nil {
 		t.Fatal(err)
@@ -62,7 +65,8 @@ func hook(t *testing.T, box *clustertest.Sandbox, program string, at ...string) 
 	o := extensionOptions
 	h.args = []string{
 		"vsphere-extension", "--class", o.Class, "--from", o.From[0], "--psp-role", o.PSPRole, "--level", o.Level,
-		"--leader-elect", "--leader-elect-resource-namespace", "vsphere-extensions", "--leader-elect-resource-name", "carrick",
+		"--leader-elect", "--leader-elect-resource-namespace", "vsphere-extensions", "--leader-elect-resource-name",
+		"carrick",
 		"--bind-address", h.address, "--health-probe-bind-address", "127.0.0.1:0", "--cert-dir", h.folder,
 		"--shutdown-delay-duration", "200ms", "--kubeconfig", accountOf(t, box),
 	}
@@ -90,7 +94,8 @@ func accountOf(t *testing.T, box *clustertest.Sandbox) string {
 		rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: objectMeta("", "extension"), Rules: everywhere},
 		rbacv1.Role{TypeMeta: rbacType("Role"), ObjectMeta: objectMeta("vsphere-extensions", "extension"), Rules: beside},
 	}
-	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: vsphere-extensions}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: extension, namespace: vsphere-extensions}\n"
+	text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: vsphere-extensions}\n---\napiVersion: v1\nkind: " +
+		"ServiceAccount\nmetadata: {name: extension, namespace: vsphere-extensions}\n"
 	for _, d := range docs {
 		b, err := yaml.Marshal(d)
 		if err != nil {
@@ -101,10 +106,17 @@ func accountOf(t *testing.T, box *clustertest.Sandbox) string {
 	box.Run(t, clustertest.Local, text, "apply", "-f", "-")
 	who := "--serviceaccount=vsphere-extensions:extension"
 	box.Run(t, clustertest.Local, "", "create", "clusterrolebinding", "extension", "--clusterrole=extension", who)
-	box.Run(t, clustertest.Local, "", "create", "rolebinding", "extension", "-n", "vsphere-extensions", "--role=extension", who)
-	box.Run(t, clustertest.Local, "", "create", "clusterrole", extensionOptions.PSPRole, "--verb=use", "--resource=podsecuritypolicies.policy", "--resource-name=load")
+	box.Run(
+		t, clustertest.Local, "", "create", "rolebinding", "extension", "-n", "vsphere-extensions", "--role=extension", who,
+	)
+	box.Run(
+		t, clustertest.Local, "", "create", "clusterrole", extensionOptions.PSPRole, "--verb=use",
+		"--resource=podsecuritypolicies.policy", "--resource-name=load",
+	)
 	c := box.Open(t, clustertest.Local, cluster.Options{})
-	token, _, err := c.RequestToken(t.Context(), "vsphere-extensions", "extension", cluster.TokenOptions{Expires: time.Hour})
+	token, _, err := c.RequestToken(
+		t.Context(), "vsphere-extensions", "extension", cluster.TokenOptions{Expires: time.Hour},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

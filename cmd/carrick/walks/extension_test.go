@@ -25,8 +25,10 @@ import (
 var (
 	claimKind     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	bindingKind   = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
-	profileKind   = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
+	bindingKind   = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings",
+	}
+	profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 )
 
 func rbacType(kind string) metav1.TypeMeta {
@@ -124,7 +126,10 @@ func anObject(apiVersion, kind, namespace, name string, more map[string]any) *un
 }
 
 func theProfile(name string) *unstructured.Unstructured {
-	return anObject("kubeflow.org/v1", "Profile", "", name, map[string]any{"spec": map[string]any{"owner": map[string]any{"kind": "User", "name": name + "@example.org"}}})
+	return anObject(
+		"kubeflow.org/v1", "Profile", "", name,
+		map[string]any{"spec": map[string]any{"owner": map[string]any{"kind": "User", "name": name + "@example.org"}}},
+	)
 }
 
 func theSpace(name, owner string) *unstructured.Unstructured {
@@ -149,7 +154,9 @@ var sorts = []struct {
 
 func theClaim(namespace string, n int) *unstructured.Unstructured {
 	s := sorts[n%len(sorts)]
-	spec := map[string]any{"accessModes": []any{s.mode}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
+	spec := map[string]any{
+		"accessModes": []any{s.mode}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}
 	if s.class != "-" {
 		spec["storageClassName"] = s.class
 	}
@@ -162,7 +169,10 @@ func classOf(o *unstructured.Unstructured) string {
 }
 
 // till watches a kind until done holds of all that stands.
-func till(t *testing.T, of dynamic.ResourceInterface, selector, what string, done func(map[string]*unstructured.Unstructured) bool) {
+func till(
+	t *testing.T, of dynamic.ResourceInterface, selector, what string,
+	done func(map[string]*unstructured.Unstructured) bool,
+) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -199,7 +209,9 @@ func active(t *testing.T, client dynamic.Interface, namespace string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
-		got, err := client.Resource(claimKind).Namespace(namespace).Create(ctx, theClaim(namespace, 0), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		got, err := client.Resource(claimKind).Namespace(namespace).Create(
+			ctx, theClaim(namespace, 0), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+		)
 		if err == nil && classOf(got) == "nfs-client" {
 			return
 		}
@@ -259,7 +271,10 @@ func extensionUnderLoad(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Errorf("told to end, it ended with %v", err)
 	}
-	lease := box.Run(t, clustertest.Local, "", "get", "lease", "carrick", "-n", "vsphere-extensions", "-o", "jsonpath={.spec.holderIdentity}")
+	lease := box.Run(
+		t, clustertest.Local, "", "get", "lease", "carrick", "-n", "vsphere-extensions", "-o",
+		"jsonpath={.spec.holderIdentity}",
+	)
 	if lease != "" {
 		t.Errorf("it ended and holds the lease: %s", lease)
 	}
@@ -286,18 +301,28 @@ func addedByAdmission(t *testing.T, client dynamic.Interface) {
 		return took[in][len(took[in])/2].Round(10 * time.Microsecond)
 	}
 	without, with := median("load-none"), median("load-0")
-	t.Logf("making a claim takes %s (median of %d), and %s with the webhook: admission adds %s", without, len(took["load-none"]), with, with-without)
+	t.Logf(
+		"making a claim takes %s (median of %d), and %s with the webhook: admission adds %s", without, len(took["load-none"]),
+		with, with-without,
+	)
 	for in := range took {
-		if err := client.Resource(claimKind).Namespace(in).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		if err := client.Resource(claimKind).Namespace(in).DeleteCollection(
+			t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{},
+		); err != nil {
 			t.Fatal(err)
 		}
-		till(t, client.Resource(claimKind).Namespace(in), "", "the claims are gone", func(all map[string]*unstructured.Unstructured) bool { return len(all) == 0 })
+		till(
+			t, client.Resource(claimKind).Namespace(in), "", "the claims are gone",
+			func(all map[string]*unstructured.Unstructured) bool { return len(all) == 0 },
+		)
 	}
 }
 
 func mustMake(t *testing.T, client dynamic.Interface, kind schema.GroupVersionResource, o *unstructured.Unstructured) {
 	t.Helper()
-	if _, err := client.Resource(kind).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(kind).Namespace(o.GetNamespace()).Create(
+		t.Context(), o, metav1.CreateOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -315,12 +340,15 @@ func extensionBeforeProfiles(t *testing.T) {
 	defineProfiles(t, box)
 	mustMake(t, client, profileKind, theProfile("taken"))
 	mustMake(t, client, profileKind, theProfile("late"))
-	till(t, client.Resource(bindingKind), "app.kubernetes.io/managed-by=carrick-vsphere-extension", "the binding", func(all map[string]*unstructured.Unstructured) bool {
-		if all["taken/rb-all-sa_ns-taken"] != nil {
-			t.Fatal("a namespace of somebody else is bound")
-		}
-		return all["late/rb-all-sa_ns-late"] != nil
-	})
+	till(
+		t, client.Resource(bindingKind), "app.kubernetes.io/managed-by=carrick-vsphere-extension", "the binding",
+		func(all map[string]*unstructured.Unstructured) bool {
+			if all["taken/rb-all-sa_ns-taken"] != nil {
+				t.Fatal("a namespace of somebody else is bound")
+			}
+			return all["late/rb-all-sa_ns-late"] != nil
+		},
+	)
 	h.hears("left alone")
 	if h.cmd.ProcessState != nil {
 		t.Errorf("it has ended: %s", h.cmd.ProcessState)
@@ -351,7 +379,10 @@ addressType: IPv4
 ports: [{name: https, port: %s, protocol: TCP}]
 endpoints: [{addresses: [%s], conditions: {ready: true}}]
 `, port, at), "apply", "-f", "-")
-	registerAt(t, box, h, "{service: {namespace: vsphere-extensions, name: vsphere-extensions, path: /pvc/mutate, port: 443}, caBundle: %s}")
+	registerAt(
+		t, box, h,
+		"{service: {namespace: vsphere-extensions, name: vsphere-extensions, path: /pvc/mutate, port: 443}, caBundle: %s}",
+	)
 	active(t, client, "served")
 }
 

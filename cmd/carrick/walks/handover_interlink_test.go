@@ -38,13 +38,21 @@ func interlinkByTwoAdmins(t *testing.T) {
 	box.Seed(t, "interlink")
 	node := box.Hosts[clustertest.Remote]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
-	answers := "answers: {exposure.address: " + box.Answers["exposure.address"] + ", exposure.type: LoadBalancer, exposure.sources: [172.30.0.0/16], test.watch: 0"
+	answers := "answers: {exposure.address: " + box.Answers["exposure.address"] +
+		", exposure.type: LoadBalancer, exposure.sources: [172.30.0.0/16], test.watch: 0"
 	if port := box.Answers["exposure.port"]; port != "" {
 		answers += ", exposure.port: " + port
 	}
 	answers += "}\n"
-	cluster := carricktest.NewAdmin(t, "interlink", "cluster", "edge", "local: {context: "+box.Contexts[clustertest.Local]+"}\nremote: {facts: theirs.facts}\n", answers, box.Kubeconfigs[clustertest.Local])
-	edge := carricktest.NewAdmin(t, "interlink", "edge", "cluster", "local: {facts: theirs.facts}\nremote: {host: {root: "+node+", here: true}}\n", "", "")
+	cluster := carricktest.NewAdmin(
+		t, "interlink", "cluster", "edge",
+		"local: {context: "+box.Contexts[clustertest.Local]+"}\nremote: {facts: theirs.facts}\n", answers,
+		box.Kubeconfigs[clustertest.Local],
+	)
+	edge := carricktest.NewAdmin(
+		t, "interlink", "edge", "cluster", "local: {facts: theirs.facts}\nremote: {host: {root: "+node+", here: true}}\n", "",
+		"",
+	)
 	var handed []string
 
 	// Nobody has a file yet: the first one is written without any.
@@ -77,7 +85,9 @@ func interlinkByTwoAdmins(t *testing.T) {
 			t.Errorf("the edge judges %s", id)
 		}
 	}
-	if n := looksAtEndpoint(cluster, cluster.Reported([]int{0}, "link.yaml", "--side", "cluster"), steps.Local, "this machine"); n != 9 {
+	if n := looksAtEndpoint(
+		cluster, cluster.Reported([]int{0}, "link.yaml", "--side", "cluster"), steps.Local, "this machine",
+	); n != 9 {
 		t.Errorf("%d verdicts of the endpoint from the cluster's admin", n)
 	}
 	nothingOfTheCluster(t, box, append(handed, edge.Said.String(), cluster.Said.String(), edge.Read("link.yaml")))
@@ -103,7 +113,9 @@ func nothingOfTheCluster(t *testing.T, box *clustertest.Sandbox, texts []string)
 			Data     map[string][]byte
 		}
 	}
-	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Local, "", "get", "secrets", "-A", "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal(
+		[]byte(box.Run(t, clustertest.Local, "", "get", "secrets", "-A", "-o", "json")), &list,
+	); err != nil {
 		t.Fatal(err)
 	}
 	looked := 0

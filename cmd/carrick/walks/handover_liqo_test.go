@@ -23,11 +23,15 @@ func peeringAdmin(t *testing.T, box *clustertest.Sandbox, side, role, peer, answ
 			ends += s + ": {facts: theirs.facts}\n"
 		}
 	}
-	return carricktest.NewAdmin(t, "liqo", role, peer, ends, "answers: {offloading.namespace: apart-demo"+answers+"}\n", box.Kubeconfigs[side])
+	return carricktest.NewAdmin(
+		t, "liqo", role, peer, ends, "answers: {offloading.namespace: apart-demo"+answers+"}\n", box.Kubeconfigs[side],
+	)
 }
 
 // peered is two admins that take turns until both are green.
-func peered(t *testing.T, box *clustertest.Sandbox, answers string) (consumer, provider *carricktest.Admin, handed []string) {
+func peered(
+	t *testing.T, box *clustertest.Sandbox, answers string,
+) (consumer, provider *carricktest.Admin, handed []string) {
 	t.Helper()
 	consumer = peeringAdmin(t, box, clustertest.Local, "consumer", "provider", answers)
 	provider = peeringAdmin(t, box, clustertest.Remote, "provider", "consumer", answers)
@@ -69,7 +73,10 @@ func privateOf(t *testing.T, box *clustertest.Sandbox, answers string) map[strin
 	type at struct{ side, ns, name, key string }
 	all := []at{{clustertest.Local, "liqo-tenant-rome", "kubeconfig-controlplane-rome", "kubeconfig"}}
 	if !strings.Contains(answers, "network.join") {
-		all = append(all, at{clustertest.Local, "liqo-tenant-rome", "gw-keys", "privateKey"}, at{clustertest.Remote, "liqo-tenant-milan", "gw-keys", "privateKey"})
+		all = append(
+			all, at{clustertest.Local, "liqo-tenant-rome", "gw-keys", "privateKey"},
+			at{clustertest.Remote, "liqo-tenant-milan", "gw-keys", "privateKey"},
+		)
 	}
 	if strings.Contains(answers, "service-account") {
 		all = append(all, at{clustertest.Remote, "liqo-tenant-milan", "liqo-controlplane-milan-token", "token"})

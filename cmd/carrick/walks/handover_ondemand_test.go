@@ -20,10 +20,19 @@ func ondemandByTwoAdmins(t *testing.T) {
 	box.Seed(t, "ondemand")
 	node := box.Hosts[clustertest.Local]
 	files, objects := filesUnder(t, node), stepstest.Snapshot(t, box)
-	server := box.Run(t, clustertest.Remote, "", "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
-	answers := "answers: {cluster.server: " + server + ", hooks.allow-cidr: 172.30.0.0/16, trial.user: alice, trial.other: bob}\n"
-	root := carricktest.NewAdmin(t, "ondemand", "web node", "cluster", "local: {host: {root: "+node+"}}\nremote: {facts: theirs.facts}\n", answers, "")
-	cluster := carricktest.NewAdmin(t, "ondemand", "cluster", "web node", "local: {facts: theirs.facts}\nremote: {context: "+box.Contexts[clustertest.Remote]+"}\n", answers, box.Kubeconfigs[clustertest.Remote])
+	server := box.Run(
+		t, clustertest.Remote, "", "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}",
+	)
+	answers := "answers: {cluster.server: " + server +
+		", hooks.allow-cidr: 172.30.0.0/16, trial.user: alice, trial.other: bob}\n"
+	root := carricktest.NewAdmin(
+		t, "ondemand", "web node", "cluster", "local: {host: {root: "+node+"}}\nremote: {facts: theirs.facts}\n", answers, "",
+	)
+	cluster := carricktest.NewAdmin(
+		t, "ondemand", "cluster", "web node",
+		"local: {facts: theirs.facts}\nremote: {context: "+box.Contexts[clustertest.Remote]+"}\n", answers,
+		box.Kubeconfigs[clustertest.Remote],
+	)
 	var handed []string
 
 	// nobody has a file yet: the first one is written without any

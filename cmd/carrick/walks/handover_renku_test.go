@@ -26,7 +26,10 @@ func renkuHandsOver(t *testing.T) {
 	g.Run("carrick", "apply", "--yes", "link.yaml", "--step", "prerequisites,identity,kubeconfig")
 	var secrets []string
 	for side, role := range map[steps.Side]string{steps.Local: "local", steps.Remote: "remote"} {
-		g.Run("carrick", "handover", "link.yaml", "--side", role, "-o", role+".facts", "--to", key.Recipient().String(), "--secret", "renku.token=@token")
+		g.Run(
+			"carrick", "handover", "link.yaml", "--side", role, "-o", role+".facts", "--to", key.Recipient().String(),
+			"--secret", "renku.token=@token",
+		)
 		text, err := os.ReadFile(filepath.Join(g.Dir, role+".facts"))
 		if err != nil {
 			t.Fatal(err)

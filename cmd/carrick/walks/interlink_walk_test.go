@@ -57,7 +57,9 @@ func interlinkByKeys(t *testing.T) {
 	p.Wait(throughTheEndpoint)
 	p.Types("\x1b")
 	p.Wait(`(?s)` + w.On(9) + `.*1 of 9`)
-	if now := filesUnder(t, edge); !strings.Contains(now["/root/.interlink/config/SlurmConfig.yaml"], "\nExportPodData: true\n") {
+	if now := filesUnder(t, edge); !strings.Contains(
+		now["/root/.interlink/config/SlurmConfig.yaml"], "\nExportPodData: true\n",
+	) {
 		t.Error("the plugin's configuration is as it was")
 	}
 	w.Undo(p)

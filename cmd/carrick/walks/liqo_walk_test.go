@@ -9,7 +9,8 @@ import (
 var throughLiqo = carricktest.Walk{
 	Steps: 9,
 	Titles: map[int]string{
-		2: "Tenant namespaces", 3: "Network configuration", 4: "Gateway keys", 5: "Tunnel", 6: "Credentials", 7: "Authentication", 8: "Resources", 9: "Offloading",
+		2: "Tenant namespaces", 3: "Network configuration", 4: "Gateway keys", 5: "Tunnel", 6: "Credentials",
+		7: "Authentication", 8: "Resources", 9: "Offloading",
 	},
 }
 
@@ -18,8 +19,8 @@ const (
 	nothingOf = `2 failed · 1 warning · [5-9][0-9] skipped`
 )
 
-// liqoByKeys goes from two clusters with Liqo to an offloaded namespace, all green, and back to nothing. The consumer is
-// answered to listen for the tunnel.
+// liqoByKeys goes from two clusters with Liqo to an offloaded namespace, all green, and back to nothing. The consumer
+// is answered to listen for the tunnel.
 func liqoByKeys(t *testing.T) {
 	w := throughLiqo
 	w.Before = map[int]func(*carricktest.Terminal){5: func(p *carricktest.Terminal) {

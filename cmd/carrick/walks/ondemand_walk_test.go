@@ -24,7 +24,9 @@ var throughOnDemand = carricktest.Walk{
 func filesUnder(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := stepstest.Files(t, root)
-	maps.DeleteFunc(out, func(path, text string) bool { return text[0] == 'd' || strings.HasPrefix(path, "/var/lib/carrick/") })
+	maps.DeleteFunc(
+		out, func(path, text string) bool { return text[0] == 'd' || strings.HasPrefix(path, "/var/lib/carrick/") },
+	)
 	if len(out) == 0 {
 		t.Fatalf("there are no files in %s", root)
 	}
@@ -46,7 +48,9 @@ func ondemandByKeys(t *testing.T) {
 	p.Types("\r")
 	throughOnDemand.Apply(p, 1, 9)
 	p.Types("nn")
-	p.Wait(`(?s)step 11 of 12.*the trial user's namespace is as the hook makes it +✓ ok.*may do nothing in another's namespace +✓ ok`)
+	p.Wait(
+		`(?s)step 11 of 12.*the trial user's namespace is as the hook makes it +✓ ok.*may do nothing in another's namespace +✓ ok`,
+	)
 	p.Wait(`[78][0-9] ok · 2 warnings · 3[0-9] skipped`)
 	p.Types("g") // the row that says so may not be the one that was red last
 	p.Wait(`user-(alice|bob); the hook last ran on`)
@@ -62,7 +66,10 @@ func ondemandByKeys(t *testing.T) {
 	}
 	for _, name := range portal() {
 		_, n, _ := strings.Cut(name, "/")
-		if of := []string{"user-alice", "user-bob", "alice-ood-user", "alice-ood-initializer", "bob-ood-user", "bob-ood-initializer", "default", "deny-from-other-namespaces", "allow-from-nodes"}; !slices.Contains(objects, name) && !slices.Contains(of, n) {
+		if of := []string{
+			"user-alice", "user-bob", "alice-ood-user", "alice-ood-initializer", "bob-ood-user", "bob-ood-initializer",
+			"default", "deny-from-other-namespaces", "allow-from-nodes",
+		}; !slices.Contains(objects, name) && !slices.Contains(of, n) {
 			t.Errorf("left in the cluster: %s", name)
 		}
 	}

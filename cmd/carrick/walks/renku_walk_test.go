@@ -16,7 +16,8 @@ import (
 var throughRenku = carricktest.Walk{
 	Steps: 11, Asks: map[int]string{7: `STAND-IN-`},
 	Titles: map[int]string{
-		2: "Remote prerequisites", 3: "Operator and driver", 4: "Identity", 6: "Kubeconfigs Secret", 7: "Register", 8: "Restart", 9: "Resource pool",
+		2: "Remote prerequisites", 3: "Operator and driver", 4: "Identity", 6: "Kubeconfigs Secret", 7: "Register",
+		8: "Restart", 9: "Resource pool",
 	},
 }
 
@@ -34,7 +35,9 @@ func renkuByKeys(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	p.IsAsItWas()
-	for _, text := range []string{"9 Resource pool", "✗ remote: the namespace of the sessions is there: ", "The clusters of the demo are gone"} {
+	for _, text := range []string{
+		"9 Resource pool", "✗ remote: the namespace of the sessions is there: ", "The clusters of the demo are gone",
+	} {
 		if !strings.Contains(p.Text(), text) {
 			t.Errorf("the summary lacks %q:\n%s", text, p.Text())
 		}
@@ -42,14 +45,16 @@ func renkuByKeys(t *testing.T) {
 	p.LeftNothing()
 }
 
-// renkuByScripts runs what only the guide renku shows, one script after the other: a cluster has one csi-rclone, which all
-// links share.
+// renkuByScripts runs what only the guide renku shows, one script after the other: a cluster has one csi-rclone, which
+// all links share.
 func renkuByScripts(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Seed(t, "renku")
 	token := carricktest.RenkuToken(t, box)
 	carricktest.RunScripts(carricktest.OneByOne{T: t}, "../../../testdata/script/renku", func(e *testscript.Env) error {
 		box.Settle(t, clustertest.Remote) // csi-rclone may be on its way out
-		return errors.Join(carricktest.OnClusters(box)(e), os.WriteFile(filepath.Join(e.WorkDir, "token"), []byte(token), 0o600))
+		return errors.Join(
+			carricktest.OnClusters(box)(e), os.WriteFile(filepath.Join(e.WorkDir, "token"), []byte(token), 0o600),
+		)
 	})
 }

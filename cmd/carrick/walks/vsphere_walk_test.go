@@ -30,8 +30,10 @@ func withTrial(p *carricktest.Terminal) {
 }
 
 var throughPolicy = carricktest.Walk{
-	Steps:  10,
-	Titles: map[int]string{2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 6: "Claims' class", 10: "Profile"},
+	Steps: 10,
+	Titles: map[int]string{
+		2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 6: "Claims' class", 10: "Profile",
+	},
 	Takes:  map[int]bool{5: true},
 	Before: map[int]func(*carricktest.Terminal){2: withNFS, 10: withTrial},
 }
@@ -61,8 +63,10 @@ func vsphereByPolicy(t *testing.T) {
 // back, they are green, but for a warning where the API server has counted calls that failed since it started.
 func vsphereByExtension(t *testing.T) {
 	w := carricktest.Walk{
-		Steps:  10,
-		Titles: map[int]string{2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 7: "Extension and certificates", 8: "Extension"},
+		Steps: 10,
+		Titles: map[int]string{
+			2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 7: "Extension and certificates", 8: "Extension",
+		},
 		Takes:  map[int]bool{5: true},
 		Before: map[int]func(*carricktest.Terminal){2: withNFS},
 	}

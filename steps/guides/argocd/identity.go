@@ -81,7 +81,8 @@ func identity() steps.Step {
 				Name: "server-address", Title: "the address means the same to Argo CD's pods", On: steps.Remote,
 				Needs:      []string{"signed-in"},
 				Why:        "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
-				References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"}, Run: serverAddress,
+				References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"},
+				Run:        serverAddress,
 			},
 			{
 				Name: "server-tls", Title: "the API server's certificate verifies against the CA", On: steps.Remote,

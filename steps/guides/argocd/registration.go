@@ -44,8 +44,9 @@ func registration() steps.Step {
 			},
 			{
 				Name: "one-secret", Title: "no other cluster Secret has that address or name", On: steps.Local,
-				Needs:      []string{"signed-in"},
-				Why:        "of two Secrets with one address Argo CD uses either; a name that occurs twice is an error in Applications",
+				Needs: []string{"signed-in"},
+				Why: "of two Secrets with one address Argo CD uses either; a name that occurs twice is an error in " +
+					"Applications",
 				References: []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
 			},
 			{

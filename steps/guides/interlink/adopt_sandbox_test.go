@@ -37,8 +37,10 @@ func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 	setUps := map[string]map[string]any{
 		"as-it-comes": {"exposure.type": "LoadBalancer"},
 		"otherwise": {
-			"exposure.type": "NodePort", "exposure.port": 30444, "exposure.namespace": "jobs-api", "exposure.sources": []string{}, "exposure.image": "registry.example.org/nginx-unprivileged:1.29.1",
-			"cert.source": "own", "cert.days": 40, "cert.ca-years": 4, "workload.namespace": "kube-public", "workload.argo": true,
+			"exposure.type": "NodePort", "exposure.port": 30444, "exposure.namespace": "jobs-api",
+			"exposure.sources": []string{}, "exposure.image": "registry.example.org/nginx-unprivileged:1.29.1",
+			"cert.source": "own", "cert.days": 40, "cert.ca-years": 4, "workload.namespace": "kube-public",
+			"workload.argo": true,
 		},
 		"host-port": {"exposure.type": "hostPort", "cert.days": 20},
 	}
@@ -91,8 +93,10 @@ func TestVerifyThePublishedChainIsFound(t *testing.T) {
 	}
 	got := answered(t, s)
 	for key, want := range map[string]string{
-		"exposure.mode": "ingress", "exposure.namespace": "ingress-nginx-internal", "exposure.address": box.Answers["exposure.address"], "exposure.port": "60443",
-		"vk.node": "virtual-node", "vk.namespace": "interlink", "plugin.config": "/root/.interlink/config/SlurmConfig.yaml", "plugin.shared-fs": "true", "plugin.unit": "slurm-plugin.service",
+		"exposure.mode": "ingress", "exposure.namespace": "ingress-nginx-internal",
+		"exposure.address": box.Answers["exposure.address"], "exposure.port": "60443",
+		"vk.node": "virtual-node", "vk.namespace": "interlink", "plugin.config": "/root/.interlink/config/SlurmConfig.yaml",
+		"plugin.shared-fs": "true", "plugin.unit": "slurm-plugin.service",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is found to be %q, want %q", key, got[key], want)
@@ -108,7 +112,9 @@ func TestVerifyFromThePublishedChainToTheProxy(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
 	x := joined(t, seeded(t, ""), "page", true, nil)
-	for key, v := range stepstest.Given(t, x.Box, interlink.Guide(), map[string]any{"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444}) {
+	for key, v := range stepstest.Given(t, x.Box, interlink.Guide(), map[string]any{
+		"exposure.mode": "proxy", "exposure.type": "LoadBalancer", "exposure.port": 60444,
+	}) {
 		if err := x.Answer(key, v); err != nil {
 			t.Fatal(err)
 		}

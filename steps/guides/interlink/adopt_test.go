@@ -10,7 +10,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// adopted are the answers that are found in a state, beside those that are given; where one could not be found out, why.
+// adopted are the answers that are found in a state, beside those that are given; where one could not be found out,
+// why.
 func adopted(t *testing.T, state string, given steps.Given) map[string]string {
 	t.Helper()
 	s := stepstest.Stand(t, interlink.Guide(), assets, "testdata", state)
@@ -49,25 +50,44 @@ func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 		want  map[string]string // what an answer begins with
 	}{
 		{"planted", nil, map[string]string{
-			"exposure.mode": "proxy", "exposure.namespace": "interlink-api", "exposure.type": "LoadBalancer", "exposure.image": image,
-			"vk.namespace": "interlink", "workload.namespace": "default", "workload.account": "default", "workload.argo": "false",
+			"exposure.mode": "proxy", "exposure.namespace": "interlink-api", "exposure.type": "LoadBalancer",
+			"exposure.image": image,
+			"vk.namespace":   "interlink", "workload.namespace": "default", "workload.account": "default",
+			"workload.argo": "false",
 		}},
 		{"planted-alone", nil, map[string]string{
 			"exposure.mode":      "proxy, not found out: Ingress a-tenant/api, Service a-tenant/k8s-api-proxy may be anybody's",
-			"exposure.namespace": "interlink-api, not found out: Service a-tenant/k8s-api-proxy", "exposure.type": "NodePort", "exposure.image": image,
+			"exposure.namespace": "interlink-api, not found out: Service a-tenant/k8s-api-proxy", "exposure.type": "NodePort",
+			"exposure.image": image,
 		}},
 		// it is theirs in truth: an answer says so
 		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "vk.namespace": "interlink"}, map[string]string{
 			"exposure.mode": "proxy", "vk.namespace": "interlink", "exposure.address": "127.0.0.1",
-			"exposure.type":  "NodePort, not found out: no port is open in Service a-tenant/k8s-api-proxy",
-			"exposure.image": image + ", not found out: image registry.example.org/theirs:1 is run by Deployment a-tenant/k8s-api-proxy",
+			"exposure.type": "NodePort, not found out: no port is open in Service a-tenant/k8s-api-proxy",
+			"exposure.image": image +
+				", not found out: image registry.example.org/theirs:1 is run by Deployment a-tenant/k8s-api-proxy",
 		}},
-		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "exposure.mode": "ingress"}, map[string]string{"exposure.mode": "ingress", "exposure.namespace": "a-tenant"}},
+		{
+			"planted-alone",
+			steps.Given{"exposure.namespace": "a-tenant", "exposure.mode": "ingress"},
+			map[string]string{"exposure.mode": "ingress", "exposure.namespace": "a-tenant"},
+		},
 		{"made-elsewhere", nil, map[string]string{
-			"exposure.mode": "proxy", "exposure.namespace": "jobs-api", "exposure.type": "NodePort", "workload.namespace": "jobs", "workload.account": "worker", "workload.argo": "true",
+			"exposure.mode": "proxy", "exposure.namespace": "jobs-api", "exposure.type": "NodePort",
+			"workload.namespace": "jobs", "workload.account": "worker", "workload.argo": "true",
 		}},
-		{"planted", steps.Given{"exposure.mode": "ingress"}, map[string]string{"exposure.namespace": "ingress-nginx-internal, not found out: Ingress a-tenant/api"}},
-		{"ingress", steps.Given{"exposure.mode": "ingress"}, map[string]string{"exposure.namespace": "ingress-nginx-internal", "vk.namespace": "interlink", "exposure.address": "127.0.0.1"}},
+		{
+			"planted",
+			steps.Given{"exposure.mode": "ingress"},
+			map[string]string{"exposure.namespace": "ingress-nginx-internal, not found out: Ingress a-tenant/api"},
+		},
+		{
+			"ingress",
+			steps.Given{"exposure.mode": "ingress"},
+			map[string]string{
+				"exposure.namespace": "ingress-nginx-internal", "vk.namespace": "interlink", "exposure.address": "127.0.0.1",
+			},
+		},
 	} {
 		got := adopted(t, c.state, c.given)
 		for key, want := range c.want {

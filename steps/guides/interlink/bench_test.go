@@ -18,7 +18,9 @@ func bench() stepstest.Bench {
 	mounts := func(whether string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"automountServiceAccountToken":` + whether + `}`
-			if _, err := c.Patch(tb.Context(), serviceAccounts, "default", "default", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+			if _, err := c.Patch(
+				tb.Context(), serviceAccounts, "default", "default", []byte(patch), cluster.PatchOptions{Manager: "bench"},
+			); err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -29,19 +29,31 @@ const (
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Certificates",
-		Why:  "Each job is given the CA that proves the endpoint. So the CA lasts for years and the certificate for months: a renewed certificate needs no word to anybody, a new CA needs the virtual kubelet told and every running job to end.",
+		Why: "Each job is given the CA that proves the endpoint. So the CA lasts for years and the certificate for " +
+			"months: a renewed certificate needs no word to anybody, a new CA needs the virtual kubelet told and every " +
+			"running job to end.",
 		When: not(byServer),
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
-			{Name: "cert-manager-serves", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served},
+			{
+				Name: "cert-manager-serves", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served,
+			},
 		},
 		Actions: []steps.Action{
 			{
 				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate",
-				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"}, When: endpointSignedBy(certs.ByCertManager),
+				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"},
+				When: endpointSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
-					Manifest:  action.Manifest{File: "certificate.yaml", Values: action.Values{"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1)}},
-					Namespace: space, Leaf: certSecret, Writes: map[string]string{caSecret: rootCert, certSecret: certSecret}, Home: "namespace",
+					Manifest: action.Manifest{
+						File: "certificate.yaml",
+						Values: action.Values{
+							"addresses": hostsOf(true), "names": hostsOf(false), "ca-hours": certs.Hours("cert.ca-years", 365),
+							"hours": certs.Hours("cert.days", 1),
+						},
+					},
+					Namespace: space, Leaf: certSecret, Writes: map[string]string{caSecret: rootCert, certSecret: certSecret},
+					Home: "namespace",
 				},
 			},
 			{
@@ -65,15 +77,18 @@ func certificateQuestions() []steps.Question {
 	}
 	return []steps.Question{
 		{
-			Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, When: in(byProxy), Adopt: adoptSource,
-			Help: "cert-manager renews by itself. own: carrick makes a CA and issues the certificate; apply renews it. public: a certificate of a public CA that you put into a Secret; jobs then trust it by their images' own CAs.",
+			Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, When: in(byProxy),
+			Adopt: adoptSource,
+			Help: "cert-manager renews by itself. own: carrick makes a CA and issues the certificate; apply renews it. " +
+				"public: a certificate of a public CA that you put into a Secret; jobs then trust it by their images' own CAs.",
 			Of: append(certs.Signers(), steps.Choice{
 				Value: byPublicCA, Title: "public: a public CA's, in a Secret of yours",
 			}),
 			Default: certs.DefaultSigner("cert-manager-serves"),
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made, Check: steps.Between(2, 825),
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made,
+			Check:   steps.Between(2, 825),
 			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptDays,
 			Default: steps.Fixed(90, "what public CAs give"),
 			Help:    "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
@@ -82,10 +97,12 @@ func certificateQuestions() []steps.Question {
 			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: steps.Between(1, 30),
 			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptYears,
 			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
-			Help:    "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide takes 100 years.",
+			Help: "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide " +
+				"takes 100 years.",
 		},
 		{
-			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: endpointSignedBy(byPublicCA), Adopt: adoptCertSecret,
+			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: endpointSignedBy(byPublicCA),
+			Adopt:   adoptCertSecret,
 			Help:    "A Secret of type kubernetes.io/tls in the endpoint's namespace, with the chain in tls.crt.",
 			Default: steps.Fixed(certSecret, "the name that the proxy looks for"),
 		},

@@ -29,30 +29,43 @@ func certificateChecks() []steps.Check {
 	return []steps.Check{
 		certs.ServedCheck(managed),
 		{
-			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local, Needs: []string{"cert-manager-there"}, When: managed, FixedBy: "issuers",
-			Why:        "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and its CA where no Ingress finds them",
+			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local,
+			Needs: []string{"cert-manager-there"}, When: managed, FixedBy: "issuers",
+			Why: "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and " +
+				"its CA where no Ingress finds them",
 			References: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
 		},
 		{
-			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local, Needs: []string{"issuer-beside"}, When: managed, FixedBy: "issuers", Timeout: 2 * time.Minute,
-			Why: "until it is Ready there is no Secret, and nothing serves", References: []string{certs.Source}, Run: certificateReady,
+			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local,
+			Needs: []string{"issuer-beside"}, When: managed, FixedBy: "issuers", Timeout: 2 * time.Minute,
+			Why: "until it is Ready there is no Secret, and nothing serves", References: []string{certs.Source},
+			Run: certificateReady,
 		},
 		{
-			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "own-certificate",
-			Why:        "jobs trust ca.crt alone; a certificate of a public CA has none, and then jobs trust what their images trust",
+			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA",
+			On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "own-certificate",
+			Why: "jobs trust ca.crt alone; a certificate of a public CA has none, and then jobs trust what their " +
+				"images trust",
 			References: []string{page, "interlink-hq/interLink: pkg/virtualkubelet/execute.go"}, Run: certificateSecret,
 		},
 		{
-			Name: "certificate-chain", Title: "the CA that is handed to jobs signed the certificate", On: steps.Local, Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
-			Why: "ca.crt is copied into every job: one that proves something else makes each of them fail at its first request", References: []string{page}, Run: certificateChain,
+			Name: "certificate-chain", Title: "the CA that is handed to jobs signed the certificate", On: steps.Local,
+			Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
+			Why: "ca.crt is copied into every job: one that proves something else makes each of them fail at its " +
+				"first request",
+			References: []string{page}, Run: certificateChain,
 		},
 		{
-			Name: "certificate-lasts", Title: "certificate and CA outlast the longest job", On: steps.Local, Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
-			Why: "a job keeps the CA that it was started with; what ends before the job does ends its API access", References: []string{page}, Run: certificateLasts,
+			Name: "certificate-lasts", Title: "certificate and CA outlast the longest job", On: steps.Local,
+			Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
+			Why:        "a job keeps the CA that it was started with; what ends before the job does ends its API access",
+			References: []string{page}, Run: certificateLasts,
 		},
 		{
-			Name: "certificate-lives", Title: "certificate and CA have a sane life", On: steps.Local, Needs: []string{"certificate-secret"},
-			Why: "a key that is good for a hundred years, as in the published guide, is good for whoever finds it, for as long", References: []string{page}, Run: certificateLives,
+			Name: "certificate-lives", Title: "certificate and CA have a sane life", On: steps.Local,
+			Needs: []string{"certificate-secret"},
+			Why: "a key that is good for a hundred years, as in the published guide, is good for whoever finds it, " +
+				"for as long", References: []string{page}, Run: certificateLives,
 		},
 	}
 }
@@ -116,7 +129,11 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	}
 	_, err = e.Cluster.Secret(ctx, space(e), secret)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed(fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, clean.Text(secret), space(e)), e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+"    # the root CA belongs into the same namespace")
+		return steps.Failed(
+			fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, clean.Text(secret), space(e)),
+			e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+
+				"    # the root CA belongs into the same namespace",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -163,7 +180,8 @@ func secretFix(e steps.Env) string {
 	case mode(e) == byIngress:
 		return e.Kubectl() + " describe certificate -n " + space(e)
 	case e.Answers.Text("cert.source") == byPublicCA:
-		return e.Kubectl() + " create secret tls " + proxySecret(e) + " -n " + space(e) + " --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | " + e.Kubectl() + " apply -f -"
+		return e.Kubectl() + " create secret tls " + proxySecret(e) + " -n " + space(e) +
+			" --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | " + e.Kubectl() + " apply -f -"
 	case e.Answers.Text("cert.source") == certs.ByCertManager:
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + space(e)
 	}
@@ -177,13 +195,20 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 		return check.AbsentFails(err, fix)
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
-		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil && time.Now().After(chain[0].NotAfter) {
+		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil &&
+			time.Now().After(chain[0].NotAfter) {
 			r.Fix = expiredFix(ctx, e)
 		}
 		return r
 	}
 	if s.Data["ca.crt"].IsZero() && !endpointSignedBy(byPublicCA)(e) {
-		return steps.Failed(fmt.Sprintf("Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs", s.Name), "answer cert.source with public, where a public CA signed it; or "+fix)
+		return steps.Failed(
+			fmt.Sprintf(
+				"Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs",
+				s.Name,
+			),
+			"answer cert.source with public, where a public CA signed it; or "+fix,
+		)
 	}
 	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
 }
@@ -212,7 +237,11 @@ func renewEndpointFix(ctx context.Context, e steps.Env) string {
 	if c, err := theCertificate(ctx, e); err == nil {
 		return certs.RenewLine(e, space(e), c.GetName()) + "; it retries 1 to 32 hours after a failure"
 	}
-	return fmt.Sprintf("%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f -    # no Certificate fills it: somebody made it by hand", e.Kubectl(), name, space(e), e.Kubectl())
+	return fmt.Sprintf(
+		"%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f "+
+			"-    # no Certificate fills it: somebody made it by hand",
+		e.Kubectl(), name, space(e), e.Kubectl(),
+	)
 }
 
 // endpointCertificates are the certificates of the endpoint's Secret; cas nil: a public CA's.
@@ -244,7 +273,9 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 			roots.AddCert(c)
 		}
 		if !cas[0].IsCA && !cas[0].Equal(chain[0]) {
-			return steps.Failed(fmt.Sprintf("ca.crt holds %q, which is no CA", clean.Text(cas[0].Subject.CommonName)), secretFix(e))
+			return steps.Failed(
+				fmt.Sprintf("ca.crt holds %q, which is no CA", clean.Text(cas[0].Subject.CommonName)), secretFix(e),
+			)
 		}
 	}
 	kind, words := probe.CertProblem(chain, roots, e.Answers.Text("exposure.address"), time.Now())
@@ -271,7 +302,9 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 			what, fix = "the CA", secretFix(e)
 		}
 		left := c.NotAfter.Sub(now)
-		words := fmt.Sprintf("%s %q ends on %s", what, clean.Text(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly))
+		words := fmt.Sprintf(
+			"%s %q ends on %s", what, clean.Text(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly),
+		)
 		switch {
 		case left < longestJob(e):
 			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)
@@ -282,7 +315,10 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 			again = at
 		}
 	}
-	r := steps.Passed("until %s; jobs run for %d hours at most", chain[0].NotAfter.UTC().Format(time.DateOnly), e.Answers.Int("vk.job-hours"))
+	r := steps.Passed(
+		"until %s; jobs run for %d hours at most", chain[0].NotAfter.UTC().Format(time.DateOnly),
+		e.Answers.Int("vk.job-hours"),
+	)
 	r.Again = again
 	return r
 }
@@ -293,11 +329,17 @@ func certificateLives(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if n := int(certs.Life(chain[0]) / day); n > 825 && !chain[0].IsCA {
-		return steps.Warned(fmt.Sprintf("the certificate is good for %d days: clients refuse more than 825", n), "answer cert.days (90), and "+secretFix(e))
+		return steps.Warned(
+			fmt.Sprintf("the certificate is good for %d days: clients refuse more than 825", n),
+			"answer cert.days (90), and "+secretFix(e),
+		)
 	}
 	for _, c := range cas {
 		if n := int(certs.Life(c) / (365 * day)); n > 30 {
-			return steps.Warned(fmt.Sprintf("the CA is good for %d years: whoever gets its key can pose as the API for as long", n), "answer cert.ca-years (10), and "+secretFix(e))
+			return steps.Warned(
+				fmt.Sprintf("the CA is good for %d years: whoever gets its key can pose as the API for as long", n),
+				"answer cert.ca-years (10), and "+secretFix(e),
+			)
 		}
 	}
 	out := fmt.Sprintf("the certificate for %d days", int(certs.Life(chain[0])/day))

@@ -22,7 +22,9 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Reset(t)
 	box.Seed(t, "interlink")
-	answers := stepstest.Given(t, box, interlink.Guide(), map[string]any{"exposure.type": "NodePort", "cert.source": "own"})
+	answers := stepstest.Given(
+		t, box, interlink.Guide(), map[string]any{"exposure.type": "NodePort", "cert.source": "own"},
+	)
 	delete(answers, "test.watch")
 	delete(answers, "exposure.port")
 	s := stepstest.Open(t, box, upToCertificates(), assets, "here", answers)
@@ -38,7 +40,10 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			patch := fmt.Sprintf(`{"data":{%q:%q}}`, key, base64.StdEncoding.EncodeToString([]byte(c.text)))
-			box.Run(t, clustertest.Local, "", "-n", "interlink-api", "patch", "secret", "web-ssl-kubernetes-api", "--type=merge", "-p", patch)
+			box.Run(
+				t, clustertest.Local, "", "-n", "interlink-api", "patch", "secret", "web-ssl-kubernetes-api", "--type=merge", "-p",
+				patch,
+			)
 			p, err := s.Plan(t.Context(), engine.Scope{})
 			if err != nil {
 				t.Fatal(err)

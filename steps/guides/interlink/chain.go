@@ -24,7 +24,8 @@ const chainService = "my-nginx-kubernetes-api"
 // guide has it.
 func leadsToAPI(i *networkingv1.Ingress) bool {
 	for _, p := range pathsOf(i) {
-		if s := p.Backend.Service; s != nil && (s.Name == chainService || (p.Path == "/api" || p.Path == "/apis") && strings.Contains(s.Name, "kubernetes")) {
+		if s := p.Backend.Service; s != nil && (s.Name == chainService || (p.Path == "/api" ||
+			p.Path == "/apis") && strings.Contains(s.Name, "kubernetes")) {
 			return true
 		}
 	}
@@ -103,11 +104,15 @@ type controller struct {
 
 // controllers are the pods' templates that run ingress-nginx, in all namespaces.
 func controllers(ctx context.Context, e steps.Env) ([]controller, error) {
-	deployments, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"})
+	deployments, err := check.List[appsv1.Deployment](
+		ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"},
+	)
 	if err != nil {
 		return nil, err
 	}
-	sets, err := check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"})
+	sets, err := check.List[appsv1.DaemonSet](
+		ctx, e.Cluster, check.DaemonSets, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"},
+	)
 	if err != nil {
 		return nil, err
 	}

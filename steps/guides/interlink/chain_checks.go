@@ -39,28 +39,40 @@ func chainChecks() []steps.Check {
 		}),
 		onChain(steps.Check{
 			Name: "ingress-class", Title: "the Ingress's class is there once, with a controller of its own",
-			Why:        "two controllers of one class both take the Ingress and undo each other's status; without the class nobody takes it. The published --set controller.ingressClassResource=… makes a string of a map, and the chart stops at it",
+			Why: "two controllers of one class both take the Ingress and undo each other's status; without the class " +
+				"nobody takes it. The published --set controller.ingressClassResource=… makes a string of a map, and the chart " +
+				"stops at it",
 			References: []string{nginxChart, page}, Run: ingressClass,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-upstream", Title: "the reverse proxy knows where the API is",
-			Why: "the published cat <<EOF lets the shell replace $upstream by nothing: nginx does not start with what is left", References: []string{page}, Run: ingressUpstream,
+			Why: "the published cat <<EOF lets the shell replace $upstream by nothing: nginx does not start with " +
+				"what is left",
+			References: []string{page}, Run: ingressUpstream,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-certificate", Title: "the controller shows the Ingress's certificate to who dials the address",
-			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, whatever the Ingress names", References: []string{nginxControllerSource, "kubernetes/ingress-nginx: issue 4407"}, Run: ingressCertificate,
+			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, " +
+				"whatever the Ingress names", References: []string{
+				nginxControllerSource, "kubernetes/ingress-nginx: issue 4407",
+			}, Run: ingressCertificate,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-port", Title: "the controller takes the port that jobs use",
-			Why: "the published commands set hostPort.ports without hostPort.enabled, which changes nothing, and a load balancer listens on 80 and 443", References: []string{nginxChart}, Run: ingressPort,
+			Why: "the published commands set hostPort.ports without hostPort.enabled, which changes nothing, and a load " +
+				"balancer listens on 80 and 443", References: []string{nginxChart}, Run: ingressPort,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-timeouts", Title: "the Ingress lets watches live and large requests through",
-			Why: "ingress-nginx cuts what is quiet for 60 seconds and refuses bodies beyond 1 MiB, unless its annotations say otherwise: Argo's watches die", References: []string{"kubernetes/ingress-nginx: docs/user-guide/nginx-configuration/annotations.md"}, Run: ingressTimeouts,
+			Why: "ingress-nginx cuts what is quiet for 60 seconds and refuses bodies beyond 1 MiB, unless its annotations say " +
+				"otherwise: Argo's watches die", References: []string{
+				"kubernetes/ingress-nginx: docs/user-guide/nginx-configuration/annotations.md",
+			}, Run: ingressTimeouts,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-inside", Title: "tokens stay encrypted behind the ingress",
-			Why: "the published reverse proxy listens without TLS: every job's token crosses the cluster's network in the clear, and the API server's certificate is not looked at", References: []string{page}, Run: ingressInside,
+			Why: "the published reverse proxy listens without TLS: every job's token crosses the cluster's network in the " +
+				"clear, and the API server's certificate is not looked at", References: []string{page}, Run: ingressInside,
 		}),
 	}
 }
@@ -76,7 +88,8 @@ func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress
 
 // repaired is how the repaired files are had.
 func repaired(e steps.Env) string {
-	return "carrick export " + e.LinkFile() + " DIR    # writes this chain's files, repaired; or answer exposure.mode with proxy"
+	return "carrick export " + e.LinkFile() +
+		" DIR    # writes this chain's files, repaired; or answer exposure.mode with proxy"
 }
 
 func ingressThere(ctx context.Context, e steps.Env) steps.Result {
@@ -106,13 +119,27 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		}
 		name := classOf(i)
 		if name == "" {
-			return steps.Failed("Ingress "+i.Name+" has no class, so whichever controller is the default takes it", e.Kubectl()+" patch ingress "+i.Name+" -n "+i.Namespace+` --type merge -p '{"spec":{"ingressClassName":"nginx-internal"}}'`)
+			return steps.Failed(
+				"Ingress "+i.Name+" has no class, so whichever controller is the default takes it",
+				e.Kubectl()+" patch ingress "+i.Name+" -n "+i.Namespace+
+					` --type merge -p '{"spec":{"ingressClassName":"nginx-internal"}}'`,
+			)
 		}
 		at := slices.IndexFunc(classes, func(c *networkingv1.IngressClass) bool { return c.Name == name })
 		if at < 0 {
-			return steps.Failed(fmt.Sprintf("there is no IngressClass %s: the published --set controller.ingressClassResource=%s makes a string of a map, and the chart stops at it", name, name),
-				e.Helm()+" upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n "+space(e)+" --reuse-values --set controller.ingressClass="+name+
-					" --set-json "+steps.Quoted(fmt.Sprintf(`controller.ingressClassResource={"name":%q,"enabled":true,"controllerValue":%q}`, name, "k8s.io/ingress-"+name)))
+			return steps.Failed(
+				fmt.Sprintf(
+					"there is no IngressClass %s: the published --set controller.ingressClassResource=%s makes a string of a map, "+
+						"and the chart stops at it",
+					name, name,
+				),
+				e.Helm()+" upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n "+space(e)+
+					" --reuse-values --set controller.ingressClass="+name+
+					" --set-json "+
+					steps.Quoted(fmt.Sprintf(
+						`controller.ingressClassResource={"name":%q,"enabled":true,"controllerValue":%q}`, name, "k8s.io/ingress-"+name,
+					)),
+			)
 		}
 		return classServed(e, classes, at, all)
 	})
@@ -122,7 +149,13 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 	c := classes[at]
 	for n, other := range classes {
 		if n != at && other.Spec.Controller == c.Spec.Controller {
-			return steps.Failed(fmt.Sprintf("IngressClass %s and %s have the same controller %s: both controllers take both", c.Name, other.Name, clean.Text(c.Spec.Controller)), repaired(e))
+			return steps.Failed(
+				fmt.Sprintf(
+					"IngressClass %s and %s have the same controller %s: both controllers take both", c.Name, other.Name,
+					clean.Text(c.Spec.Controller),
+				),
+				repaired(e),
+			)
 		}
 	}
 	var by []string
@@ -133,7 +166,12 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 	}
 	switch len(by) {
 	case 0:
-		return steps.Failed(fmt.Sprintf("no ingress-nginx has --controller-class=%s, which IngressClass %s asks for", clean.Text(c.Spec.Controller), c.Name), repaired(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"no ingress-nginx has --controller-class=%s, which IngressClass %s asks for", clean.Text(c.Spec.Controller), c.Name,
+			),
+			repaired(e),
+		)
 	case 1:
 		return steps.Passed("IngressClass %s, by %s alone", c.Name, by[0])
 	}
@@ -150,7 +188,12 @@ func ingressUpstream(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, b := range all {
 		if bad := b.emptied(); bad != "" {
-			return steps.Failed(bad+": the shell that wrote the published file replaced $upstream by nothing (cat <<EOF), and nginx does not start with that", repaired(e)+". By hand: cat <<'EOF' keeps $upstream")
+			return steps.Failed(
+				bad+
+					": the shell that wrote the published file replaced $upstream by nothing (cat <<EOF), and nginx does not "+
+					"start with that",
+				repaired(e)+". By hand: cat <<'EOF' keeps $upstream",
+			)
 		}
 	}
 	return steps.Passed("ConfigMap %s", all[0].configMap)
@@ -160,7 +203,9 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
 		address, secret := e.Answers.Text("exposure.address"), ingressSecret(i)
 		if secret == "" {
-			return steps.Failed("Ingress "+i.Name+" names no Secret for a certificate: the controller shows the one that it makes up", repaired(e))
+			return steps.Failed(
+				"Ingress "+i.Name+" names no Secret for a certificate: the controller shows the one that it makes up", repaired(e),
+			)
 		}
 		if slices.Contains(ownHosts(i), address) {
 			return steps.Passed("Ingress %s is for the host %s, with Secret %s", i.Name, address, secret)
@@ -180,8 +225,14 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		if isAddress(address) {
 			kind = "an IP address: no host is named in the handshake, and no rule can name one"
 		}
-		return steps.Failed(fmt.Sprintf("jobs dial %s, %s, and %s has no --default-ssl-certificate=%s: it shows %q", address, kind, k.name, want, check.NginxFakeCertificate),
-			e.Helm()+" upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n "+i.Namespace+" --reuse-values --set controller.extraArgs.default-ssl-certificate="+want)
+		return steps.Failed(
+			fmt.Sprintf(
+				"jobs dial %s, %s, and %s has no --default-ssl-certificate=%s: it shows %q", address, kind, k.name, want,
+				check.NginxFakeCertificate,
+			),
+			e.Helm()+" upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n "+i.Namespace+
+				" --reuse-values --set controller.extraArgs.default-ssl-certificate="+want,
+		)
 	})
 }
 
@@ -200,7 +251,9 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 				return steps.Passed("%s has hostPort %d", k.name, port)
 			}
 		}
-		services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, i.Namespace, cluster.Selector{Labels: "app.kubernetes.io/component=controller"})
+		services, err := check.List[corev1.Service](
+			ctx, e.Cluster, check.Services, i.Namespace, cluster.Selector{Labels: "app.kubernetes.io/component=controller"},
+		)
 		if err != nil {
 			return steps.Errored(err)
 		}
@@ -212,7 +265,12 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 		return steps.Failed(fmt.Sprintf("neither a hostPort of %s nor a Service beside it has port %d", k.name, port),
-			fmt.Sprintf("%s upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n %s --reuse-values --set controller.service.ports.https=%d --set controller.service.ports.http=6080    # in kind: --set controller.hostPort.enabled=true --set controller.hostPort.ports.https=%d", e.Helm(), i.Namespace, port, port))
+			fmt.Sprintf(
+				"%s upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n %s --reuse-values --set "+
+					"controller.service.ports.https=%d --set controller.service.ports.http=6080    # in kind: --set "+
+					"controller.hostPort.enabled=true --set controller.hostPort.ports.https=%d",
+				e.Helm(), i.Namespace, port, port,
+			))
 	})
 }
 
@@ -225,12 +283,15 @@ var chainNotes = map[string]string{
 func ingressTimeouts(ctx context.Context, e steps.Env) steps.Result {
 	return withChain(ctx, e, func(i *networkingv1.Ingress) steps.Result {
 		read, size := i.Annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"], i.Annotations["nginx.ingress.kubernetes.io/proxy-body-size"]
-		fix := e.Kubectl() + " annotate ingress " + i.Name + " -n " + i.Namespace + " --overwrite nginx.ingress.kubernetes.io/proxy-read-timeout=3600 nginx.ingress.kubernetes.io/proxy-body-size=0"
+		fix := e.Kubectl() + " annotate ingress " + i.Name + " -n " + i.Namespace +
+			" --overwrite nginx.ingress.kubernetes.io/proxy-read-timeout=3600 nginx.ingress.kubernetes.io/proxy-body-size=0"
 		if n, err := strconv.Atoi(read); err != nil || n < 600 {
 			if read == "" {
 				read = "not set, which is 60"
 			}
-			return steps.Failed("proxy-read-timeout is "+clean.Text(read)+" seconds: a watch on which nothing happens for so long is cut", fix)
+			return steps.Failed(
+				"proxy-read-timeout is "+clean.Text(read)+" seconds: a watch on which nothing happens for so long is cut", fix,
+			)
 		}
 		if size != "0" {
 			return steps.Warned("proxy-body-size is not 0: requests beyond 1 MiB are refused", fix)
@@ -246,11 +307,16 @@ func ingressInside(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if !strings.EqualFold(i.Annotations["nginx.ingress.kubernetes.io/backend-protocol"], "HTTPS") {
-			return steps.Warned("between ingress and reverse proxy tokens go in plain HTTP (and ingress-nginx gets no fixes any more)", "answer exposure.mode with proxy: one hop less, all of it by TLS; or "+repaired(e))
+			return steps.Warned(
+				"between ingress and reverse proxy tokens go in plain HTTP (and ingress-nginx gets no fixes any more)",
+				"answer exposure.mode with proxy: one hop less, all of it by TLS; or "+repaired(e),
+			)
 		}
 		for _, b := range all {
 			if v := every(b.said, "proxy_ssl_verify"); len(v) == 0 || len(v[0].words) != 2 || v[0].words[1] != "on" {
-				return steps.Warned("ConfigMap "+b.configMap+" does not have the API server's certificate verified (proxy_ssl_verify on)", repaired(e))
+				return steps.Warned(
+					"ConfigMap "+b.configMap+" does not have the API server's certificate verified (proxy_ssl_verify on)", repaired(e),
+				)
 			}
 		}
 		return steps.Passed("TLS up to the API server, whose certificate is verified")

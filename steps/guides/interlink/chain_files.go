@@ -15,7 +15,14 @@ import (
 // writes them out, and installs none of them.
 func repairedFiles() action.Call {
 	leave := func(context.Context, steps.Env) (steps.Change, error) {
-		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: "the published guide's chain", Note: "carrick does not install it: carrick export writes its files, repaired"}}}, nil
+		return steps.Change{
+			Items: []steps.Item{
+				{
+					Verb: steps.Leave, What: "the published guide's chain",
+					Note: "carrick does not install it: carrick export writes its files, repaired",
+				},
+			},
+		}, nil
 	}
 	return action.Call{
 		Preview: leave,
@@ -50,7 +57,11 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 			values{"name": "kube", "configMap": values{"name": rootCA}},
 			values{"name": "tls", "secret": values{"secretName": certSecret}},
 		},
-		"extraVolumeMounts": []any{values{"name": "conf", "mountPath": "/conf"}, values{"name": "kube", "mountPath": "/kube"}, values{"name": "tls", "mountPath": "/tls"}},
+		"extraVolumeMounts": []any{
+			values{"name": "conf", "mountPath": "/conf"},
+			values{"name": "kube", "mountPath": "/kube"},
+			values{"name": "tls", "mountPath": "/tls"},
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -65,7 +76,10 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	out := []action.Exported{
-		{Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen: mode proxy needs neither"},
+		{
+			Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen: mode proxy " +
+				"needs neither",
+		},
 		{Object: object("v1", "Namespace", "", ns, nil)},
 		{Object: object("v1", "ConfigMap", ns, proxyName, map[string]any{"data": map[string]any{"nginx.conf": conf}})},
 		{Path: "nginx-values.yaml", Content: proxied},
@@ -76,10 +90,18 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		out = append(out, action.Exported{Object: o})
 	}
 	files := "files/" + string(steps.Local) + "/"
-	return append(out, action.Exported{Hand: fmt.Sprintf(`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
+	return append(
+		out,
+		action.Exported{
+			Hand: fmt.Sprintf(
+				`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
 helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
 %[4]s upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[2]singress-values.yaml
-# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`, ns, files, port, e.Helm(), chainService)}), nil
+# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`,
+				ns, files, port, e.Helm(), chainService,
+			),
+		},
+	), nil
 }
 
 // object is one of Kubernetes, with what is special to its kind.
@@ -102,7 +124,15 @@ func yamlBytes(v any) ([]byte, error) { return yaml.Marshal(v) }
 func chainIngress(ns, address string) *unstructured.Unstructured {
 	paths := []any{}
 	for _, p := range servedPaths {
-		paths = append(paths, map[string]any{"path": "/" + p, "pathType": "Prefix", "backend": map[string]any{"service": map[string]any{"name": chainService, "port": map[string]any{"number": int64(proxyListens)}}}})
+		paths = append(
+			paths,
+			map[string]any{
+				"path": "/" + p, "pathType": "Prefix",
+				"backend": map[string]any{
+					"service": map[string]any{"name": chainService, "port": map[string]any{"number": int64(proxyListens)}},
+				},
+			},
+		)
 	}
 	rule := map[string]any{"http": map[string]any{"paths": paths}}
 	if !isAddress(address) {
@@ -128,7 +158,10 @@ func chainCertificates(e steps.Env, ns, address string) []*unstructured.Unstruct
 		return object("cert-manager.io/v1", kind, ns, name, map[string]any{"spec": spec})
 	}
 	key := map[string]any{"algorithm": "ECDSA", "size": int64(256), "rotationPolicy": "Never"}
-	leaf := map[string]any{"secretName": certSecret, "duration": fmt.Sprintf("%dh", e.Answers.Int("cert.days")*24), "issuerRef": map[string]any{"name": issuerName, "kind": "Issuer", "group": "cert-manager.io"}}
+	leaf := map[string]any{
+		"secretName": certSecret, "duration": fmt.Sprintf("%dh", e.Answers.Int("cert.days")*24),
+		"issuerRef": map[string]any{"name": issuerName, "kind": "Issuer", "group": "cert-manager.io"},
+	}
 	field := "dnsNames"
 	if isAddress(address) {
 		field = "ipAddresses"
@@ -137,7 +170,8 @@ func chainCertificates(e steps.Env, ns, address string) []*unstructured.Unstruct
 	return []*unstructured.Unstructured{
 		of("Issuer", rootIssuer, map[string]any{"selfSigned": map[string]any{}}),
 		of("Certificate", rootCert, map[string]any{
-			"isCA": true, "commonName": rootCert, "secretName": caSecret, "duration": fmt.Sprintf("%dh", e.Answers.Int("cert.ca-years")*8760), "privateKey": key,
+			"isCA": true, "commonName": rootCert, "secretName": caSecret,
+			"duration": fmt.Sprintf("%dh", e.Answers.Int("cert.ca-years")*8760), "privateKey": key,
 			"issuerRef": map[string]any{"name": rootIssuer, "kind": "Issuer", "group": "cert-manager.io"},
 		}),
 		of("Issuer", issuerName, map[string]any{"ca": map[string]any{"secretName": caSecret}}),

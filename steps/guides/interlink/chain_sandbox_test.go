@@ -20,7 +20,9 @@ import (
 
 // chainOf is what an export writes of the published guide's chain, by kind and name
 // or by path, and what is to be done by hand.
-func chainOf(t *testing.T, s *engine.Session) (objects []*unstructured.Unstructured, files map[string]string, hand string) {
+func chainOf(
+	t *testing.T, s *engine.Session,
+) (objects []*unstructured.Unstructured, files map[string]string, hand string) {
 	t.Helper()
 	all, err := s.Export(t.Context())
 	if err != nil {
@@ -60,7 +62,9 @@ func TestVerifyTheRepairedChainIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			box := seeded(t, "")
-			answers := map[string]any{"exposure.mode": "ingress", "exposure.address": address, "cert.days": 30, "cert.ca-years": 3}
+			answers := map[string]any{
+				"exposure.mode": "ingress", "exposure.address": address, "cert.days": 30, "cert.ca-years": 3,
+			}
 			s := stepstest.Open(t, box, interlink.Guide(), assets, "chain", answers)
 			before := stepstest.Snapshot(t, box)
 			objects, files, hand := chainOf(t, s)
@@ -75,20 +79,32 @@ func TestVerifyTheRepairedChainIsTaken(t *testing.T) {
 				}
 				fmt.Fprintf(&text, "---\n%s", b)
 			}
-			for what, said := range map[string]string{"objects": text.String(), "by hand": hand, "nginx-values.yaml": files["nginx-values.yaml"], "ingress-values.yaml": files["ingress-values.yaml"]} {
-				if said == "" || strings.Contains(said, "PRIVATE KEY") || strings.Contains(said, "kind: Secret") || strings.Contains(said, "eyJ") || strings.Contains(said, "bitnami/nginx") {
+			for what, said := range map[string]string{
+				"objects": text.String(), "by hand": hand, "nginx-values.yaml": files["nginx-values.yaml"],
+				"ingress-values.yaml": files["ingress-values.yaml"],
+			} {
+				if said == "" || strings.Contains(said, "PRIVATE KEY") || strings.Contains(said, "kind: Secret") ||
+					strings.Contains(said, "eyJ") || strings.Contains(said, "bitnami/nginx") {
 					t.Errorf("%s holds a secret, or what is gone:\n%s", what, said)
 				}
 			}
 			box.Run(t, clustertest.Local, "", "create", "namespace", "ingress-nginx-internal")
-			said := box.Run(t, clustertest.Local, text.String(), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
-			for _, want := range []string{"ingress.networking.k8s.io/kubernetes-api", "configmap/k8s-api-proxy", "certificate.cert-manager.io/web-ssl-kubernetes-api", "issuer.cert-manager.io/interlink-api-issuer"} {
+			said := box.Run(
+				t, clustertest.Local, text.String(), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-",
+			)
+			for _, want := range []string{
+				"ingress.networking.k8s.io/kubernetes-api", "configmap/k8s-api-proxy",
+				"certificate.cert-manager.io/web-ssl-kubernetes-api", "issuer.cert-manager.io/interlink-api-issuer",
+			} {
 				if !strings.Contains(said, want+" serverside-applied (server dry run)") {
 					t.Errorf("%s is not taken: %s", want, said)
 				}
 			}
 			box.Run(t, clustertest.Local, text.String(), "apply", "--server-side", "-f", "-")
-			box.Run(t, clustertest.Local, "", "-n", "ingress-nginx-internal", "wait", "--for=condition=Ready", "--timeout=300s", "certificate/web-ssl-kubernetes-api")
+			box.Run(
+				t, clustertest.Local, "", "-n", "ingress-nginx-internal", "wait", "--for=condition=Ready", "--timeout=300s",
+				"certificate/web-ssl-kubernetes-api",
+			)
 			signedFor(t, box, address)
 			chainValues(t, objects, files, address)
 		})
@@ -99,7 +115,10 @@ func TestVerifyTheRepairedChainIsTaken(t *testing.T) {
 func signedFor(t *testing.T, box *clustertest.Sandbox, address string) {
 	t.Helper()
 	of := func(key string) *x509.Certificate {
-		raw, err := base64.StdEncoding.DecodeString(box.Run(t, clustertest.Local, "", "-n", "ingress-nginx-internal", "get", "secret", "web-ssl-kubernetes-api", "-o", "jsonpath={.data."+key+"}"))
+		raw, err := base64.StdEncoding.DecodeString(box.Run(
+			t, clustertest.Local, "", "-n", "ingress-nginx-internal", "get", "secret", "web-ssl-kubernetes-api", "-o",
+			"jsonpath={.data."+key+"}",
+		))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,12 +160,15 @@ func chainValues(t *testing.T, objects []*unstructured.Unstructured, files map[s
 				t.Errorf("%d paths", len(paths))
 			}
 			notes := o.GetAnnotations()
-			if notes["nginx.ingress.kubernetes.io/backend-protocol"] != "HTTPS" || notes["nginx.ingress.kubernetes.io/proxy-read-timeout"] != "3600" || notes["cert-manager.io/issuer"] != "" {
+			if notes["nginx.ingress.kubernetes.io/backend-protocol"] != "HTTPS" ||
+				notes["nginx.ingress.kubernetes.io/proxy-read-timeout"] != "3600" || notes["cert-manager.io/issuer"] != "" {
 				t.Errorf("annotations %v", notes)
 			}
 		case "ConfigMap/k8s-api-proxy":
 			conf, _, _ := unstructured.NestedString(o.Object, "data", "nginx.conf")
-			for _, want := range []string{"listen 60443 ssl;", "$http_upgrade", "proxy_ssl_verify on;", "proxy_pass https://kubernetes.default.svc:443;"} {
+			for _, want := range []string{
+				"listen 60443 ssl;", "$http_upgrade", "proxy_ssl_verify on;", "proxy_pass https://kubernetes.default.svc:443;",
+			} {
 				if !strings.Contains(conf, want) {
 					t.Errorf("nginx.conf lacks %s:\n%s", want, conf)
 				}
@@ -170,16 +192,21 @@ func chainValues(t *testing.T, objects []*unstructured.Unstructured, files map[s
 		return v
 	}
 	for path, want := range map[string]any{
-		"controller.ingressClassResource.name": "nginx-internal", "controller.ingressClassResource.controllerValue": "k8s.io/ingress-nginx-internal", "controller.ingressClass": "nginx-internal",
-		"controller.extraArgs.default-ssl-certificate": "ingress-nginx-internal/web-ssl-kubernetes-api", "controller.service.ports.https": float64(60443),
+		"controller.ingressClassResource.name":            "nginx-internal",
+		"controller.ingressClassResource.controllerValue": "k8s.io/ingress-nginx-internal",
+		"controller.ingressClass":                         "nginx-internal",
+		"controller.extraArgs.default-ssl-certificate":    "ingress-nginx-internal/web-ssl-kubernetes-api",
+		"controller.service.ports.https":                  float64(60443),
 	} {
 		if got := value(controls, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
 		}
 	}
 	for path, want := range map[string]any{
-		"service.type": "ClusterIP", "service.ports.http": float64(60443), "containerPorts.http": float64(60443), "customReadinessProbe.tcpSocket.port": "http",
-		"image.repository": "bitnamilegacy/nginx", "global.security.allowInsecureImages": true, "serverBlock": nil,
+		"service.type": "ClusterIP", "service.ports.http": float64(60443), "containerPorts.http": float64(60443),
+		"customReadinessProbe.tcpSocket.port": "http",
+		"image.repository":                    "bitnamilegacy/nginx", "global.security.allowInsecureImages": true,
+		"serverBlock": nil,
 	} {
 		if got := value(proxied, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)

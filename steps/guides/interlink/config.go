@@ -17,15 +17,18 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "config", Title: "Virtual kubelet",
-		Why: "The virtual kubelet tells each job where the API is and by which CA to trust it. It reads its configuration once, when it starts. " +
-			"carrick edits five keys of it in place and leaves the rest to the letter: the chart's own value for the CA breaks the file in every release since 0.5.3. Each helm upgrade writes it anew: apply this step after it.",
+		Why: "The virtual kubelet tells each job where the API is and by which CA to trust it. It reads its configuration " +
+			"once, when it starts. " +
+			"carrick edits five keys of it in place and leaves the rest to the letter: the chart's own value for the CA " +
+			"breaks the file in every release since 0.5.3. Each helm upgrade writes it anew: apply this step after it.",
 		Facts: []steps.Fact{
 			{Name: "vk-config", Title: "the virtual kubelet's configuration", On: steps.Local, Learn: vkConfig},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "config", Title: "Write the endpoint into the virtual kubelet's configuration", On: steps.Local, Needs: []string{"signed-in"},
-				Doer: editsConfig(),
+				Name: "config", Title: "Write the endpoint into the virtual kubelet's configuration", On: steps.Local,
+				Needs: []string{"signed-in"},
+				Doer:  editsConfig(),
 			},
 			{
 				Name: "restart", Title: "Restart the virtual kubelet", On: steps.Local, Needs: []string{"signed-in"},

@@ -32,27 +32,54 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	case have == "" && at.by == "kube":
 		return steps.Passed("%s is not set: jobs get the cluster's own CA, and the endpoint is the API server itself", keyCA)
 	case have == "" && at.by == "public":
-		return steps.Warned(keyCA+" is not set: jobs get the cluster's own CA as ca.crt, which proves no certificate of a public CA; a client that takes ca.crt for all that it trusts refuses the endpoint", "answer cert.source with cert-manager or own, or set "+keyCA+" to the root of the public CA, where carrick leaves it: "+editByHand(e))
+		return steps.Warned(
+			keyCA+
+				" is not set: jobs get the cluster's own CA as ca.crt, which proves no certificate of a public CA; a client that "+
+				"takes ca.crt for all that it trusts refuses the endpoint",
+			"answer cert.source with cert-manager or own, or set "+keyCA+
+				" to the root of the public CA, where carrick leaves it: "+editByHand(e),
+		)
 	case have == "":
-		return steps.Undone(keyCA + " is not set: jobs get the cluster's own CA, which did not sign the endpoint's certificate")
+		return steps.Undone(
+			keyCA + " is not set: jobs get the cluster's own CA, which did not sign the endpoint's certificate",
+		)
 	}
 	if r, ok := oneCA(have); !ok {
 		return r
 	}
 	if want := at.ca; want != "" && fingerprint(plainPEM(have)) != fingerprint(want) {
-		return steps.Failed(fmt.Sprintf("jobs get a CA with fingerprint %s, and the endpoint's CA has %s", short(fingerprint(plainPEM(have))), short(fingerprint(want))), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"jobs get a CA with fingerprint %s, and the endpoint's CA has %s", short(fingerprint(plainPEM(have))),
+				short(fingerprint(want)),
+			),
+			"",
+		)
 	}
 	where := net.JoinHostPort(at.host, at.port)
-	report, err := tracked.Look(ctx, "tls/"+where+"/"+fingerprint(have), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
-		return probe.TLS(ctx, where, "", []byte(have))
-	})
+	report, err := tracked.Look(
+		ctx, "tls/"+where+"/"+fingerprint(have), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+			return probe.TLS(ctx, where, "", []byte(have))
+		},
+	)
 	if err != nil {
-		return steps.Warned(fmt.Sprintf("it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s", short(fingerprint(have)), failure.Explain(err)), "carrick check "+e.LinkFile()+" --only endpoint-port,endpoint-certificate")
+		return steps.Warned(
+			fmt.Sprintf(
+				"it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s",
+				short(fingerprint(have)), failure.Explain(err),
+			),
+			"carrick check "+e.LinkFile()+" --only endpoint-port,endpoint-certificate",
+		)
 	}
 	if report.Kind == probe.UnknownAuthority {
-		return steps.Failed("the endpoint shows a certificate that the CA in the configuration does not prove: "+clean.Text(report.Problem), "")
+		return steps.Failed(
+			"the endpoint shows a certificate that the CA in the configuration does not prove: "+clean.Text(report.Problem), "",
+		)
 	}
-	return steps.Passed("the endpoint's CA, fingerprint %s; it proves the certificate that is shown to this machine", short(fingerprint(have)))
+	return steps.Passed(
+		"the endpoint's CA, fingerprint %s; it proves the certificate that is shown to this machine",
+		short(fingerprint(have)),
+	)
 }
 
 // oneCA asserts that a text is one certificate of a CA.
@@ -64,7 +91,12 @@ func oneCA(text string) (steps.Result, bool) {
 	case len(certs) > 1:
 		return steps.Failed(fmt.Sprintf("%s holds %d certificates; jobs need the CA alone", keyCA, len(certs)), ""), false
 	case !certs[0].IsCA:
-		return steps.Failed(fmt.Sprintf("%s is a certificate for %s, not that of a CA", keyCA, quoted(strings.Join(probe.Names(certs[0]), ", "))), ""), false
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s is a certificate for %s, not that of a CA", keyCA, quoted(strings.Join(probe.Names(certs[0]), ", ")),
+			),
+			"",
+		), false
 	}
 	return steps.Result{}, true
 }

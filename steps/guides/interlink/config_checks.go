@@ -20,33 +20,47 @@ import (
 func configChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "config-parses", Title: "the virtual kubelet can read its configuration", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "config",
-			Why:        "one that is no YAML makes it stop at once, with \"did not find expected key\", again and again: no pod of the virtual node is looked after any more",
+			Name: "config-parses", Title: "the virtual kubelet can read its configuration", On: steps.Local,
+			Needs: []string{"signed-in"}, FixedBy: "config",
+			Why: "one that is no YAML makes it stop at once, with \"did not find expected key\", again and again: no " +
+				"pod of the virtual node is looked after any more",
 			References: []string{vkChartSource, vkReads}, Run: configParses,
 		},
 		{
-			Name: "config-address", Title: "the configuration names the endpoint", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "config",
-			Why:        "jobs are told both, the address and the port, or neither. An address of the cluster's own network, such as that of the Service kubernetes, can't be reached from where jobs run",
+			Name: "config-address", Title: "the configuration names the endpoint", On: steps.Local,
+			Needs: []string{"config-parses"}, FixedBy: "config",
+			Why: "jobs are told both, the address and the port, or neither. An address of the cluster's own network, " +
+				"such as that of the Service kubernetes, can't be reached from where jobs run",
 			References: []string{vkSource}, Run: configAddress,
 		},
 		{
-			Name: "projected-volumes", Title: "tokens are handed over to the plugin", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "config",
-			Why:        "DisableProjectedVolumes takes the volume with the token, ca.crt and namespace out of every pod before the plugin sees it",
+			Name: "projected-volumes", Title: "tokens are handed over to the plugin", On: steps.Local,
+			Needs: []string{"config-parses"}, FixedBy: "config",
+			Why: "DisableProjectedVolumes takes the volume with the token, ca.crt and namespace out of every pod " +
+				"before the plugin sees it",
 			References: []string{vkSource}, Run: projectedVolumes,
 		},
 		{
-			Name: "config-ca", Title: "jobs are given the CA that proves the endpoint", On: steps.Local, Needs: []string{"config-address"}, FixedBy: "config",
-			Why:        "kubectl and every client library trust the ca.crt beside the token and nothing else. Without KubernetesApiCaCrt that is the cluster's own CA, which did not sign the endpoint's certificate",
+			Name: "config-ca", Title: "jobs are given the CA that proves the endpoint", On: steps.Local,
+			Needs: []string{"config-address"}, FixedBy: "config",
+			Why: "kubectl and every client library trust the ca.crt beside the token and nothing else. Without " +
+				"KubernetesApiCaCrt that is the cluster's own CA, which did not sign the endpoint's certificate",
 			References: []string{vkSource}, Run: configCA,
 		},
 		{
-			Name: "config-loaded", Title: "the virtual kubelet runs with that configuration", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "restart", Timeout: 5 * time.Minute,
-			Why:        "the file is mounted by subPath, which no change of a ConfigMap ever reaches, and it is read once, at the start",
-			References: []string{"interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet.yaml", vkReads}, Run: configLoaded,
+			Name: "config-loaded", Title: "the virtual kubelet runs with that configuration", On: steps.Local,
+			Needs: []string{"config-parses"}, FixedBy: "restart", Timeout: 5 * time.Minute,
+			Why: "the file is mounted by subPath, which no change of a ConfigMap ever reaches, and it is read once, " +
+				"at the start",
+			References: []string{"interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet.yaml", vkReads},
+			Run:        configLoaded,
 		},
 		{
-			Name: "log-quiet", Title: "the virtual kubelet prints no tokens", On: steps.Local, Needs: []string{"config-parses"}, FixedBy: "config",
-			Why:        "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, because VerboseLogging is looked at first",
+			Name: "log-quiet", Title: "the virtual kubelet prints no tokens", On: steps.Local, Needs: []string{"config-parses"},
+			FixedBy: "config",
+			Why: "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 " +
+				"years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, " +
+				"because VerboseLogging is looked at first",
 			References: []string{vkChartSource, vkReads}, Run: logQuiet,
 		},
 		servingCheck(),
@@ -79,9 +93,20 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("ConfigMap %s/%s, %d keys", vkNamespace(e), vkConfigMap(e), len(values))
 	case chartBug(text):
-		return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error())), endpointFirst(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does",
+				kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error()),
+			),
+			endpointFirst(e),
+		)
 	}
-	return steps.Failed(fmt.Sprintf("%s in ConfigMap %s/%s can't be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error())), editByHand(e))
+	return steps.Failed(
+		fmt.Sprintf(
+			"%s in ConfigMap %s/%s can't be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error()),
+		),
+		editByHand(e),
+	)
 }
 
 func configAddress(ctx context.Context, e steps.Env) steps.Result {
@@ -107,7 +132,10 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at, err := configuredEndpoint(e)
 	if notThere(err) {
-		return steps.Warned(said+"; whether that is the endpoint can't be told: "+err.Error(), "carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate")
+		return steps.Warned(
+			said+"; whether that is the endpoint can't be told: "+err.Error(),
+			"carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -178,9 +206,15 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	restart := fmt.Sprintf("%s -n %s rollout restart deployment %s", e.Kubectl(), vkNamespace(e), vkDeployment(e))
 	switch {
 	case s.pods == 0:
-		return steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s runs", vkNamespace(e), vkDeployment(e)), e.Kubectl()+" -n "+vkNamespace(e)+" describe deployment "+vkDeployment(e))
+		return steps.Failed(
+			fmt.Sprintf("no pod of Deployment %s/%s runs", vkNamespace(e), vkDeployment(e)),
+			e.Kubectl()+" -n "+vkNamespace(e)+" describe deployment "+vkDeployment(e),
+		)
 	case len(s.old) > 0:
-		return steps.Failed(fmt.Sprintf("%s; the configuration is of %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime)), restart)
+		return steps.Failed(
+			fmt.Sprintf("%s; the configuration is of %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime)),
+			restart,
+		)
 	}
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
@@ -202,7 +236,9 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 			continue
 		}
 		if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
-			return steps.Failed(fmt.Sprintf("pod %s stops again and again (CrashLoopBackOff, %d restarts)", p.Name, c.RestartCount), logs), false
+			return steps.Failed(
+				fmt.Sprintf("pod %s stops again and again (CrashLoopBackOff, %d restarts)", p.Name, c.RestartCount), logs,
+			), false
 		}
 		if c.Ready {
 			return steps.Result{}, true
@@ -212,7 +248,9 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	if p.Status.StartTime != nil {
 		since = p.Status.StartTime.Time
 	}
-	return steps.Waits(since, "pod %s is %s, and not ready", p.Name, cmp.Or(string(p.Status.Phase), "new")).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
+	return steps.Waits(
+		since, "pod %s is %s, and not ready", p.Name, cmp.Or(string(p.Status.Phase), "new"),
+	).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
 }
 
 // printsToken is what the virtual kubelet logs before a token.
@@ -235,16 +273,22 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	for _, p := range pods {
-		log, err := tracked.Look(ctx, "log/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
-			text, err := e.Cluster.Logs(ctx, p.Namespace, p.Name, kubeletName, 2000)
-			return strings.Contains(text, printsToken), err
-		})
+		log, err := tracked.Look(
+			ctx, "log/"+p.Namespace+"/"+p.Name+"/"+string(p.UID), time.Minute, func(ctx context.Context) (bool, error) {
+				text, err := e.Cluster.Logs(ctx, p.Namespace, p.Name, kubeletName, 2000)
+				return strings.Contains(text, printsToken), err
+			},
+		)
 		if err != nil {
 			return steps.Errored(err)
 		}
 		if log {
 			return steps.Failed(fmt.Sprintf("the log of pod %s/%s holds tokens of jobs (%q)", p.Namespace, p.Name, printsToken),
-				fmt.Sprintf("%s -n %s delete pod %s    # its log goes with it; tokens that were printed die with the pods that they are for: delete those, too, and what a log collector has kept", e.Kubectl(), p.Namespace, p.Name))
+				fmt.Sprintf(
+					"%s -n %s delete pod %s    # its log goes with it; tokens that were printed die with the pods that they are "+
+						"for: delete those, too, and what a log collector has kept",
+					e.Kubectl(), p.Namespace, p.Name,
+				))
 		}
 	}
 	return steps.Passed("%s is false, and the last 2000 lines of its log hold none", keyVerbose)

@@ -46,10 +46,17 @@ func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 		"# verboseLogging: false still renders true (a default in the template): the ConfigMap has to be edited.",
 	}
 	if broken {
-		head = append(head, "# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is no YAML.")
+		head = append(
+			head, "# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is no YAML.",
+		)
 	}
-	helm := fmt.Sprintf("%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s%s", e.Helm(), vkNamespace(e), name, chartAt, version, valuesFile, onHelm4)
-	out := []action.Exported{{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm}}
+	helm := fmt.Sprintf(
+		"%s -n %s upgrade %s %s%s --reuse-values -f files/local/%s%s", e.Helm(), vkNamespace(e), name, chartAt, version,
+		valuesFile, onHelm4,
+	)
+	out := []action.Exported{
+		{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm},
+	}
 	edit := fmt.Sprintf(
 		"%s    # after each helm upgrade: CA and logging, which the chart's values can't say", e.ApplyStep("config"),
 	)

@@ -92,7 +92,9 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 			delete(want, s.key)
 		}
 		if err != nil || !reflect.DeepEqual(now, want) {
-			return "", fmt.Errorf("carrick can't set %s in %s without changing more than that; set it by hand", s.key, kubeletConfigKey)
+			return "", fmt.Errorf(
+				"carrick can't set %s in %s without changing more than that; set it by hand", s.key, kubeletConfigKey,
+			)
 		}
 		was = now
 	}

@@ -24,7 +24,9 @@ Resources:
 `
 
 func TestEditConfig(t *testing.T) {
-	all := []vkSetting{{keyAddress, "api.example.org"}, {keyPort, "60443"}, {keyCA, certA}, {keyDropped, false}, {keyVerbose, false}}
+	all := []vkSetting{
+		{keyAddress, "api.example.org"}, {keyPort, "60443"}, {keyCA, certA}, {keyDropped, false}, {keyVerbose, false},
+	}
 	for name, c := range map[string]struct{ text, want string }{
 		"the chart's CA": {broken, `InterlinkURL: "http://10.1.2.3"   # the edge node
 KubernetesApiAddr: "api.example.org"
@@ -51,7 +53,10 @@ KubernetesApiCaCrt: |
   -----END CERTIFICATE-----
 
 `},
-		"a number, a comment, a volume switched off": {"KubernetesApiPort: 60443 # as opened\nDisableProjectedVolumes: true # for now\nKubernetesApiCaCrt: \"old\"\n\n# next\nA: b\nKubernetesApiAddr: 'x'", `KubernetesApiPort: 60443 # as opened
+		"a number, a comment, a volume switched off": {
+			"KubernetesApiPort: 60443 # as opened\nDisableProjectedVolumes: true # for now\nKubernetesApiCaCrt: \"old\"\n\n# " +
+				"next\nA: b\nKubernetesApiAddr: 'x'",
+			`KubernetesApiPort: 60443 # as opened
 DisableProjectedVolumes: false # for now
 KubernetesApiCaCrt: |
   -----BEGIN CERTIFICATE-----
@@ -61,7 +66,8 @@ KubernetesApiCaCrt: |
 
 # next
 A: b
-KubernetesApiAddr: "api.example.org"`},
+KubernetesApiAddr: "api.example.org"`,
+		},
 	} {
 		got, err := editConfig(c.text, all)
 		if err != nil || got != c.want {

@@ -30,7 +30,9 @@ spec:
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
-	folder := stepstest.Upstream(t, "../../..", "cert-manager", "the assets of cert-manager's own kinds, and with them all others")
+	folder := stepstest.Upstream(
+		t, "../../..", "cert-manager", "the assets of cert-manager's own kinds, and with them all others",
+	)
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)

@@ -45,8 +45,10 @@ func endpointChecks() []steps.Check {
 			Why: "a firewall that is open to the edge node is not yet open to the compute nodes: run this from one of them, too",
 		}, endpointPortOpen),
 		from(steps.Check{
-			Name: "endpoint-certificate", Title: "the CA that jobs are given proves the endpoint", Needs: []string{"endpoint-port"},
-			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress controller makes up, is refused", References: []string{nginxControllerSource},
+			Name: "endpoint-certificate", Title: "the CA that jobs are given proves the endpoint",
+			Needs: []string{"endpoint-port"},
+			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress " +
+				"controller makes up, is refused", References: []string{nginxControllerSource},
 		}, endpointCertificate),
 		from(steps.Check{
 			Name: "endpoint-names", Title: "the endpoint's certificate is for its address", Needs: []string{"endpoint-port"},
@@ -57,17 +59,26 @@ func endpointChecks() []steps.Check {
 			Why: "a proxy that shows an old certificate has not noticed that it was renewed",
 		}, endpointDates),
 		{
-			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local, Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Timeout: 3 * time.Minute,
-			Why:        "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the file by its name alone reads it when it starts and never again, until the old certificate ends",
-			References: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate", "https://kubernetes.io/docs/concepts/configuration/secret/"}, Run: looking(endpointRenewed),
+			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local,
+			Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Timeout: 3 * time.Minute,
+			Why: "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the " +
+				"file by its name alone reads it when it starts and never again, until the old certificate ends",
+			References: []string{
+				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
+				"https://kubernetes.io/docs/concepts/configuration/secret/",
+			}, Run: looking(endpointRenewed),
 		},
 		from(steps.Check{
-			Name: "endpoint-answers", Title: "/api, /apis and /version are answered by the API", Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},
-			Why: "clients ask for all of them before anything else; 404 is a proxy's rule for paths, 502 a proxy that can't reach the API server",
+			Name: "endpoint-answers", Title: "/api, /apis and /version are answered by the API",
+			Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},
+			Why: "clients ask for all of them before anything else; 404 is a proxy's rule for paths, 502 a proxy that can't " +
+				"reach the API server",
 		}, endpointAnswers),
 		from(steps.Check{
-			Name: "endpoint-anonymous", Title: "without a token nothing of the cluster is told", Needs: []string{"endpoint-answers"},
-			Why: "the endpoint is open to every compute node: whoever asks without a token must be refused", References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
+			Name: "endpoint-anonymous", Title: "without a token nothing of the cluster is told",
+			Needs:      []string{"endpoint-answers"},
+			Why:        "the endpoint is open to every compute node: whoever asks without a token must be refused",
+			References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
 		}, endpointAnonymous),
 		from(steps.Check{
 			Name: "endpoint-paths", Title: "nothing but the API's four paths is answered", Needs: []string{"endpoint-answers"},
@@ -80,17 +91,22 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 	if isAddress(t.host) {
 		return steps.Passed("%s is an address", t.host)
 	}
-	addrs, err := tracked.Look(ctx, "endpoint-name/"+string(e.Side)+"/"+t.host, time.Minute, func(ctx context.Context) ([]string, error) {
-		got, err := probe.Resolve(ctx, t.host)
-		var out []string
-		for _, a := range got {
-			out = append(out, a.String())
-		}
-		return out, err
-	})
+	addrs, err := tracked.Look(
+		ctx, "endpoint-name/"+string(e.Side)+"/"+t.host, time.Minute, func(ctx context.Context) ([]string, error) {
+			got, err := probe.Resolve(ctx, t.host)
+			var out []string
+			for _, a := range got {
+				out = append(out, a.String())
+			}
+			return out, err
+		},
+	)
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) {
-		return steps.Failed(t.host+" can't be resolved: "+failure.Explain(err), "put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address")
+		return steps.Failed(
+			t.host+" can't be resolved: "+failure.Explain(err),
+			"put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -99,12 +115,18 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 }
 
 func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
-	_, err := tracked.Look(ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		return probe.TCP(ctx, t.where)
-	})
-	fix := fmt.Sprintf("on a compute node, and on the edge node: nc -vz %s    # is the firewall open from their network? A cluster of kind opens only what extraPortMappings named when it was made", strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "))
+	_, err := tracked.Look(
+		ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			return probe.TCP(ctx, t.where)
+		},
+	)
+	fix := fmt.Sprintf(
+		"on a compute node, and on the edge node: nc -vz %s    # is the firewall open from their network? A cluster of "+
+			"kind opens only what extraPortMappings named when it was made",
+		strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "),
+	)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return steps.Failed("nothing listens at "+t.where, fix)
@@ -130,7 +152,9 @@ func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (prob
 	fix := "openssl s_client -connect " + t.where + " </dev/null"
 	r := steps.Failed("no TLS with "+t.where+": "+failure.Explain(err), fix)
 	if got.Kind == probe.NotTLS {
-		r = steps.Failed(t.where+" answers, but not in TLS: jobs would send their tokens in the clear, and clients refuse", fix)
+		r = steps.Failed(
+			t.where+" answers, but not in TLS: jobs would send their tokens in the clear, and clients refuse", fix,
+		)
 	} else if ctx.Err() != nil {
 		r = steps.Errored(err)
 	}
@@ -144,7 +168,10 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	}
 	name := got.Chain[0].Subject.CommonName
 	if name == check.NginxFakeCertificate || name == madeUpTraefik {
-		return steps.Failed(fmt.Sprintf("%s shows %q, which an ingress controller makes up when it has none for the address", t.where, name), "the controller's --default-ssl-certificate has to name the endpoint's Secret (check ingress-certificate)")
+		return steps.Failed(
+			fmt.Sprintf("%s shows %q, which an ingress controller makes up when it has none for the address", t.where, name),
+			"the controller's --default-ssl-certificate has to name the endpoint's Secret (check ingress-certificate)",
+		)
 	}
 	if t.noCA != nil {
 		return steps.Errored(t.noCA)
@@ -156,13 +183,21 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	// Names and dates have checks of their own.
 	kind, words := probe.CertProblem(got.Chain, roots, "", inDate(got))
 	if kind == "" {
-		return steps.Passed("%q, signed by %q, by %s", clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName), got.Version)
+		return steps.Passed(
+			"%q, signed by %q, by %s", clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName), got.Version,
+		)
 	}
 	by := "the CA that jobs are given"
 	if t.by == "public" {
 		by = "the CAs that this machine trusts"
 	}
-	return steps.Failed(fmt.Sprintf("%s shows %q, signed by %q, which %s did not sign: %s", t.where, clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName), by, words), provesFix(e, t))
+	return steps.Failed(
+		fmt.Sprintf(
+			"%s shows %q, signed by %q, which %s did not sign: %s", t.where, clean.Text(name),
+			clean.Text(got.Chain[0].Issuer.CommonName), by, words,
+		),
+		provesFix(e, t),
+	)
 }
 
 // provesFix is what to do where the endpoint shows another certificate than it
@@ -188,7 +223,8 @@ func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Ce
 	case err != nil:
 		return provesFix(e, t)
 	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
-		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " + proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
+		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " +
+			proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
 	}
 	if time.Now().After(chain[0].NotAfter) {
 		return expiredFix(ctx, e)
@@ -222,9 +258,16 @@ func endpointNames(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	}
 	switch t.mode {
 	case byServer:
-		return steps.Failed(found, "kubeadm: add "+t.host+" to apiServer.certSANs, then on each control-plane node: rm /etc/kubernetes/pki/apiserver.*; kubeadm init phase certs apiserver --config kubeadm.yaml; or answer exposure.mode with proxy")
+		return steps.Failed(
+			found,
+			"kubeadm: add "+t.host+
+				" to apiServer.certSANs, then on each control-plane node: rm /etc/kubernetes/pki/apiserver.*; kubeadm init phase "+
+				"certs apiserver --config kubeadm.yaml; or answer exposure.mode with proxy",
+		)
 	case byIngress:
-		return steps.Failed(found, "carrick export "+e.LinkFile()+" DIR    # its Certificate has the address among its ipAddresses or dnsNames")
+		return steps.Failed(
+			found, "carrick export "+e.LinkFile()+" DIR    # its Certificate has the address among its ipAddresses or dnsNames",
+		)
 	}
 	return steps.Failed(found, e.ApplyStep("certificates"))
 }
@@ -273,11 +316,17 @@ func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 			open = append(open, path)
 		case (r.Status == 401 || r.Status == 403) && isAPI(r):
 		case r.Status == 404 && path == "/version":
-			return steps.Warned("GET /version is 404: kubectl and Helm ask for it. The published Ingress passes only /api and /apis on", "add the path /version (and /openapi) to the Ingress: carrick export "+e.LinkFile()+" DIR")
+			return steps.Warned(
+				"GET /version is 404: kubectl and Helm ask for it. The published Ingress passes only /api and /apis on",
+				"add the path /version (and /openapi) to the Ingress: carrick export "+e.LinkFile()+" DIR",
+			)
 		case r.Status == 404:
 			return steps.Failed("GET "+path+" is 404: what answers there does not pass the API's paths on", askBy(t, path))
 		case r.Status >= 500:
-			return steps.Failed(fmt.Sprintf("GET %s is %d: what answers there does not reach the API server", path, r.Status), askBy(t, path)+"; "+clusterSays(e, t))
+			return steps.Failed(
+				fmt.Sprintf("GET %s is %d: what answers there does not reach the API server", path, r.Status),
+				askBy(t, path)+"; "+clusterSays(e, t),
+			)
 		default:
 			return steps.Failed(fmt.Sprintf("GET %s is %d, and not as an API server says it", path, r.Status), askBy(t, path))
 		}
@@ -317,7 +366,10 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps
 	case r.Status == 200:
 		return anybodyLists(ctx, e)
 	}
-	return steps.Warned(fmt.Sprintf("GET /api/v1/namespaces without a token is %d: neither 401 nor 403 of an API server", r.Status), askBy(t, "/api/v1/namespaces"))
+	return steps.Warned(
+		fmt.Sprintf("GET /api/v1/namespaces without a token is %d: neither 401 nor 403 of an API server", r.Status),
+		askBy(t, "/api/v1/namespaces"),
+	)
 }
 
 // listsNamespaces reports whether a role allows to list namespaces.
@@ -330,7 +382,8 @@ func listsNamespaces(r *rbacv1.ClusterRole) bool {
 
 func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
 	const found = "anybody may list namespaces without a token"
-	look := "who gave rights to system:anonymous or system:unauthenticated? " + rbacSays(e) + " get clusterrolebindings,rolebindings -A -o wide | grep -E 'system:(anonymous|unauthenticated)'"
+	look := "who gave rights to system:anonymous or system:unauthenticated? " + rbacSays(e) +
+		" get clusterrolebindings,rolebindings -A -o wide | grep -E 'system:(anonymous|unauthenticated)'"
 	if e.Side == steps.Remote {
 		return steps.Failed(found, look)
 	}
@@ -339,15 +392,20 @@ func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(found, look)
 	}
 	for _, b := range all {
-		if b.Name == "system:public-info-viewer" || len(b.Subjects) == 0 || slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
-			return s.Name != "system:anonymous" && s.Name != "system:unauthenticated"
-		}) {
+		if b.Name == "system:public-info-viewer" || len(b.Subjects) == 0 ||
+			slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+				return s.Name != "system:anonymous" && s.Name != "system:unauthenticated"
+			}) {
 			continue
 		}
-		if role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", b.RoleRef.Name); err != nil || !listsNamespaces(role) {
+		if role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", b.RoleRef.Name); err != nil ||
+			!listsNamespaces(role) {
 			continue // such as one that shows who issues tokens
 		}
-		return steps.Failed(fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)), e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it is for nobody else")
+		return steps.Failed(
+			fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)),
+			e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it is for nobody else",
+		)
 	}
 	return steps.Failed(found, look)
 }
@@ -364,7 +422,9 @@ var otherPaths = []string{"/metrics", "/healthz", "/logs/", "/debug/pprof/", "/"
 
 func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	if t.mode == byServer {
-		return steps.Skipped("jobs dial the API server itself, which serves all its paths; only a token's rights are between them")
+		return steps.Skipped(
+			"jobs dial the API server itself, which serves all its paths; only a token's rights are between them",
+		)
 	}
 	var through []string
 	for _, path := range otherPaths {

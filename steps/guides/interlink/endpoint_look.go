@@ -28,7 +28,9 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	facts, who := e.Own, "this machine"
 	if e.Side == steps.Remote {
 		if !e.Host.Here() {
-			r := steps.Skipped("a folder stands for the edge node: looked at from there by: carrick check %s --side remote", e.LinkFile())
+			r := steps.Skipped(
+				"a folder stands for the edge node: looked at from there by: carrick check %s --side remote", e.LinkFile(),
+			)
 			return endpointTarget{}, &r
 		}
 		facts, who = e.Peer, "the edge node"
@@ -75,7 +77,9 @@ const lookAge = 30 * time.Second
 // is not nil where no handshake could be had.
 func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
 	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
-	return tracked.Look(ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) })
+	return tracked.Look(
+		ctx, key, lookAge, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, t.where, "", nil) },
+	)
 }
 
 // get asks for a path without a token.

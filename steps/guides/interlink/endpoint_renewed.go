@@ -28,15 +28,25 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 	}
 	is, want := got.Chain[0], issued[0]
 	if is.Equal(want) {
-		return steps.Passed("the one of Secret %s/%s, good from %s", space(e), name, want.NotBefore.UTC().Format(time.DateTime))
+		return steps.Passed(
+			"the one of Secret %s/%s, good from %s", space(e), name, want.NotBefore.UTC().Format(time.DateTime),
+		)
 	}
 	if !bytes.Equal(is.RawIssuer, want.RawIssuer) {
 		return steps.Skipped("it shows the certificate of another authority (endpoint-certificate)")
 	}
-	found := fmt.Sprintf("it shows a certificate of %s to %s, and Secret %s/%s holds one of %s to %s", is.NotBefore.UTC().Format(time.DateTime), is.NotAfter.UTC().Format(time.DateOnly),
-		space(e), name, want.NotBefore.UTC().Format(time.DateTime), want.NotAfter.UTC().Format(time.DateOnly))
+	found := fmt.Sprintf(
+		"it shows a certificate of %s to %s, and Secret %s/%s holds one of %s to %s",
+		is.NotBefore.UTC().Format(time.DateTime), is.NotAfter.UTC().Format(time.DateOnly),
+		space(e), name, want.NotBefore.UTC().Format(time.DateTime), want.NotAfter.UTC().Format(time.DateOnly),
+	)
 	if mode(e) == byIngress {
-		return steps.Waits(want.NotBefore, "%s", found).Or(e.Kubectl() + " get pods -n " + space(e) + "    # the controller takes a new certificate in by itself: what does its log say?")
+		return steps.Waits(
+			want.NotBefore, "%s", found,
+		).Or(
+			e.Kubectl() + " get pods -n " + space(e) +
+				"    # the controller takes a new certificate in by itself: what does its log say?",
+		)
 	}
 	restart := e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e)
 	anew, err := readsAgain(ctx, e)

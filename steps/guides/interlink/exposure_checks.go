@@ -21,18 +21,23 @@ const (
 func exposureChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "endpoint-namespace", Title: "the endpoint's namespace is there and takes the proxy", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "namespace", When: in(byProxy),
+			Name: "endpoint-namespace", Title: "the endpoint's namespace is there and takes the proxy", On: steps.Local,
+			Needs: []string{"signed-in"}, FixedBy: "namespace", When: in(byProxy),
 			Why:        "the proxy and its certificates stand there; the level restricted refuses a port of the node",
 			References: []string{page}, Run: endpointNamespace,
 		},
 		{
-			Name: "address-usable", Title: "the address is one that compute nodes can use", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "the virtual kubelet hands it to every job as it stands: an address of the cluster's own network leads nowhere outside",
+			Name: "address-usable", Title: "the address is one that compute nodes can use", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "the virtual kubelet hands it to every job as it stands: an address of the cluster's own network " +
+				"leads nowhere outside",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/execute.go", page}, Run: addressUsable,
 		},
 		{
-			Name: "exposure-fits", Title: "the cluster can open the port in that way", On: steps.Local, Needs: []string{"signed-in"}, When: in(byProxy),
-			Why:        "a Service of type LoadBalancer waits for ever where nobody gives addresses, and a cluster of kind opens no port after it was made",
+			Name: "exposure-fits", Title: "the cluster can open the port in that way", On: steps.Local,
+			Needs: []string{"signed-in"}, When: in(byProxy),
+			Why: "a Service of type LoadBalancer waits for ever where nobody gives addresses, and a cluster of kind " +
+				"opens no port after it was made",
 			References: []string{page, chartOfKube}, Run: exposureFits,
 		},
 	}
@@ -77,7 +82,9 @@ func addressUsable(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if err == nil && own.Spec.ClusterIP == a {
-		return steps.Failed(a+" is the API's Service inside the cluster (default/kubernetes): no route leads there from a compute node", fix)
+		return steps.Failed(
+			a+" is the API's Service inside the cluster (default/kubernetes): no route leads there from a compute node", fix,
+		)
 	}
 	return steps.Passed("%s, an address outside the cluster's Services", a)
 }
@@ -90,14 +97,31 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, n := range nodes {
 		if strings.HasPrefix(n.Spec.ProviderID, "kind://") && kind != asBalancer {
-			return steps.Warned(fmt.Sprintf("the nodes are containers of kind (%s): port %d of this machine leads to them only if extraPortMappings named it when the cluster was made", n.Name, port),
-				fmt.Sprintf("in the kind configuration: nodes: [{role: control-plane, extraPortMappings: [{containerPort: %d, hostPort: %d}]}], and make the cluster anew; or answer exposure.address with the node's address, where the compute nodes share its network", port, port))
+			return steps.Warned(
+				fmt.Sprintf(
+					"the nodes are containers of kind (%s): port %d of this machine leads to them only if extraPortMappings named "+
+						"it when the cluster was made",
+					n.Name, port,
+				),
+				fmt.Sprintf(
+					"in the kind configuration: nodes: [{role: control-plane, extraPortMappings: [{containerPort: %d, hostPort: "+
+						"%d}]}], and make the cluster anew; or answer exposure.address with the node's address, where the compute "+
+						"nodes share its network",
+					port, port,
+				),
+			)
 		}
 	}
 	switch kind {
 	case asNodePort:
 		if port < 30000 || port > 32767 {
-			return steps.Failed(fmt.Sprintf("port %d is outside of the range of node ports, 30000-32767 unless the API server says otherwise", port), "answer exposure.port with a port from 30000 to 32767, or exposure.type with LoadBalancer or hostPort: carrick "+e.LinkFile())
+			return steps.Failed(
+				fmt.Sprintf(
+					"port %d is outside of the range of node ports, 30000-32767 unless the API server says otherwise", port,
+				),
+				"answer exposure.port with a port from 30000 to 32767, or exposure.type with LoadBalancer or hostPort: carrick "+
+					e.LinkFile(),
+			)
 		}
 		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
 			return r
@@ -109,7 +133,8 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	seen, err := e.Own.Text("balancer-there")
 	if _, absent := err.(*steps.AbsentError); absent {
 		return steps.Warned("nobody seems to give load balancers addresses here: no Service of type LoadBalancer has one",
-			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network that lets it announce addresses; or answer exposure.type with NodePort: carrick "+e.LinkFile())
+			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network that lets it announce "+
+				"addresses; or answer exposure.type with NodePort: carrick "+e.LinkFile())
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -125,8 +150,13 @@ func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
 			continue
 		}
 		if why := whyNoPods(n); why != "" {
-			return steps.Failed(fmt.Sprintf("%s is the address of node %s, where the proxy would be pinned, and that %s: its pod would stay Pending", e.Answers.Text("exposure.address"), n.Name, clean.Text(why)),
-				"answer exposure.address with an address of a node that takes pods: "+e.Kubectl()+" get nodes -o wide")
+			return steps.Failed(
+				fmt.Sprintf(
+					"%s is the address of node %s, where the proxy would be pinned, and that %s: its pod would stay Pending",
+					e.Answers.Text("exposure.address"), n.Name, clean.Text(why),
+				),
+				"answer exposure.address with an address of a node that takes pods: "+e.Kubectl()+" get nodes -o wide",
+			)
 		}
 	}
 	return steps.Passed("it takes pods")
@@ -140,8 +170,14 @@ func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 		}
 		return steps.Passed("port %d of node %s, where the proxy is pinned", port, n)
 	}
-	return steps.Warned(fmt.Sprintf("%s is the address of no node: the proxy's pod is pinned nowhere, and port %d is open on whichever node it comes to run", e.Answers.Text("exposure.address"), port),
-		"answer exposure.address with an address of the node that is to take it: "+e.Kubectl()+" get nodes -o wide")
+	return steps.Warned(
+		fmt.Sprintf(
+			"%s is the address of no node: the proxy's pod is pinned nowhere, and port %d is open on whichever node it "+
+				"comes to run",
+			e.Answers.Text("exposure.address"), port,
+		),
+		"answer exposure.address with an address of the node that is to take it: "+e.Kubectl()+" get nodes -o wide",
+	)
 }
 
 // nodeOf is the name of the node that has an address.

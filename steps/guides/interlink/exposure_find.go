@@ -87,7 +87,10 @@ func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(n *corev1.Node) bool { return n.Labels[nodeLabel] != "" || n.Labels["type"] == "virtual-kubelet" }), nil
+	return slices.DeleteFunc(
+		slices.Clone(all),
+		func(n *corev1.Node) bool { return n.Labels[nodeLabel] != "" || n.Labels["type"] == "virtual-kubelet" },
+	), nil
 }
 
 // whyNoPods says why a node takes no pod that tolerates nothing; "": it does.
@@ -111,7 +114,9 @@ func whyNoPods(n *corev1.Node) string {
 // addressesOfNode are the addresses of a node, those from outside first.
 func addressesOfNode(n *corev1.Node) []string {
 	var out []string
-	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeHostName} {
+	for _, kind := range []corev1.NodeAddressType{
+		corev1.NodeExternalIP, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeHostName,
+	} {
 		for _, a := range n.Status.Addresses {
 			if a.Type == kind && a.Address != "" {
 				out = append(out, a.Address)
@@ -126,8 +131,10 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := check.OnLoopback(e.Cluster.Server())                                                                 // the whole cluster is on this machine
-	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(whyNoPods(a), whyNoPods(b)) }) // those that take any come first
+	// the whole cluster is on this machine
+	here := check.OnLoopback(e.Cluster.Server())
+	// those that take any come first
+	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(whyNoPods(a), whyNoPods(b)) })
 	for _, n := range nodes {
 		for _, a := range addressesOfNode(n) {
 			if ip, err := netip.ParseAddr(a); err == nil && (here || !ip.IsLoopback()) {
@@ -272,7 +279,8 @@ func adoptMode(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if host, p, err := splitURL(e.Cluster.Server()); err == nil && net.JoinHostPort(host, p) == net.JoinHostPort(address, port) {
+	if host, p, err := splitURL(e.Cluster.Server()); err == nil &&
+		net.JoinHostPort(host, p) == net.JoinHostPort(address, port) {
 		return byServer, inConfig + ": it is the API server's own address", nil
 	}
 	if unsure := slices.Concat(proxies.unsure, chains.unsure); len(unsure) > 0 {
@@ -333,8 +341,10 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 		return asNodePort, "Service " + proxyName, nil
 	}
 	// it would open the namespace to privileged pods, which nobody who can write the Service may decide
-	return nil, "", fmt.Errorf("no port is open in Service %s/%s: if its pods take one of a node, answer exposure.type with %s",
-		s.Namespace, proxyName, asHostPort)
+	return nil, "", fmt.Errorf(
+		"no port is open in Service %s/%s: if its pods take one of a node, answer exposure.type with %s",
+		s.Namespace, proxyName, asHostPort,
+	)
 }
 
 func adoptSources(ctx context.Context, e steps.Env) (any, string, error) {
@@ -381,8 +391,10 @@ func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	image := d.Spec.Template.Spec.Containers[0].Image
 	usual, _ := check.SplitImage(proxyImage)
 	if from, _ := check.SplitImage(image); from != usual {
-		return nil, "", fmt.Errorf("image %s is run by Deployment %s/%s: answer exposure.image with it if tokens may pass through it",
-			clean.Text(image), d.Namespace, proxyName)
+		return nil, "", fmt.Errorf(
+			"image %s is run by Deployment %s/%s: answer exposure.image with it if tokens may pass through it",
+			clean.Text(image), d.Namespace, proxyName,
+		)
 	}
 	return image, "Deployment " + proxyName, nil
 }

@@ -25,8 +25,8 @@ func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 	return stepstest.SiteOf(t, box, interlink.Guide(), assets, adopted, given)
 }
 
-// onSite are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in their
-// recorded states.
+// onSite are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in
+// their recorded states.
 var onSite = map[string]struct {
 	adopted bool // a set-up stands, and is adopted
 	calm    bool // nothing fails
@@ -34,45 +34,104 @@ var onSite = map[string]struct {
 	more    map[string]any // answers
 }{
 	"by-hand": {adopted: true, calm: true, says: []stepstest.Finding{
-		{Check: "plugin-data-closed", Found: "/root/.interlink/jobs has mode 0755", Fix: "chmod 0700 /root/.interlink/jobs", Fixed: true},
-		{Check: "kubelet-mints-no-more", Found: "may make a token for every ServiceAccount of the cluster", Fix: "edit clusterrole virtual-node-role"},
+		{
+			Check: "plugin-data-closed", Found: "/root/.interlink/jobs has mode 0755", Fix: "chmod 0700 /root/.interlink/jobs",
+			Fixed: true,
+		},
+		{
+			Check: "kubelet-mints-no-more", Found: "may make a token for every ServiceAccount of the cluster",
+			Fix: "edit clusterrole virtual-node-role",
+		},
 	}},
 	"anonymous-open": {adopted: true, says: []stepstest.Finding{
-		{Check: "endpoint-anonymous", Found: "anybody may list namespaces without a token: ClusterRoleBinding everybody-views", Fix: "delete clusterrolebinding everybody-views", Fixed: true},
+		{
+			Check: "endpoint-anonymous",
+			Found: "anybody may list namespaces without a token: ClusterRoleBinding everybody-views",
+			Fix:   "delete clusterrolebinding everybody-views", Fixed: true,
+		},
 	}},
 	"certificate-expired": {adopted: true, says: []stepstest.Finding{
 		{Check: "certificate-secret", Found: "the certificate expired on", Fix: "--step certificates", Fixed: true},
 		{Check: "endpoint-dates", Found: "the certificate ended on", Fix: "--step certificates", Fixed: true},
 	}},
 	"certificate-renewed": {adopted: true, says: []stepstest.Finding{
-		{Check: "endpoint-renewed", Found: "nginx.conf names the file by its name alone, so nginx has read it once", Fix: "rollout restart deployment k8s-api-proxy", Fixed: true},
+		{
+			Check: "endpoint-renewed", Found: "nginx.conf names the file by its name alone, so nginx has read it once",
+			Fix: "rollout restart deployment k8s-api-proxy", Fixed: true,
+		},
 	}},
 	"chart-ca": {says: []stepstest.Finding{
 		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "the endpoint first", Fixed: true},
 		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
 		{Check: "virtual-node", Found: "there is no node virtual-node", Fix: "logs deploy/virtual-node-node"},
 	}},
-	"export-off":    {adopted: true, says: []stepstest.Finding{{Check: "plugin-exports", Found: "says ExportPodData: false", Fix: "--step plugin", Fixed: true}}},
-	"no-mint":       {adopted: true, says: []stepstest.Finding{{Check: "kubelet-mints", Found: "may not create serviceaccounts/token", Fix: "create role", Fixed: true}}},
-	"projected-off": {adopted: true, says: []stepstest.Finding{{Check: "projected-volumes", Found: "DisableProjectedVolumes is true", Fix: "--step config", Fixed: true}}},
+	"export-off": {
+		adopted: true,
+		says: []stepstest.Finding{
+			{Check: "plugin-exports", Found: "says ExportPodData: false", Fix: "--step plugin", Fixed: true},
+		},
+	},
+	"no-mint": {
+		adopted: true,
+		says: []stepstest.Finding{
+			{Check: "kubelet-mints", Found: "may not create serviceaccounts/token", Fix: "create role", Fixed: true},
+		},
+	},
+	"projected-off": {
+		adopted: true,
+		says: []stepstest.Finding{
+			{Check: "projected-volumes", Found: "DisableProjectedVolumes is true", Fix: "--step config", Fixed: true},
+		},
+	},
 	"serving-pending": {adopted: true, says: []stepstest.Finding{
-		{Check: "serving-certificate", Found: "of the virtual kubelet waits for approval", Fix: "certificate approve vk-virtual-node-", Fixed: true},
+		{
+			Check: "serving-certificate", Found: "of the virtual kubelet waits for approval",
+			Fix: "certificate approve vk-virtual-node-", Fixed: true,
+		},
 	}},
 	"upgraded": {adopted: true, says: []stepstest.Finding{
 		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "--step config", Fixed: true},
-		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},
+		{
+			Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port",
+			Fix: "get values virtual-node --revision 1",
+		},
 		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
 	}},
-	"verbose-token": {adopted: true, says: []stepstest.Finding{{Check: "log-quiet", Found: "VerboseLogging is true", Fix: "--step config", Fixed: true}}},
-	"watches-cut":   {adopted: true, says: []stepstest.Finding{{Check: "proxy-configuration", Found: "has no proxy_read_timeout of ten minutes", Fix: "--step proxy", Fixed: true}}},
+	"verbose-token": {
+		adopted: true,
+		says: []stepstest.Finding{
+			{Check: "log-quiet", Found: "VerboseLogging is true", Fix: "--step config", Fixed: true},
+		},
+	},
+	"watches-cut": {
+		adopted: true,
+		says: []stepstest.Finding{
+			{Check: "proxy-configuration", Found: "has no proxy_read_timeout of ten minutes", Fix: "--step proxy", Fixed: true},
+		},
+	},
 	"page": {adopted: true, says: []stepstest.Finding{
-		{Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream by nothing", Fix: "carrick export"},
-		{Check: "ingress-class", Found: "makes a string of a map", Fix: `--set-json 'controller.ingressClassResource={"name":"nginx-internal"`},
-		{Check: "issuer-beside", Found: "looked for in ingress-nginx-internal, and stands in cert-manager", Fix: "carrick export"},
-		{Check: "endpoint-certificate", Found: "Kubernetes Ingress Controller Fake Certificate", Fix: "--default-ssl-certificate"},
+		{
+			Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream by nothing",
+			Fix: "carrick export",
+		},
+		{
+			Check: "ingress-class", Found: "makes a string of a map",
+			Fix: `--set-json 'controller.ingressClassResource={"name":"nginx-internal"`,
+		},
+		{
+			Check: "issuer-beside", Found: "looked for in ingress-nginx-internal, and stands in cert-manager",
+			Fix: "carrick export",
+		},
+		{
+			Check: "endpoint-certificate", Found: "Kubernetes Ingress Controller Fake Certificate",
+			Fix: "--default-ssl-certificate",
+		},
 		{Check: "ingress-timeouts", Found: "proxy-read-timeout is not set", Fix: "annotate ingress default", Fixed: true},
 		{Check: "ingress-inside", Found: "tokens go in plain HTTP", Fix: "answer exposure.mode with proxy"},
-		{Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port", Fix: "get values virtual-node --revision 1"},
+		{
+			Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port",
+			Fix: "get values virtual-node --revision 1",
+		},
 	}},
 }
 

@@ -15,7 +15,9 @@ func FuzzEditConfig(f *testing.F) {
 	f.Add("{A: b, KubernetesApiAddr: c}", "::1", "x")
 	f.Add("KubernetesApiCaCrt: >-\n  a\n\n  b\n---\nA: b\n", "a", certA)
 	f.Fuzz(func(t *testing.T, text, address, ca string) {
-		settings := []vkSetting{{keyAddress, address}, {keyPort, "60443"}, {keyCA, plainPEM(ca)}, {keyDropped, false}, {keyVerbose, false}}
+		settings := []vkSetting{
+			{keyAddress, address}, {keyPort, "60443"}, {keyCA, plainPEM(ca)}, {keyDropped, false}, {keyVerbose, false},
+		}
 		got, err := editConfig(text, settings)
 		if err != nil {
 			return

@@ -87,7 +87,14 @@ func (c nginxConf) encode() (string, error) {
 	for _, x := range []struct {
 		to   *word
 		text string
-	}{{&w.ca, c.kubeCA}, {&w.upstream, c.upstream}, {&w.name, c.name}, {&w.pid, c.temp + "/nginx.pid"}, {&w.cert, c.tls}, {&w.key, c.temp}} {
+	}{
+		{&w.ca, c.kubeCA},
+		{&w.upstream, c.upstream},
+		{&w.name, c.name},
+		{&w.pid, c.temp + "/nginx.pid"},
+		{&w.cert, c.tls},
+		{&w.key, c.temp},
+	} {
 		if *x.to, err = lit(x.text); err != nil {
 			return "", err
 		}

@@ -51,10 +51,14 @@ func TestProxyPassesFourPaths(t *testing.T) {
 		fmt.Fprintf(w, "%s %s %s %s", r.RequestURI, r.Header.Get("Authorization"), r.Host, r.Header.Get("X-Forwarded-For"))
 	}, nil)
 	for path, through := range map[string]bool{
-		"/api": true, "/api/": true, "/api/v1/pods?watch=1&labelSelector=a%3Db": true, "/apis": true, "/apis/apps/v1": true, "/version": true,
-		"/version?timeout=32s": true, "/openapi/v3": true, "/api?x=1": true, "/api/v1/namespaces/a%2Fb": true, "/api/v1/proxy/a%3Fb": true,
-		"/": false, "/metrics": false, "/healthz": false, "/logs": false, "/debug/pprof": false, "/apiserver": false, "/versions": false, "/API": false,
-		"/api/../metrics": false, "/metrics/../api": false, "//api": false, "/api/%2e%2e/metrics": false, "/api/..%2fmetrics": false,
+		"/api": true, "/api/": true, "/api/v1/pods?watch=1&labelSelector=a%3Db": true, "/apis": true, "/apis/apps/v1": true,
+		"/version":             true,
+		"/version?timeout=32s": true, "/openapi/v3": true, "/api?x=1": true, "/api/v1/namespaces/a%2Fb": true,
+		"/api/v1/proxy/a%3Fb": true,
+		"/":                   false, "/metrics": false, "/healthz": false, "/logs": false, "/debug/pprof": false,
+		"/apiserver": false, "/versions": false, "/API": false,
+		"/api/../metrics": false, "/metrics/../api": false, "//api": false, "/api/%2e%2e/metrics": false,
+		"/api/..%2fmetrics": false,
 		"/healthz/..%2fapi": false, "/.well-known/openid-configuration": false, "/%61pi": false,
 	} {
 		conn := p.dial(t)
@@ -155,7 +159,9 @@ func TestProxyUpgrades(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nwelcome\n")
+		_, _ = io.WriteString(
+			conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nwelcome\n",
+		)
 		for {
 			l, err := rw.ReadString('\n')
 			if err != nil {
@@ -165,7 +171,11 @@ func TestProxyUpgrades(t *testing.T) {
 		}
 	}, nil)
 	conn := p.dial(t)
-	fmt.Fprintf(conn, "GET /api/v1/namespaces/a/pods/b/exec?command=sh HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+	fmt.Fprintf(
+		conn,
+		"GET /api/v1/namespaces/a/pods/b/exec?command=sh HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: "+
+			"Upgrade\r\n\r\n",
+	)
 	in := bufio.NewReader(conn)
 	res, err := http.ReadResponse(in, nil)
 	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
@@ -203,7 +213,8 @@ func TestProxyLarge(t *testing.T) {
 	}
 	defer res.Body.Close()
 	got, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != 200 || len(got) != size || res.Header.Get("Sum") != fmt.Sprintf("%x", sha256.Sum256(body)) {
+	if err != nil || res.StatusCode != 200 || len(got) != size ||
+		res.Header.Get("Sum") != fmt.Sprintf("%x", sha256.Sum256(body)) {
 		t.Errorf("%d, %d bytes back: %v", res.StatusCode, len(got), err)
 	}
 }
@@ -239,11 +250,16 @@ func TestProxyProvesTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _ := stepstest.ServeTLS(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+	s, _ := stepstest.ServeTLS(
+		t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }),
+	)
 	u, _ := url.Parse(s.URL)
 	for name, wrong := range map[string]proxyRun{
-		"another CA":   runProxy(t, u.Host, "localhost", other.Cert, nil),
-		"another name": fronted(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }, func(c *nginxConf) { c.name = "kubernetes.default.svc" }),
+		"another CA": runProxy(t, u.Host, "localhost", other.Cert, nil),
+		"another name": fronted(
+			t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") },
+			func(c *nginxConf) { c.name = "kubernetes.default.svc" },
+		),
 	} {
 		status, _, err := ask(t, wrong.client(wrong.ca, "", 0), "GET", wrong.url("/version"), "t", nil)
 		if err != nil || status != http.StatusBadGateway {
@@ -253,7 +269,8 @@ func TestProxyProvesTheServer(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("the token went to a server that nothing proved")
 	}
-	if status, _, err := ask(t, p.client(p.ca, "", 0), "GET", p.url("/version"), "t", nil); err != nil || status != 200 || <-asked != "Bearer t" {
+	if status, _, err := ask(t, p.client(p.ca, "", 0), "GET", p.url("/version"), "t", nil); err != nil || status != 200 ||
+		<-asked != "Bearer t" {
 		t.Errorf("the right one: %d %v", status, err)
 	}
 }
@@ -299,7 +316,10 @@ func TestProxyHoldsQuietWatches(t *testing.T) {
 // Connections on which a handshake or a request's head was begun and goes no further keep nobody out: there is room
 // beside thousands of them, and they are cut soon.
 func TestHalfARequestKeepsNobodyOut(t *testing.T) {
-	p := fronted(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }, func(c *nginxConf) { c.openAfter = 2 * time.Second })
+	p := fronted(
+		t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) },
+		func(c *nginxConf) { c.openAfter = 2 * time.Second },
+	)
 	const many = 4200
 	var first net.Conn
 	for i := range many {

@@ -178,7 +178,8 @@ func expired(t *testing.T) certificate.Pair {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ended"}, NotBefore: time.Now().AddDate(0, 0, -9), NotAfter: time.Now().AddDate(0, 0, -1),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ended"}, NotBefore: time.Now().AddDate(0, 0, -9),
+		NotAfter:    time.Now().AddDate(0, 0, -1),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)

@@ -28,7 +28,10 @@ func TestProxyInFrontOfAnAPIServer(t *testing.T) {
 	box.Run(t, clustertest.Local, "", "create", "namespace", ns)
 	t.Cleanup(func() { box.Cleanup(t, clustertest.Local, "delete", "namespace", ns, "--wait=false") })
 	box.Run(t, clustertest.Local, "", "create", "serviceaccount", "job", "-n", ns)
-	box.Run(t, clustertest.Local, "", "create", "rolebinding", "job", "-n", ns, "--clusterrole=edit", "--serviceaccount="+ns+":job")
+	box.Run(
+		t, clustertest.Local, "", "create", "rolebinding", "job", "-n", ns, "--clusterrole=edit",
+		"--serviceaccount="+ns+":job",
+	)
 	box.Run(t, clustertest.Local, manyConfigMaps(8, 600<<10), "create", "-n", ns, "-f", "-")
 	token, _, err := c.RequestToken(t.Context(), ns, "job", cluster.TokenOptions{Expires: 10 * time.Minute})
 	if err != nil {
@@ -61,7 +64,10 @@ type behind struct {
 func manyConfigMaps(n, size int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: big-%d}, data: {x: %s}}\n", i, strings.Repeat("0123456789", size/10))
+		fmt.Fprintf(
+			&b, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: big-%d}, data: {x: %s}}\n", i,
+			strings.Repeat("0123456789", size/10),
+		)
 	}
 	return b.String()
 }
@@ -82,13 +88,16 @@ func (x behind) whoItIs(t *testing.T) {
 	var got struct {
 		Status struct{ UserInfo struct{ Username string } }
 	}
-	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || got.Status.UserInfo.Username != "system:serviceaccount:"+x.ns+":job" {
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil ||
+		got.Status.UserInfo.Username != "system:serviceaccount:"+x.ns+":job" {
 		t.Errorf("%d %+v: %v", res.StatusCode, got, err)
 	}
-	if status, _, err := ask(t, x.http, "GET", x.p.url("/api"), "not a token", nil); err != nil || status != http.StatusUnauthorized {
+	if status, _, err := ask(t, x.http, "GET", x.p.url("/api"), "not a token", nil); err != nil ||
+		status != http.StatusUnauthorized {
 		t.Errorf("a wrong token: %d %v", status, err)
 	}
-	if status, _, err := ask(t, x.http, "GET", x.p.url("/api/v1/namespaces"), "", nil); err != nil || status != http.StatusForbidden && status != http.StatusUnauthorized {
+	if status, _, err := ask(t, x.http, "GET", x.p.url("/api/v1/namespaces"), "", nil); err != nil ||
+		status != http.StatusForbidden && status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d %v", status, err)
 	}
 }
@@ -108,7 +117,13 @@ func (x behind) largeList(t *testing.T) {
 // one that cuts after two seconds; after that something happens.
 func (x behind) quietWatch(t *testing.T, short proxyRun, box *clustertest.Sandbox) {
 	open := func(p proxyRun) *bufio.Reader {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", p.url("/api/v1/namespaces/"+x.ns+"/configmaps?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Dkube-root-ca.crt"), nil)
+		r, err := http.NewRequestWithContext(
+			t.Context(), "GET",
+			p.url(
+				"/api/v1/namespaces/"+x.ns+"/configmaps?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Dkube-root-ca.crt",
+			),
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +150,12 @@ func (x behind) quietWatch(t *testing.T, short proxyRun, box *clustertest.Sandbo
 }
 
 func (x behind) kept(t *testing.T) {
-	for _, path := range []string{"/", "/metrics", "/healthz", "/livez", "/readyz", "/logs/", "/debug/pprof/", "/openid/v1/jwks", "/.well-known/openid-configuration"} {
-		if status, body, err := ask(t, x.http, "GET", x.p.url(path), x.token, nil); err != nil || status != 404 || !bytes.Contains(body, []byte("nginx")) {
+	for _, path := range []string{
+		"/", "/metrics", "/healthz", "/livez", "/readyz", "/logs/", "/debug/pprof/", "/openid/v1/jwks",
+		"/.well-known/openid-configuration",
+	} {
+		if status, body, err := ask(t, x.http, "GET", x.p.url(path), x.token, nil); err != nil || status != 404 ||
+			!bytes.Contains(body, []byte("nginx")) {
 			t.Errorf("%s: %d %v", path, status, err)
 		}
 	}
@@ -145,7 +164,8 @@ func (x behind) kept(t *testing.T) {
 			t.Errorf("%s: %d %v", path, status, err)
 		}
 	}
-	if status, _, err := ask(t, http.DefaultClient, "GET", "http://"+x.p.address+"/version", x.token, nil); err != nil || status != http.StatusBadRequest {
+	if status, _, err := ask(t, http.DefaultClient, "GET", "http://"+x.p.address+"/version", x.token, nil); err != nil ||
+		status != http.StatusBadRequest {
 		t.Errorf("plain HTTP: %d %v", status, err)
 	}
 }
@@ -161,7 +181,10 @@ func (x behind) certificates(t *testing.T) {
 		host string
 		ca   []byte
 		kind probe.Problem
-	}{"right": {"127.0.0.1", x.p.ca, ""}, "wrong CA": {"127.0.0.1", other.Cert, probe.UnknownAuthority}, "wrong host": {"10.1.2.3", x.p.ca, probe.NameMismatch}} {
+	}{
+		"right": {"127.0.0.1", x.p.ca, ""}, "wrong CA": {"127.0.0.1", other.Cert, probe.UnknownAuthority},
+		"wrong host": {"10.1.2.3", x.p.ca, probe.NameMismatch},
+	} {
 		got, err := probe.TLS(t.Context(), x.p.address, want.host, want.ca)
 		if err != nil || got.Kind != want.kind {
 			t.Errorf("%s: %s %v", name, got.Problem, err)

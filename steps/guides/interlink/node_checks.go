@@ -40,23 +40,32 @@ var (
 func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "virtual-node", Title: "the virtual node is there and ready", On: steps.Local, Needs: []string{"signed-in"}, Timeout: 5 * time.Minute,
-			Why:        "pods for the other side are scheduled to this node, by its name; the virtual kubelet makes it when it starts",
+			Name: "virtual-node", Title: "the virtual node is there and ready", On: steps.Local, Needs: []string{"signed-in"},
+			Timeout: 5 * time.Minute,
+			Why: "pods for the other side are scheduled to this node, by its name; the virtual kubelet makes it " +
+				"when it starts",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: nodeReady,
 		},
 		{
-			Name: "kubelet-image", Title: "the virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "before 0.4.0 no token reached a plugin. The chart's default is the tag latest, pulled at each start: another version one day, without anybody's doing",
+			Name: "kubelet-image", Title: "the virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "before 0.4.0 no token reached a plugin. The chart's default is the tag latest, pulled at each start: " +
+				"another version one day, without anybody's doing",
 			References: []string{vkSource, "interlink-hq/interlink-helm-chart: interlink/values.yaml"}, Run: kubeletImage,
 		},
 		{
-			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. No form of the value avoids it",
+			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the " +
+				"configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. " +
+				"No form of the value avoids it",
 			References: []string{vkChartSource}, Run: chartRelease,
 		},
 		{
-			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own file makes every other value the chart's default again: the address of the plugin among them",
+			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own " +
+				"file makes every other value the chart's default again: the address of the plugin among them",
 			References: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
 		},
 	}
@@ -101,11 +110,17 @@ func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
 
 func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
-	look := fmt.Sprintf("%s -n %s logs deploy/%s -c %s --tail=20", e.Kubectl(), vkNamespace(e), vkDeployment(e), kubeletName)
+	look := fmt.Sprintf(
+		"%s -n %s logs deploy/%s -c %s --tail=20", e.Kubectl(), vkNamespace(e), vkDeployment(e), kubeletName,
+	)
 	if apierrors.IsNotFound(err) {
 		others := "no node has the label " + nodeLabel
 		if name, err := e.Own.Text("virtual-node"); err == nil {
-			return steps.Failed(fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), clean.Text(name)), "answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+nodeLabel)
+			return steps.Failed(
+				fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), clean.Text(name)),
+				"answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+
+					nodeLabel,
+			)
 		}
 		return steps.Failed(fmt.Sprintf("there is no node %s: %s", nodeName(e), others), look).Symptom()
 	}
@@ -113,7 +128,10 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if n.Labels[nodeLabel] == "" {
-		return steps.Failed(fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel), "answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel)
+		return steps.Failed(
+			fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel),
+			"answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel,
+		)
 	}
 	ready, ping := check.NodeCondition(n, corev1.NodeReady), check.NodeCondition(n, pingCondition)
 	switch {
@@ -142,15 +160,23 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 // schedulable says whether the scheduler puts pods on a ready virtual node that tolerate its own taint and no other.
 func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	if n.Spec.Unschedulable {
-		return steps.Failed(fmt.Sprintf("node %s is cordoned: no new pod is scheduled there", n.Name), e.Kubectl()+" uncordon "+n.Name)
+		return steps.Failed(
+			fmt.Sprintf("node %s is cordoned: no new pod is scheduled there", n.Name), e.Kubectl()+" uncordon "+n.Name,
+		)
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Key == nodeTaint || t.Effect == corev1.TaintEffectPreferNoSchedule {
 			continue
 		}
 		taint := clean.Text(fmt.Sprintf("%s:%s", t.Key, t.Effect))
-		return steps.Warned(fmt.Sprintf("node %s has the taint %s: jobs that do not tolerate it are not scheduled there", n.Name, taint),
-			fmt.Sprintf("%s taint node %s %s-    # comes back if NodeTaints of the virtual kubelet or Taints of the plugin have it; or have all jobs tolerate it", e.Kubectl(), n.Name, steps.Quoted(taint)))
+		return steps.Warned(
+			fmt.Sprintf("node %s has the taint %s: jobs that do not tolerate it are not scheduled there", n.Name, taint),
+			fmt.Sprintf(
+				"%s taint node %s %s-    # comes back if NodeTaints of the virtual kubelet or Taints of the plugin have it; or "+
+					"have all jobs tolerate it",
+				e.Kubectl(), n.Name, steps.Quoted(taint),
+			),
+		)
 	}
 	return steps.Passed("%s, ready", n.Name)
 }
@@ -198,7 +224,10 @@ func theKubelet(ctx context.Context, e steps.Env) (*appsv1.Deployment, *corev1.C
 
 func noKubelet(e steps.Env) steps.Result {
 	return steps.Failed(fmt.Sprintf("there is no Deployment %s in namespace %s", vkDeployment(e), vkNamespace(e)),
-		fmt.Sprintf("install InterLink's chart, or answer vk.namespace: %s -n %s install interlink %s -f VALUES.yaml", e.Helm(), vkNamespace(e), chartAt))
+		fmt.Sprintf(
+			"install InterLink's chart, or answer vk.namespace: %s -n %s install interlink %s -f VALUES.yaml", e.Helm(),
+			vkNamespace(e), chartAt,
+		))
 }
 
 func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
@@ -209,20 +238,30 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case c == nil:
-		return steps.Failed(fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName), "is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml")
+		return steps.Failed(
+			fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName),
+			"is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml",
+		)
 	}
 	image := clean.Text(c.Image)
 	tag := tagOf(c.Image)
 	pin := pinFix(ctx, e, c.Image)
 	if strings.Contains(c.Image, "@sha256:") {
-		return steps.Warned("it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image, "look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head")
+		return steps.Warned(
+			"it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image,
+			"look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head",
+		)
 	}
 	v, err := version.ParseGeneric(tag)
 	switch {
 	case strings.ContainsAny(c.Image, "[] "):
-		return steps.Failed(image+" is no name of an image: a value of the chart was given as something else than a text", pin)
+		return steps.Failed(
+			image+" is no name of an image: a value of the chart was given as something else than a text", pin,
+		)
 	case err != nil:
-		return steps.Warned(image+" names no release: whether it is 0.4.0 or newer can't be told, and it is another one one day", pin)
+		return steps.Warned(
+			image+" names no release: whether it is 0.4.0 or newer can't be told, and it is another one one day", pin,
+		)
 	case v.LessThan(firstKubelet):
 		return steps.Failed(image+" hands no token to the plugin", pin)
 	}
@@ -250,7 +289,10 @@ func pinFix(ctx context.Context, e steps.Env, image string) string {
 			}
 		}
 	}
-	return fmt.Sprintf("have the chart run a release: %s -n %s upgrade %s %s%s --reuse-values --set %s%s", e.Helm(), vkNamespace(e), release, chartAt, chartVersion, set, onHelm4)
+	return fmt.Sprintf(
+		"have the chart run a release: %s -n %s upgrade %s %s%s --reuse-values --set %s%s", e.Helm(), vkNamespace(e), release,
+		chartAt, chartVersion, set, onHelm4,
+	)
 }
 
 // tagOf is the tag of an image's name; latest where it names none.
@@ -293,7 +335,9 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if r == nil {
-		return steps.Skipped("Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e))
+		return steps.Skipped(
+			"Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
+		)
 	}
 	given, _ := r.Value("interlink.kubernetesApiCaCrt")
 	ca, _ := given.(string)
@@ -320,7 +364,9 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if r == nil {
-		return steps.Skipped("Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e))
+		return steps.Skipped(
+			"Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
+		)
 	}
 	old, err := chart.Before(ctx, e.Cluster, r)
 	if errors.Is(err, chart.ErrNoRelease) {
@@ -329,12 +375,23 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	lost := slices.DeleteFunc(r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") })
+	lost := slices.DeleteFunc(
+		r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") },
+	)
 	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {
 		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
 	}
-	return steps.Failed(clean.Text(fmt.Sprintf("release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision, old.Revision, strings.Join(lost, ", "))),
-		fmt.Sprintf("%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s -f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s", e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, e.ApplyStep("config")))
+	return steps.Failed(
+		clean.Text(fmt.Sprintf(
+			"release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision,
+			old.Revision, strings.Join(lost, ", "),
+		)),
+		fmt.Sprintf(
+			"%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s "+
+				"-f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s",
+			e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, e.ApplyStep("config"),
+		),
+	)
 }
 
 // quoted is text of a cluster in a sentence of ours.

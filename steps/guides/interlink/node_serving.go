@@ -201,6 +201,8 @@ func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Res
 			"%s -n %s rollout restart deploy/%s",
 			vkUser(e), keyErrorsOnly, nodeName(e), e.Kubectl(), vkNamespace(e), vkDeployment(e))
 	}
-	return steps.Skipped("no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, "+
-		"and a virtual kubelet before 0.5.2 makes none", vkUser(e))
+	return steps.Skipped(
+		"no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, "+
+			"and a virtual kubelet before 0.5.2 makes none", vkUser(e),
+	)
 }

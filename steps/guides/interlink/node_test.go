@@ -21,7 +21,10 @@ kind: ClusterRoleBinding
 metadata: {name: virtual-node-rolebinding}
 `
 	for name, c := range map[string]struct{ local, want, from string }{
-		"the chart's account":   {gone + "subjects: [{kind: ServiceAccount, name: virtual-node, namespace: elsewhere}]", "elsewhere", "ClusterRoleBinding virtual-node-rolebinding"},
+		"the chart's account": {
+			gone + "subjects: [{kind: ServiceAccount, name: virtual-node, namespace: elsewhere}]", "elsewhere",
+			"ClusterRoleBinding virtual-node-rolebinding",
+		},
 		"no such account":       {gone + "subjects: [{kind: User, name: virtual-node}]", "interlink", "the published guide"},
 		"no ClusterRoleBinding": {gone + "$delete: true", "interlink", "the published guide"},
 	} {

@@ -21,13 +21,18 @@ const vkRoleSource = "interlink-hq/interlink-helm-chart: interlink/templates/ser
 func rightsChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubelet-mints", Title: "the virtual kubelet may make tokens for the jobs", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts all the same",
+			Name: "kubelet-mints", Title: "the virtual kubelet may make tokens for the jobs", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts " +
+				"all the same",
 			References: []string{vkSource, vkRoleSource}, Run: kubeletMints,
 		},
 		{
-			Name: "kubelet-mints-no-more", Title: "the virtual kubelet may make tokens for nobody else", On: steps.Local, Needs: []string{"kubelet-mints"},
-			Why:        "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, has the cluster",
+			Name: "kubelet-mints-no-more", Title: "the virtual kubelet may make tokens for nobody else", On: steps.Local,
+			Needs: []string{"kubelet-mints"},
+			Why: "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of " +
+				"cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, " +
+				"has the cluster",
 			References: []string{vkRoleSource}, Run: kubeletMintsNoMore,
 		},
 	}
@@ -41,7 +46,8 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
 	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
-		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns}, permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})
+		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns},
+		permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -51,7 +57,9 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 				e.Kubectl(), nodeName(e)))
 	}
 	if len(lacks) > 0 {
-		return steps.Failed(fmt.Sprintf("%s may not %s: jobs get an empty token", vkUser(e), strings.Join(lacks, ", not ")), grantTokens(e, ns))
+		return steps.Failed(
+			fmt.Sprintf("%s may not %s: jobs get an empty token", vkUser(e), strings.Join(lacks, ", not ")), grantTokens(e, ns),
+		)
 	}
 	return steps.Passed("%s may, in namespace %s", vkUser(e), ns)
 }
@@ -60,9 +68,16 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 // namespace.
 func grantTokens(e steps.Env, ns string) string {
 	k, name := e.Kubectl()+" -n "+ns, nodeName(e)+"-tokens"
-	return fmt.Sprintf("%s create role %s --verb=create --resource=serviceaccounts/token\n%s create role %s-reads --verb=get,list,watch --resource=configmaps,pods\n", k, name, k, name) +
-		fmt.Sprintf("%s create rolebinding %s --role=%s --serviceaccount=%s:%s\n%s create rolebinding %s-reads --role=%s-reads --serviceaccount=%s:%s",
-			k, name, name, vkNamespace(e), nodeName(e), k, name, name, vkNamespace(e), nodeName(e))
+	return fmt.Sprintf(
+		"%s create role %s --verb=create --resource=serviceaccounts/token\n%s create role %s-reads --verb=get,list,watch "+
+			"--resource=configmaps,pods\n",
+		k, name, k, name,
+	) +
+		fmt.Sprintf(
+			"%s create rolebinding %s --role=%s --serviceaccount=%s:%s\n%s create rolebinding %s-reads --role=%s-reads "+
+				"--serviceaccount=%s:%s",
+			k, name, name, vkNamespace(e), nodeName(e), k, name, name, vkNamespace(e), nodeName(e),
+		)
 }
 
 func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
@@ -73,14 +88,21 @@ func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
 	if len(lacks) > 0 {
 		return steps.Passed("not in all namespaces")
 	}
-	said := fmt.Sprintf("%s may make a token for every ServiceAccount of the cluster, by ClusterRole %s-role of the chart", vkUser(e), nodeName(e))
-	if s, err := e.Cluster.Secret(ctx, vkNamespace(e), nodeName(e)+"-secret"); err == nil && s.Type == string(corev1.SecretTypeServiceAccountToken) {
+	said := fmt.Sprintf(
+		"%s may make a token for every ServiceAccount of the cluster, by ClusterRole %s-role of the chart", vkUser(e),
+		nodeName(e),
+	)
+	if s, err := e.Cluster.Secret(ctx, vkNamespace(e), nodeName(e)+"-secret"); err == nil &&
+		s.Type == string(corev1.SecretTypeServiceAccountToken) {
 		said += fmt.Sprintf("; Secret %s/%s-secret holds a token of it that never ends", vkNamespace(e), nodeName(e))
 	} else if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return steps.Errored(err)
 	}
 	return steps.Warned(said, grantTokens(e, workloadNamespace(e))+
-		fmt.Sprintf("\n%s edit clusterrole %s-role    # take serviceaccounts/token out; again after each upgrade of the chart", e.Kubectl(), nodeName(e)))
+		fmt.Sprintf(
+			"\n%s edit clusterrole %s-role    # take serviceaccounts/token out; again after each upgrade of the chart",
+			e.Kubectl(), nodeName(e),
+		))
 }
 
 // jobHours is how long the longest job runs.
@@ -99,7 +121,9 @@ func meanwhile(ctx context.Context, e steps.Env, read func() error) error {
 
 // podsOfKubelet are the virtual kubelet's pods that are not on their way out.
 func podsOfKubelet(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
-	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, vkNamespace(e), cluster.Selector{Labels: "app=" + nodeName(e)})
+	all, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, vkNamespace(e), cluster.Selector{Labels: "app=" + nodeName(e)},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -22,11 +22,14 @@ const slurmConfig = "/etc/interlink/SlurmConfig.yaml"
 func plugin() steps.Step {
 	return steps.Step{
 		Name: "plugin", Title: "Plugin",
-		Why: "The virtual kubelet sends tokens and CA along with each pod, and the Slurm plugin mounts them only if its own configuration says ExportPodData. Where it writes them decides who else on the compute nodes can read them.",
+		Why: "The virtual kubelet sends tokens and CA along with each pod, and the Slurm plugin mounts them only if its " +
+			"own configuration says ExportPodData. Where it writes them decides who else on the compute nodes can read them.",
 		Ask: []steps.Question{
 			{
-				Key: "plugin.unit", Title: "The plugin's systemd unit", Kind: steps.Text, Opt: true, On: steps.Remote, Check: checkUnit,
-				Help:    "As systemctl names it. Left empty: the plugin is started in another way, and carrick neither restarts it nor reads its log.",
+				Key: "plugin.unit", Title: "The plugin's systemd unit", Kind: steps.Text, Opt: true, On: steps.Remote,
+				Check: checkUnit,
+				Help: "As systemctl names it. Left empty: the plugin is started in another way, and carrick neither restarts " +
+					"it nor reads its log.",
 				Default: steps.FromFact("plugin-unit", "the unit that starts it, in "+unitFolder),
 			},
 			{
@@ -43,7 +46,8 @@ func plugin() steps.Step {
 			},
 			{
 				Key: "plugin.shared-fs", Title: "The plugin runs with SHARED_FS=true", Kind: steps.YesNo, On: steps.Remote,
-				Help: "Then tokens are files in its DataRootFolder, which compute nodes must have at the same path. Without it they stand in the job scripts that Slurm keeps.",
+				Help: "Then tokens are files in its DataRootFolder, which compute nodes must have at the same path. Without it " +
+					"they stand in the job scripts that Slurm keeps.",
 				Default: func(e steps.Env) (any, string) {
 					v, err := e.Own.Text("plugin-shared-fs")
 					if err != nil {
@@ -54,16 +58,25 @@ func plugin() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "plugin-unit", Title: "the unit that starts the plugin", On: steps.Remote, Learn: func(ctx context.Context, e steps.Env) (any, error) {
-				u, err := findUnit(ctx, e)
-				return u.name, err
-			}},
+			{
+				Name: "plugin-unit", Title: "the unit that starts the plugin", On: steps.Remote,
+				Learn: func(ctx context.Context, e steps.Env) (any, error) {
+					u, err := findUnit(ctx, e)
+					return u.name, err
+				},
+			},
 			{
 				Name: "plugin-config-path", Title: "where the plugin reads its configuration", On: steps.Remote,
 				Learn: learnConfigPath,
 			},
-			{Name: "plugin-shared-fs", Title: "whether the plugin writes into a shared folder", On: steps.Remote, Shared: true, Learn: learnSharedFS},
-			{Name: "plugin-exports", Title: "whether the plugin mounts what it is sent", On: steps.Remote, Shared: true, Learn: learnExports},
+			{
+				Name: "plugin-shared-fs", Title: "whether the plugin writes into a shared folder", On: steps.Remote, Shared: true,
+				Learn: learnSharedFS,
+			},
+			{
+				Name: "plugin-exports", Title: "whether the plugin mounts what it is sent", On: steps.Remote, Shared: true,
+				Learn: learnExports,
+			},
 		},
 		Actions: []steps.Action{
 			{Name: "plugin-exports", Title: "Have the plugin mount tokens and CA", On: steps.Remote, Doer: pluginConfigFile{}},
@@ -139,7 +152,9 @@ func learnExports(ctx context.Context, e steps.Env) (any, error) {
 		return nil, steps.Absent("%s is not YAML", pluginPath(e))
 	}
 	if !c.flag("ExportPodData") {
-		return nil, steps.Absent("the plugin on the edge node mounts no tokens yet: ExportPodData is not true in %s", pluginPath(e))
+		return nil, steps.Absent(
+			"the plugin on the edge node mounts no tokens yet: ExportPodData is not true in %s", pluginPath(e),
+		)
 	}
 	return "true", nil
 }

@@ -30,11 +30,14 @@ func pluginChecks() []steps.Check {
 	return []steps.Check{
 		on(steps.Check{
 			Name: "plugin-config", Title: "the plugin's configuration can be read, and has no key that it passes over",
-			Why: "the plugin takes no notice of a key that it does not know: a typing error is a setting that is not made", Run: pluginConfigReads,
+			Why: "the plugin takes no notice of a key that it does not know: a typing error is a setting that is not made",
+			Run: pluginConfigReads,
 		}),
 		on(steps.Check{
-			Name: "plugin-exports", Title: "the plugin mounts tokens and CA", Needs: []string{"plugin-config"}, FixedBy: "plugin-exports",
-			Why:        "without ExportPodData in the plugin's own configuration a job has the variables of the API and no files of a ServiceAccount. The chart's exportPodData is read by nothing",
+			Name: "plugin-exports", Title: "the plugin mounts tokens and CA", Needs: []string{"plugin-config"},
+			FixedBy: "plugin-exports",
+			Why: "without ExportPodData in the plugin's own configuration a job has the variables of the API and no " +
+				"files of a ServiceAccount. The chart's exportPodData is read by nothing",
 			References: []string{"interlink-hq/interLink: docs/docs/cookbook/1-edge.mdx"}, Run: pluginExports,
 		}),
 		on(steps.Check{
@@ -46,20 +49,25 @@ func pluginChecks() []steps.Check {
 			Why: "what it does not find it does not mount, and it starts the job all the same", Run: pluginLog,
 		}),
 		on(steps.Check{
-			Name: "plugin-started", Title: "the plugin was started with its configuration of today", Needs: []string{"plugin-config"}, FixedBy: "plugin-restart", When: withUnit,
+			Name: "plugin-started", Title: "the plugin was started with its configuration of today",
+			Needs: []string{"plugin-config"}, FixedBy: "plugin-restart", When: withUnit,
 			Why: "it reads it once", Run: pluginStarted,
 		}),
 		on(steps.Check{
 			Name: "plugin-tokens", Title: "tokens are kept out of job scripts", Needs: []string{"plugin-config"},
-			Why: "without SHARED_FS=true each token stands in the sbatch script, which Slurm keeps in its database and shows to its operators", Run: pluginTokens,
+			Why: "without SHARED_FS=true each token stands in the sbatch script, which Slurm keeps in its database and shows " +
+				"to its operators", Run: pluginTokens,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-shared", Title: "compute nodes have the plugin's data folder, too", Needs: []string{"plugin-config"}, When: sharedFS,
+			Name: "plugin-data-shared", Title: "compute nodes have the plugin's data folder, too",
+			Needs: []string{"plugin-config"}, When: sharedFS,
 			Why: "with SHARED_FS=true the job mounts the files from the same path on its own node", Run: pluginDataShared,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-closed", Title: "other users can't read the plugin's data folder", Needs: []string{"plugin-config"}, When: sharedFS, FixedBy: "plugin-closed",
-			Why: "the token's file has mode 0644: the folder above it is all that keeps other users from it, and the token is good for 100 years or as long as its pod stands", Run: pluginDataClosed,
+			Name: "plugin-data-closed", Title: "other users can't read the plugin's data folder",
+			Needs: []string{"plugin-config"}, When: sharedFS, FixedBy: "plugin-closed",
+			Why: "the token's file has mode 0644: the folder above it is all that keeps other users from it, and the token is " +
+				"good for 100 years or as long as its pod stands", Run: pluginDataClosed,
 		}),
 	}
 }
@@ -73,7 +81,11 @@ func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 	var r steps.Result
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r = steps.Failed("there is no "+pluginPath(e)+" on the edge node", onEdge("ps -ef | grep -i slurm; systemctl cat UNIT | grep SLURMCONFIGPATH")+"; answer plugin.config with what it says")
+		r = steps.Failed(
+			"there is no "+pluginPath(e)+" on the edge node",
+			onEdge("ps -ef | grep -i slurm; systemctl cat UNIT | grep SLURMCONFIGPATH")+
+				"; answer plugin.config with what it says",
+		)
 	case err != nil:
 		r = steps.Errored(err)
 	case c.bad != nil:
@@ -99,12 +111,17 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(e, at) != resolved(e, pluginPath(e)) {
-			return steps.Failed(fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
-				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name))
+			return steps.Failed(
+				fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
+				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name),
+			)
 		}
 	}
 	if bad := c.unknown(); len(bad) > 0 {
-		return steps.Warned(pluginPath(e)+" has keys that the plugin passes over: "+strings.Join(bad, ", "), onEdge("vi "+steps.Quoted(pluginPath(e))))
+		return steps.Warned(
+			pluginPath(e)+" has keys that the plugin passes over: "+strings.Join(bad, ", "),
+			onEdge("vi "+steps.Quoted(pluginPath(e))),
+		)
 	}
 	return steps.Passed("%s", pluginPath(e))
 }
@@ -134,7 +151,11 @@ var tagInUnit = regexp.MustCompile(`(?i)(?:slurm|interlink)[a-z0-9_./-]*[:@/_-]v
 func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 	u, err := unitNow(ctx, e)
 	if _, absent := err.(*steps.AbsentError); absent {
-		return steps.Skipped("%s: which version it is can't be told; it is one of https://github.com/interlink-hq/interlink-slurm-plugin/releases", err.Error())
+		return steps.Skipped(
+			"%s: which version it is can't be told; it is one of "+
+				"https://github.com/interlink-hq/interlink-slurm-plugin/releases",
+			err.Error(),
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -146,12 +167,16 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if m := tagInUnit.FindStringSubmatch(run); m != nil {
 			if version.MustParseGeneric(m[1]).LessThan(version.MustParseGeneric("0.3.9")) {
-				return steps.Failed("the unit "+u.name+" starts version "+m[1]+m[2], onEdge("install 0.3.9 or newer, and systemctl restart "+u.name))
+				return steps.Failed(
+					"the unit "+u.name+" starts version "+m[1]+m[2], onEdge("install 0.3.9 or newer, and systemctl restart "+u.name),
+				)
 			}
 			return steps.Passed("version %s, as the unit %s names it", m[1]+m[2], u.name)
 		}
 	}
-	return steps.Skipped("the unit %s names no version of what it starts: plugin-log tells whether it knows projected volumes", u.name)
+	return steps.Skipped(
+		"the unit %s names no version of what it starts: plugin-log tells whether it knows projected volumes", u.name,
+	)
 }
 
 // resolved is a path without symlinks, as far as it can be resolved.
@@ -202,7 +227,8 @@ func pluginLog(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if n := strings.Count(said, "projected volumes not found"); n > 0 {
 		return steps.Failed(fmt.Sprintf("%s says %d times that projected volumes were not found", from, n),
-			onEdge("grep -B3 'projected volumes not found'")+" in it; is the virtual kubelet 0.4.0 or newer, and DisableProjectedVolumes false?")
+			onEdge("grep -B3 'projected volumes not found'")+
+				" in it; is the virtual kubelet 0.4.0 or newer, and DisableProjectedVolumes false?")
 	}
 	if strings.TrimSpace(said) == "" || strings.Contains(said, "-- No entries --") {
 		return steps.Skipped("%s holds nothing yet", from)
@@ -259,7 +285,12 @@ func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 	case since.IsZero():
 		return steps.Failed(unitOf(e)+" does not run", onEdge("systemctl status "+unitOf(e)))
 	case !ok:
-		return steps.Failed(fmt.Sprintf("%s runs since %s, and %s was written after that", unitOf(e), since.UTC().Format(time.DateTime), pluginPath(e)), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s runs since %s, and %s was written after that", unitOf(e), since.UTC().Format(time.DateTime), pluginPath(e),
+			),
+			"",
+		)
 	}
 	return steps.Passed("%s runs since %s", unitOf(e), since.UTC().Format(time.DateTime))
 }
@@ -278,12 +309,19 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if (v == "true") != answered {
-			return steps.Failed(fmt.Sprintf("plugin.shared-fs is answered with %t, and SHARED_FS of the unit %s is %q", answered, u.name, v), "change the answer, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"))
+			return steps.Failed(
+				fmt.Sprintf("plugin.shared-fs is answered with %t, and SHARED_FS of the unit %s is %q", answered, u.name, v),
+				"change the answer, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"),
+			)
 		}
 		from = "by the unit " + u.name
 	}
 	if !answered {
-		return steps.Warned("SHARED_FS is not true, "+from+": each job's token stands in its job script", onEdge("set Environment=SHARED_FS=true where the plugin starts")+", if compute nodes share its DataRootFolder; else let nobody read job scripts (scontrol show job, slurmdbd)")
+		return steps.Warned(
+			"SHARED_FS is not true, "+from+": each job's token stands in its job script",
+			onEdge("set Environment=SHARED_FS=true where the plugin starts")+
+				", if compute nodes share its DataRootFolder; else let nobody read job scripts (scontrol show job, slurmdbd)",
+		)
 	}
 	return steps.Passed("SHARED_FS=true, %s", from)
 }
@@ -303,7 +341,9 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 		return "", steps.Absent("%s has no DataRootFolder", pluginPath(e))
 	}
 	if !path.IsAbs(dir) {
-		return "", steps.Absent("DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), clean.Text(dir))
+		return "", steps.Absent(
+			"DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), clean.Text(dir),
+		)
 	}
 	if !strings.HasSuffix(dir, "/") {
 		return "", steps.Absent("DataRootFolder in %s is %s without a final slash: the plugin writes to %sNAMESPACE-UID, "+
@@ -313,7 +353,10 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 }
 
 // networked are file systems that several machines can have.
-var networked = []string{"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2", "ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs"}
+var networked = []string{
+	"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2",
+	"ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs",
+}
 
 func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
@@ -334,8 +377,13 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	if slices.Contains(networked, kind) {
 		return steps.Passed("%s is on %s", dir, kind)
 	}
-	return steps.Warned(fmt.Sprintf("%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here", dir, clean.Text(kind)),
-		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or have DataRootFolder on a file system that they share")
+	return steps.Warned(
+		fmt.Sprintf(
+			"%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here",
+			dir, clean.Text(kind),
+		),
+		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or have DataRootFolder on a file system that they share",
+	)
 }
 
 func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
@@ -366,7 +414,14 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if e.Host.IsFolder() {
-		return steps.Warned(fmt.Sprintf("%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the tokens in it", dir, mode), onEdge("chmod 0700 "+steps.Quoted(dir)))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the "+
+					"tokens in it",
+				dir, mode,
+			),
+			onEdge("chmod 0700 "+steps.Quoted(dir)),
+		)
 	}
 	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
 	var others *host.FolderError // they lead root to a folder of their choice

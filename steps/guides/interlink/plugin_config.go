@@ -195,17 +195,21 @@ func (c pluginConfig) without(key string) map[string]any {
 type pluginConfigFile struct{}
 
 func (pluginConfigFile) file(ctx context.Context, e steps.Env) (action.File, error) {
-	f := action.File{PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (masked.Value, error) {
-		c, err := openPlugin(ctx, e)
-		if errors.Is(err, fs.ErrNotExist) {
-			return masked.Value{}, steps.Absent("there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e))
-		}
-		if err != nil {
-			return masked.Value{}, err
-		}
-		text, err := c.exporting()
-		return masked.New(text), err
-	}}
+	f := action.File{
+		PathOf: pluginPath, Mode: 0o600, Content: func(ctx context.Context, e steps.Env) (masked.Value, error) {
+			c, err := openPlugin(ctx, e)
+			if errors.Is(err, fs.ErrNotExist) {
+				return masked.Value{}, steps.Absent(
+					"there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e),
+				)
+			}
+			if err != nil {
+				return masked.Value{}, err
+			}
+			text, err := c.exporting()
+			return masked.New(text), err
+		},
+	}
 	info, err := e.Host.Stat(ctx, pluginPath(e))
 	switch {
 	case err == nil:
@@ -254,7 +258,9 @@ func (p pluginConfigFile) Undo(ctx context.Context, e steps.Env, say steps.Progr
 
 // Export names the line: the file is the site's, and may hold what is theirs.
 func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# on the edge node, in " + pluginPath(e) + ": ExportPodData: true, then restart the plugin"}}, nil
+	return []action.Exported{
+		{Hand: "# on the edge node, in " + pluginPath(e) + ": ExportPodData: true, then restart the plugin"},
+	}, nil
 }
 
 // atRun is a command that answers decide.

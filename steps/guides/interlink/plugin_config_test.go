@@ -8,9 +8,12 @@ import (
 // The line is set in place, and all else stays to the letter.
 func TestPluginExporting(t *testing.T) {
 	for name, x := range map[string]struct{ have, want string }{
-		"absent":         {"SbatchPath: \"/usr/bin/sbatch\"\n", "SbatchPath: \"/usr/bin/sbatch\"\nExportPodData: true\n"},
-		"no line end":    {"SbatchPath: a", "SbatchPath: a\nExportPodData: true\n"},
-		"false":          {"# ours\nExportPodData: false # as shipped\nNamespace: \"vk\"\n", "# ours\nExportPodData: true # as shipped\nNamespace: \"vk\"\n"},
+		"absent":      {"SbatchPath: \"/usr/bin/sbatch\"\n", "SbatchPath: \"/usr/bin/sbatch\"\nExportPodData: true\n"},
+		"no line end": {"SbatchPath: a", "SbatchPath: a\nExportPodData: true\n"},
+		"false": {
+			"# ours\nExportPodData: false # as shipped\nNamespace: \"vk\"\n",
+			"# ours\nExportPodData: true # as shipped\nNamespace: \"vk\"\n",
+		},
 		"quoted":         {"\"ExportPodData\": \"false\"\nA: b\n", "\"ExportPodData\": true\nA: b\n"},
 		"empty":          {"ExportPodData:\nA: b\n", "ExportPodData: true\nA: b\n"},
 		"true":           {"ExportPodData:   true\n", "ExportPodData:   true\n"},

@@ -80,7 +80,8 @@ func (u unit) startsPlugin() bool {
 		return false
 	}
 	for _, l := range u.lines() {
-		if run, ok := strings.CutPrefix(l, "ExecStart="); ok && strings.Contains(run, "interlink") && (strings.Contains(run, "slurm") || strings.HasSuffix(strings.Fields(run + " x")[0], "/plugin")) {
+		if run, ok := strings.CutPrefix(l, "ExecStart="); ok && strings.Contains(run, "interlink") &&
+			(strings.Contains(run, "slurm") || strings.HasSuffix(strings.Fields(run + " x")[0], "/plugin")) {
 			return true
 		}
 	}

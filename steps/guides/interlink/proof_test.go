@@ -11,11 +11,15 @@ import (
 const random = `(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----` +
 	`|"carrick/[a-z.-]+":"[0-9a-f]{12}"|"clusterIPs?":("[^"]*"|\[[^]]*\])|heldSeconds: [0-9.]+`
 
-// proof is of all that the guide makes, a watch and a role for Argo among it. What goes through the endpoint does not go
-// through the proxy that is in trouble: it leads to the API server by another way, which is what the endpoint is for.
+// proof is of all that the guide makes, a watch and a role for Argo among it. What goes through the endpoint does not
+// go through the proxy that is in trouble: it leads to the API server by another way, which is what the endpoint is
+// for.
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
-		Bench: bench(), Random: random, Remade: &stepstest.Remade{Resource: "configmaps", Before: []string{"configmap"}, After: []string{"--from-literal=theirs=1"}},
+		Bench: bench(), Random: random,
+		Remade: &stepstest.Remade{
+			Resource: "configmaps", Before: []string{"configmap"}, After: []string{"--from-literal=theirs=1"},
+		},
 	}
 	answers := p.Answers
 	p.Answers = func(tb testing.TB, box *clustertest.Sandbox, server string) map[string]any {

@@ -16,24 +16,34 @@ const causeNote = "carrick/started-with"
 func proxy() steps.Step {
 	return steps.Step{
 		Name: "proxy", Title: "Proxy",
-		Why:  "One nginx that passes on four paths of the API and answers 404 to the rest. It holds no credentials: each request brings its own token. A renewed certificate is shown from the next handshake on; it starts anew only when its configuration or the cluster's CA has changed.",
+		Why: "One nginx that passes on four paths of the API and answers 404 to the rest. It holds no credentials: each " +
+			"request brings its own token. A renewed certificate is shown from the next handshake on; it starts anew only " +
+			"when its configuration or the cluster's CA has changed.",
 		When: in(byProxy),
 		Actions: []steps.Action{
 			{
 				Name: "proxy", Title: "Run the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"},
 				Doer: action.Manifest{File: "proxy.yaml", Values: action.Values{
-					"conf": proxyText, "cause": proxyCause, "image": answerOf("exposure.image"), "secret": func(_ context.Context, e steps.Env) (any, error) { return proxySecret(e), nil },
+					"conf": proxyText, "cause": proxyCause, "image": answerOf("exposure.image"),
+					"secret":    func(_ context.Context, e steps.Env) (any, error) { return proxySecret(e), nil },
 					"host-port": hostPortOf, "node": nodeSelector, "strategy": strategy,
 				}},
 			},
 			{
 				Name: "service", Title: "Open the proxy's port", On: steps.Local, Needs: []string{"endpoint-namespace"},
-				Doer: action.Manifest{File: "service.yaml", Values: action.Values{"type": serviceType, "port": servicePort, "node-port": nodePort, "sources": balancerSources, "address": balancerAsks, "traffic": traffic}},
+				Doer: action.Manifest{
+					File: "service.yaml",
+					Values: action.Values{
+						"type": serviceType, "port": servicePort, "node-port": nodePort, "sources": balancerSources,
+						"address": balancerAsks, "traffic": traffic,
+					},
+				},
 			},
 			{
-				Name: "fence", Title: "Let only the compute nodes' networks in", On: steps.Local, Needs: []string{"endpoint-namespace"},
-				When: func(e steps.Env) bool { return len(e.Answers.List("exposure.sources")) > 0 },
-				Doer: action.Manifest{File: "fence.yaml", Values: action.Values{"from": fenceFrom}},
+				Name: "fence", Title: "Let only the compute nodes' networks in", On: steps.Local,
+				Needs: []string{"endpoint-namespace"},
+				When:  func(e steps.Env) bool { return len(e.Answers.List("exposure.sources")) > 0 },
+				Doer:  action.Manifest{File: "fence.yaml", Values: action.Values{"from": fenceFrom}},
 			},
 		},
 		Checks: proxyChecks(),

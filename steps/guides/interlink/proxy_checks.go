@@ -20,25 +20,36 @@ import (
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API", On: steps.Local, Needs: []string{"endpoint-namespace"}, FixedBy: "proxy",
-			Why:        "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
+			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API",
+			On: steps.Local, Needs: []string{"endpoint-namespace"}, FixedBy: "proxy",
+			Why: "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses " +
+				"bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
 			References: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html", page}, Run: proxyConfiguration,
 		},
 		{
-			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"}, FixedBy: "proxy", Timeout: 3 * time.Minute,
+			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"},
+			FixedBy: "proxy", Timeout: 3 * time.Minute,
 			Why: "it is the only way in", References: []string{page}, Run: proxyRuns,
 		},
 		{
-			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local, Needs: []string{"proxy-runs"}, FixedBy: "proxy",
-			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at each handshake", References: []string{"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate"}, Run: proxyCurrent,
+			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local,
+			Needs: []string{"proxy-runs"}, FixedBy: "proxy",
+			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at " +
+				"each handshake", References: []string{
+				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
+			}, Run: proxyCurrent,
 		},
 		{
-			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local, Needs: []string{"proxy-runs"}, FixedBy: "service", Timeout: 3 * time.Minute,
-			Why: "a Service without endpoints answers nobody, and one of type LoadBalancer waits for ever where nobody gives addresses", References: []string{chartOfKube}, Run: serviceServes,
+			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local,
+			Needs: []string{"proxy-runs"}, FixedBy: "service", Timeout: 3 * time.Minute,
+			Why: "a Service without endpoints answers nobody, and one of type LoadBalancer waits for ever where nobody " +
+				"gives addresses", References: []string{chartOfKube}, Run: serviceServes,
 		},
 		{
-			Name: "proxy-fenced", Title: "only the compute nodes' networks reach the proxy", On: steps.Local, Needs: []string{"endpoint-namespace"}, FixedBy: "fence",
-			Why: "whoever reaches it may try tokens, and every weakness of the API server is open to them", References: []string{page, chartOfKube}, Run: proxyFenced,
+			Name: "proxy-fenced", Title: "only the compute nodes' networks reach the proxy", On: steps.Local,
+			Needs: []string{"endpoint-namespace"}, FixedBy: "fence",
+			Why:        "whoever reaches it may try tokens, and every weakness of the API server is open to them",
+			References: []string{page, chartOfKube}, Run: proxyFenced,
 		},
 	}
 }
@@ -79,7 +90,10 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	}
 	read := every(said, "proxy_read_timeout")
 	if len(read) == 0 || len(read[0].words) != 2 || nginxTime(read[0].words[1].bare()) < 10*time.Minute {
-		return steps.Failed("nginx.conf has no proxy_read_timeout of ten minutes at least: a watch on which nothing happens for so long is cut", "")
+		return steps.Failed(
+			"nginx.conf has no proxy_read_timeout of ten minutes at least: a watch on which nothing happens for so long is cut",
+			"",
+		)
 	}
 	return steps.Passed("it cuts what is quiet for %s, and buffers nothing", read[0].words[1])
 }
@@ -87,14 +101,16 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 // mishandled says what a configuration does to the tokens of jobs other than pass them on; "": nothing.
 func mishandled(said []directive) string {
 	for _, d := range every(said, "proxy_set_header") {
-		if len(d.words) == 3 && strings.EqualFold(d.words[1].bare(), "Authorization") && d.words[2].bare() != "$http_authorization" {
+		if len(d.words) == 3 && strings.EqualFold(d.words[1].bare(), "Authorization") &&
+			d.words[2].bare() != "$http_authorization" {
 			return "nginx.conf replaces the Authorization header of requests: the API server gets no job's token"
 		}
 	}
 	for _, name := range []string{"log_format", "access_log", "add_header", "proxy_pass", "mirror"} {
 		for _, d := range every(said, name) {
 			if slices.ContainsFunc(d.words, func(w word) bool { return strings.Contains(string(w), "$http_authorization") }) {
-				return "nginx.conf has $http_authorization in " + name + ": tokens of jobs leave the proxy other than to the API server"
+				return "nginx.conf has $http_authorization in " + name +
+					": tokens of jobs leave the proxy other than to the API server"
 			}
 		}
 	}
@@ -114,7 +130,10 @@ func nginxTime(s string) time.Duration {
 }
 
 func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
-	r := check.Available(ctx, e.Cluster, space(e), proxyName, e.Kubectl()+" describe pods -n "+space(e)+" -l app.kubernetes.io/name="+proxyName)
+	r := check.Available(
+		ctx, e.Cluster, space(e), proxyName,
+		e.Kubectl()+" describe pods -n "+space(e)+" -l app.kubernetes.io/name="+proxyName,
+	)
 	if r.Status != steps.Pass {
 		return r
 	}
@@ -125,8 +144,12 @@ func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
 	want := e.Answers.Text("exposure.image")
 	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
 		if c.Image != want {
-			return steps.Warned(fmt.Sprintf("container %s runs image %s, and the answer exposure.image is %s: the tokens of all jobs pass through it",
-				clean.Name(c.Name), quoted(c.Image), quoted(want)), "")
+			return steps.Warned(
+				fmt.Sprintf(
+					"container %s runs image %s, and the answer exposure.image is %s: the tokens of all jobs pass through it",
+					clean.Name(c.Name), quoted(c.Image), quoted(want),
+				), "",
+			)
 		}
 	}
 	return r
@@ -165,9 +188,15 @@ func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.
 		return steps.Errored(err)
 	}
 	for _, p := range pods {
-		if !check.Ended(p) && p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(w.Changed) {
-			return steps.Failed(fmt.Sprintf("pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime), w.Changed.UTC().Format(time.DateTime)),
-				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace)
+		if !check.Ended(p) && p.DeletionTimestamp == nil && p.Status.StartTime != nil &&
+			p.Status.StartTime.Time.Before(w.Changed) {
+			return steps.Failed(
+				fmt.Sprintf(
+					"pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime),
+					w.Changed.UTC().Format(time.DateTime),
+				),
+				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace,
+			)
 		}
 	}
 	return steps.Passed("its pods started after nginx.conf was written")
@@ -183,7 +212,9 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(on) == 0 {
-		return steps.Waits(s.CreationTimestamp.Time, "Service %s has no endpoint that is ready on port %d", s.Name, proxyListens).Or(e.Kubectl() + " get endpointslices,pods -n " + space(e))
+		return steps.Waits(
+			s.CreationTimestamp.Time, "Service %s has no endpoint that is ready on port %d", s.Name, proxyListens,
+		).Or(e.Kubectl() + " get endpointslices,pods -n " + space(e))
 	}
 	switch exposed(e) {
 	case asBalancer:
@@ -214,8 +245,11 @@ func hasPort(s *corev1.Service, port int32, of func(corev1.ServicePort) int32) b
 
 func balancerServes(e steps.Env, s *corev1.Service) steps.Result {
 	port, want := int32(e.Answers.Int("exposure.port")), e.Answers.Text("exposure.address")
-	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !hasPort(s, port, func(p corev1.ServicePort) int32 { return p.Port }) {
-		return steps.Failed(fmt.Sprintf("Service %s is of type %s and has not port %d of a load balancer", s.Name, s.Spec.Type, port), "")
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer ||
+		!hasPort(s, port, func(p corev1.ServicePort) int32 { return p.Port }) {
+		return steps.Failed(
+			fmt.Sprintf("Service %s is of type %s and has not port %d of a load balancer", s.Name, s.Spec.Type, port), "",
+		)
 	}
 	got := balancerAddress(s)
 	if got == "" {
@@ -223,8 +257,10 @@ func balancerServes(e steps.Env, s *corev1.Service) steps.Result {
 			Or("is there a load balancer (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement)? " + e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or answer exposure.type with NodePort")
 	}
 	if isAddress(want) && got != want {
-		return steps.Failed(fmt.Sprintf("the load balancer gave Service %s the address %s, and jobs are told %s", s.Name, clean.Text(got), want),
-			"answer exposure.address with "+clean.Text(got)+", then: carrick apply "+e.LinkFile())
+		return steps.Failed(
+			fmt.Sprintf("the load balancer gave Service %s the address %s, and jobs are told %s", s.Name, clean.Text(got), want),
+			"answer exposure.address with "+clean.Text(got)+", then: carrick apply "+e.LinkFile(),
+		)
 	}
 	return steps.Passed("%s, port %d", clean.Text(got), port)
 }
@@ -240,7 +276,13 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 	}
 	at := nodeOf(nodes, e.Answers.Text("exposure.address"))
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && at != "" && !slices.Contains(on, at) {
-		return steps.Failed(fmt.Sprintf("the proxy runs on %s, and port %d of %s leads nowhere: with externalTrafficPolicy Local only its own node answers", strings.Join(on, ", "), port, at), e.ApplyStep("proxy")+"    # pins the proxy to that node")
+		return steps.Failed(
+			fmt.Sprintf(
+				"the proxy runs on %s, and port %d of %s leads nowhere: with externalTrafficPolicy Local only its own node answers",
+				strings.Join(on, ", "), port, at,
+			),
+			e.ApplyStep("proxy")+"    # pins the proxy to that node",
+		)
 	}
 	return steps.Passed("port %d of the nodes, proxy on %s", port, strings.Join(on, ", "))
 }
@@ -260,7 +302,8 @@ func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
-	fix := "answer exposure.sources (step Exposure) with the networks of the compute nodes, then: carrick apply " + e.LinkFile() + " --step proxy"
+	fix := "answer exposure.sources (step Exposure) with the networks of the compute nodes, then: carrick apply " +
+		e.LinkFile() + " --step proxy"
 	if len(e.Answers.List("exposure.sources")) > 0 {
 		fix = e.ApplyStep("proxy")
 	}
@@ -282,23 +325,40 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 		if len(from) == 0 {
 			return steps.Warned("NetworkPolicy "+p.Name+" lets everybody in", fix)
 		}
-		if wide(from) || (exposed(e) == asNodePort && s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal) {
-			return steps.Warned("NetworkPolicy "+p.Name+" keeps nobody out: it lets "+strings.Join(from, ", ")+" in, and a port of the nodes hides who asks unless externalTrafficPolicy is Local", fix)
+		if wide(from) ||
+			(exposed(e) == asNodePort && s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal) {
+			return steps.Warned(
+				"NetworkPolicy "+p.Name+" keeps nobody out: it lets "+strings.Join(from, ", ")+
+					" in, and a port of the nodes hides who asks unless externalTrafficPolicy is Local",
+				fix,
+			)
 		}
-		by = append(by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), as far as the cluster's network enforces it")
+		by = append(
+			by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), as far as the cluster's network enforces it",
+		)
 	}
 	if fenced {
-		opened, err := check.OpenedBy(ctx, e.Cluster, space(e), map[string]string{"app.kubernetes.io/name": proxyName}, p.Name)
+		opened, err := check.OpenedBy(
+			ctx, e.Cluster, space(e), map[string]string{"app.kubernetes.io/name": proxyName}, p.Name,
+		)
 		if err != nil {
 			return steps.Errored(err)
 		}
 		if len(opened) > 0 {
-			return steps.Warned(fmt.Sprintf("NetworkPolicy %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), p.Name),
-				fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), space(e), strings.Join(opened, " ")))
+			return steps.Warned(
+				fmt.Sprintf(
+					"NetworkPolicy %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), p.Name,
+				),
+				fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), space(e), strings.Join(opened, " ")),
+			)
 		}
 	}
 	if len(by) == 0 || wide(s.Spec.LoadBalancerSourceRanges) {
-		return steps.Warned("the whole world may reach the port, as far as no firewall shuts it: neither loadBalancerSourceRanges nor a NetworkPolicy names a network", fix)
+		return steps.Warned(
+			"the whole world may reach the port, as far as no firewall shuts it: neither loadBalancerSourceRanges nor a "+
+				"NetworkPolicy names a network",
+			fix,
+		)
 	}
 	return steps.Passed("by %s", strings.Join(by, " and "))
 }

@@ -19,9 +19,11 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 		t.Skipf("this machine has no nginx: %v", err)
 	}
 	box := seeded(t, "")
-	x := stepstest.SiteOf(t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{
-		"exposure.type": "LoadBalancer", "cert.source": "cert-manager", "test.job": false,
-	}))
+	x := stepstest.SiteOf(
+		t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{
+			"exposure.type": "LoadBalancer", "cert.source": "cert-manager", "test.job": false,
+		}),
+	)
 	takeOver(t, x.Session)
 	x.Holds("endpoint-renewed", "apply")
 	shown := func() string {
@@ -29,7 +31,10 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 		if own := box.Answers["exposure.port"]; own != "" {
 			port = own
 		}
-		conn, err := tls.Dial("tcp", net.JoinHostPort(box.Answers["exposure.address"], port), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+		//nolint:gosec // it is what is looked at
+		conn, err := tls.Dial(
+			"tcp", net.JoinHostPort(box.Answers["exposure.address"], port), &tls.Config{InsecureSkipVerify: true},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,11 +42,19 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	pods := func() string {
-		return box.Run(t, clustertest.Local, "", "-n", "interlink-api", "get", "pods", "-o", "name") + box.Run(t, clustertest.Local, "", "-n", "interlink-api", "get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
+		return box.Run(t, clustertest.Local, "", "-n", "interlink-api", "get", "pods", "-o", "name") +
+			box.Run(
+				t, clustertest.Local, "", "-n", "interlink-api", "get", "pods", "-o",
+				"jsonpath={.items[*].status.containerStatuses[*].restartCount}",
+			)
 	}
 	was, ran := shown(), pods()
-	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "delete", "secret", "web-ssl-kubernetes-api") // cert-manager issues it anew
-	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=300s", "secret/web-ssl-kubernetes-api")
+	// cert-manager issues it anew
+	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "delete", "secret", "web-ssl-kubernetes-api")
+	box.Run(
+		t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=300s",
+		"secret/web-ssl-kubernetes-api",
+	)
 	x.Holds("endpoint-renewed", "a renewal")
 	x.Holds("endpoint-answers", "a renewal")
 	x.Holds("asked-through", "a renewal") // what was asked before is as good: the CA is the same

@@ -30,7 +30,9 @@ func configAnnotation(e steps.Env) string {
 func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	dep, _, err := theKubelet(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return steps.Change{}, steps.Absent("there is no Deployment %s/%s: InterLink's chart makes it", vkNamespace(e), vkDeployment(e))
+		return steps.Change{}, steps.Absent(
+			"there is no Deployment %s/%s: InterLink's chart makes it", vkNamespace(e), vkDeployment(e),
+		)
 	}
 	if err != nil {
 		return steps.Change{}, err
@@ -40,7 +42,14 @@ func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 		return steps.Change{}, err
 	}
 	if knows {
-		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: "Deployment " + dep.Namespace + "/" + dep.Name, Note: "it has started since its configuration was written"}}}, nil
+		return steps.Change{
+			Items: []steps.Item{
+				{
+					Verb: steps.Leave, What: "Deployment " + dep.Namespace + "/" + dep.Name,
+					Note: "it has started since its configuration was written",
+				},
+			},
+		}, nil
 	}
 	return d.Manifest.Plan(ctx, e)
 }
@@ -72,7 +81,14 @@ func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) 
 // Export restarts with kubectl.
 func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	k := e.Kubectl() + " -n " + vkNamespace(e)
-	return []action.Exported{{Hand: fmt.Sprintf("%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k, vkDeployment(e))}}, nil
+	return []action.Exported{
+		{
+			Hand: fmt.Sprintf(
+				"%s rollout restart deployment %s\n%s rollout status deployment %s --timeout=5m", k, vkDeployment(e), k,
+				vkDeployment(e),
+			),
+		},
+	}, nil
 }
 
 // repeated stands behind the hash of a configuration at every second restart for it.
@@ -146,9 +162,12 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Written, err = tracked.Look(ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second, func(ctx context.Context) (check.Written, error) {
-		return whenWritten(ctx, e)
-	})
+	out.Written, err = tracked.Look(
+		ctx, "config-written/"+e.Cluster.Server()+"/"+vkNamespace(e)+"/"+vkConfigMap(e)+"/"+hash, 10*time.Second,
+		func(ctx context.Context) (check.Written, error) {
+			return whenWritten(ctx, e)
+		},
+	)
 	if err != nil {
 		return out, err
 	}
@@ -156,7 +175,8 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	for _, p := range pods {
 		began := p.Status.StartTime
 		switch {
-		case isFor(p.Annotations[configAnnotation(e)], hash) && !p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
+		case isFor(p.Annotations[configAnnotation(e)], hash) &&
+			!p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
 		case began.After(out.Changed), began.Equal(&out.Made): // times have seconds; before it was made nothing started with it

@@ -44,13 +44,15 @@ var ways = map[string]struct {
 }{
 	"as-it-comes":     {more: map[string]any{"exposure.type": "LoadBalancer"}},
 	"no-cert-manager": {fault: "no-cert-manager", more: map[string]any{"cert.days": 30, "cert.ca-years": 2}},
-	"own-ca":          {more: map[string]any{"cert.source": "own", "exposure.namespace": "jobs-api", "exposure.sources": []string{}}},
-	"direct":          {direct: true, more: map[string]any{"test.watch": 3}},
-	"node-port":       {more: map[string]any{"exposure.type": "NodePort", "exposure.port": 30444}},
-	"host-port":       {more: map[string]any{"exposure.type": "hostPort"}},
-	"argo":            {more: map[string]any{"workload.argo": true, "workload.namespace": "default", "test.watch": 3}},
-	"node-pending":    {fault: "node-pending", more: map[string]any{"exposure.type": "NodePort", "test.watch": 3}},
-	"no-job":          {more: map[string]any{"test.job": false, "vk.job-hours": 24}},
+	"own-ca": {
+		more: map[string]any{"cert.source": "own", "exposure.namespace": "jobs-api", "exposure.sources": []string{}},
+	},
+	"direct":       {direct: true, more: map[string]any{"test.watch": 3}},
+	"node-port":    {more: map[string]any{"exposure.type": "NodePort", "exposure.port": 30444}},
+	"host-port":    {more: map[string]any{"exposure.type": "hostPort"}},
+	"argo":         {more: map[string]any{"workload.argo": true, "workload.namespace": "default", "test.watch": 3}},
+	"node-pending": {fault: "node-pending", more: map[string]any{"exposure.type": "NodePort", "test.watch": 3}},
+	"no-job":       {more: map[string]any{"test.job": false, "vk.job-hours": 24}},
 }
 
 // fewWays are those that make test takes: together they undo every action.

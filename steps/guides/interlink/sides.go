@@ -13,7 +13,9 @@ import (
 func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Cluster and edge",
-		Why: "A virtual node hands its pods to a plugin on an edge node, which makes jobs of them. carrick looks at the cluster through its API; on the edge node it runs itself, with a file of facts from the cluster, and looks at the plugin's files.",
+		Why: "A virtual node hands its pods to a plugin on an edge node, which makes jobs of them. carrick looks at the " +
+			"cluster through its API; on the edge node it runs itself, with a file of facts from the cluster, and looks at " +
+			"the plugin's files.",
 		Ask: []steps.Question{
 			{
 				Key: "vk.node", Title: "Name of the virtual node", Kind: steps.Name, Adopt: adoptNode,
@@ -27,14 +29,18 @@ func sides() steps.Step {
 			},
 			{
 				Key: "vk.job-hours", Title: "Hours that the longest job runs", Kind: steps.Number, Check: checkJobHours,
-				Help:    "The longest walltime of the batch system. Tokens and certificates have to last longer: a job is given them once.",
+				Help: "The longest walltime of the batch system. Tokens and certificates have to last longer: a job is " +
+					"given them once.",
 				Default: steps.Fixed(72, "three days"),
 			},
 		},
 		Facts: slices.Concat(check.IdentityOn(steps.Local), []steps.Fact{
 			{Name: "virtual-node", Title: "the virtual node of the cluster", On: steps.Local, Learn: virtualNode},
 			{Name: "virtual-kubelet", Title: "the namespace of the virtual kubelet", On: steps.Local, Learn: kubeletNamespace},
-			{Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true, Learn: check.VersionOf},
+			{
+				Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true,
+				Learn: check.VersionOf,
+			},
 		}),
 		Checks: slices.Concat(
 			check.On(
@@ -53,7 +59,11 @@ func sides() steps.Step {
 }
 
 func serverVersionCheck() steps.Check {
-	c := check.AtLeast(24, "tokens that are bound to a pod are made by an API that is what it is since then, and kubectl auth whoami needs it, too")
+	c := check.AtLeast(
+		24,
+		"tokens that are bound to a pod are made by an API that is what it is since then, and kubectl auth whoami "+
+			"needs it, too",
+	)
 	c.Needs = []string{"reachable"}
 	return c
 }
@@ -97,9 +107,14 @@ func checkJobHours(v string) error {
 func edgeFiles(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case e.Host.IsFolder():
-		return steps.Passed("the folder %s stands for it; what it takes commands for is looked at on the edge node alone", e.Host.Root)
+		return steps.Passed(
+			"the folder %s stands for it; what it takes commands for is looked at on the edge node alone", e.Host.Root,
+		)
 	case !e.Host.ByRoot():
-		return steps.Warned("carrick does not run as root there: what only root may read is unknown, and nothing can be written", "run on the edge node: sudo carrick check "+e.LinkFile()+" --side remote")
+		return steps.Warned(
+			"carrick does not run as root there: what only root may read is unknown, and nothing can be written",
+			"run on the edge node: sudo carrick check "+e.LinkFile()+" --side remote",
+		)
 	}
 	return steps.Passed("as root, on the edge node itself")
 }

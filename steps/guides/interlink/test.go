@@ -13,12 +13,14 @@ import (
 func test() steps.Step {
 	return steps.Step{
 		Name: "test", Title: "Test",
-		Why: "carrick asks through the endpoint what a job would ask, as the jobs' ServiceAccount, and compares it with what the API says without it. The token for that is bound to an object that is deleted at once. " +
+		Why: "carrick asks through the endpoint what a job would ask, as the jobs' ServiceAccount, and compares it with " +
+			"what the API says without it. The token for that is bound to an object that is deleted at once. " +
 			"The Job then asks from where jobs run, which nobody else can.",
 		Ask: []steps.Question{
 			{
 				Key: "test.watch", Title: "Seconds for which a watch is held", Kind: steps.Number, Check: checkWatch,
-				Help:    "Proxies cut what is silent for 60 s unless they are told otherwise, and Argo watches. 0: it is not tried.",
+				Help: "Proxies cut what is silent for 60 s unless they are told otherwise, and Argo watches. 0: it " +
+					"is not tried.",
 				Default: steps.Fixed(75, "longer than the 60 s after which proxies cut"),
 			},
 			{
@@ -27,22 +29,27 @@ func test() steps.Step {
 				Default: steps.Fixed(true, "what alone proves it from where jobs run"),
 			},
 			{
-				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: runsJob, Default: testImageDefault,
-				Help: "One with kubectl in it, that compute nodes can pull. docker.io/bitnami/kubectl of the published guide is gone.",
+				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: runsJob,
+				Default: testImageDefault,
+				Help: "One with kubectl in it, that compute nodes can pull. docker.io/bitnami/kubectl of the published " +
+					"guide is gone.",
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "ask", Title: "Ask through the endpoint as the jobs' ServiceAccount", On: steps.Local, Needs: []string{"account-there"},
-				Doer: askDoer{action.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
+				Name: "ask", Title: "Ask through the endpoint as the jobs' ServiceAccount", On: steps.Local,
+				Needs: []string{"account-there"},
+				Doer:  askDoer{action.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
 			},
 			{
-				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch, Needs: []string{"asked-through"},
-				Doer: watchDoer{action.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
+				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch,
+				Needs: []string{"asked-through"},
+				Doer:  watchDoer{action.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
 			},
 			{
-				Name: "test-job", Title: "Run the test Job on the virtual node", On: steps.Local, When: runsJob, Needs: []string{"virtual-node", "account-there", "config-loaded", "test-image"},
-				Doer: jobDoer{action.Manifest{File: "test-job.yaml"}},
+				Name: "test-job", Title: "Run the test Job on the virtual node", On: steps.Local, When: runsJob,
+				Needs: []string{"virtual-node", "account-there", "config-loaded", "test-image"},
+				Doer:  jobDoer{action.Manifest{File: "test-job.yaml"}},
 			},
 		},
 		Checks: testChecks(),

@@ -51,10 +51,20 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 			c.Items[i].Diff, c.Items[i].Note = "", steps.JoinNotes(c.Items[i].Note, "what was answered, without any secret")
 		}
 	}
-	c.Items = append([]steps.Item{{Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: steps.HashOf(want.Endpoint + want.CA + want.Account)}}, c.Items...)
+	c.Items = append(
+		[]steps.Item{
+			{
+				Verb: steps.Run, What: what + want.Endpoint, Note: note, Hash: steps.HashOf(want.Endpoint + want.CA + want.Account),
+			},
+		},
+		c.Items...,
+	)
 	ns := workloadNamespace(e)
 	c.Permissions = append(c.Permissions, check.Verbs("", "secrets", ns, "create", "patch", "delete", "get")...)
-	c.Permissions = append(c.Permissions, permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)})
+	c.Permissions = append(
+		c.Permissions,
+		permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: ns, Name: d.account(e)},
+	)
 	return c, nil
 }
 
@@ -77,8 +87,17 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	if err != nil || live == nil {
 		return c, err
 	}
-	c.Items = append(c.Items, steps.Item{Verb: steps.Delete, What: "Secret " + live.GetNamespace() + "/" + live.GetName(), Note: "left by a run that was ended", Hash: string(live.GetUID())})
-	c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()})
+	c.Items = append(
+		c.Items,
+		steps.Item{
+			Verb: steps.Delete, What: "Secret " + live.GetNamespace() + "/" + live.GetName(),
+			Note: "left by a run that was ended", Hash: string(live.GetUID()),
+		},
+	)
+	c.Permissions = append(
+		c.Permissions,
+		permission.Rule{Verb: "delete", Resource: "secrets", Namespace: live.GetNamespace(), Name: live.GetName()},
+	)
 	return c, nil
 }
 
@@ -99,7 +118,9 @@ func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 
 // Export leaves it out.
 func (d recordDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"}}, nil
+	return []action.Exported{
+		{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"},
+	}, nil
 }
 
 // boundSecret is the Secret that a token is bound to: empty, and deleted as soon
@@ -126,12 +147,17 @@ func leftSecret(ctx context.Context, e steps.Env) (*unstructured.Unstructured, e
 }
 
 func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructured) error {
-	return e.Cluster.Delete(ctx, check.ConfigMaps.GroupVersion().WithResource("secrets"), live.GetNamespace(), live.GetName(), live.GetUID())
+	return e.Cluster.Delete(
+		ctx, check.ConfigMaps.GroupVersion().WithResource("secrets"), live.GetNamespace(), live.GetName(), live.GetUID(),
+	)
 }
 
 // withToken uses a token for an account that is bound to a Secret, and deletes
 // that whatever comes of it: the token is worth nothing from then on.
-func withToken(ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress, use func(masked.Value, time.Time) error) (err error) {
+func withToken(
+	ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress,
+	use func(masked.Value, time.Time) error,
+) (err error) {
 	o := boundSecret(e)
 	key, value, _ := strings.Cut(e.OwnedBy(e.Action).Labels, "=")
 	o.SetLabels(map[string]string{key: value})
@@ -154,7 +180,10 @@ func withToken(ctx context.Context, e steps.Env, account string, lasts time.Dura
 		}
 	}()
 	token, ends, err := e.Cluster.RequestToken(ctx, live.GetNamespace(), account, cluster.TokenOptions{
-		Expires: lasts, Bound: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: live.GetName(), UID: live.GetUID()},
+		Expires: lasts,
+		Bound: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: live.GetName(), UID: live.GetUID(),
+		},
 	})
 	if err != nil {
 		return err
@@ -171,7 +200,13 @@ func (d askDoer) trial() recordDoer {
 
 // Plan says that the API is asked.
 func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return d.trial().plan(ctx, e, "questions of "+workloadUser(e)+" through ", fmt.Sprintf("with a token for %d h that is bound to a Secret; that is deleted at once, and the token with it", e.Answers.Int("vk.job-hours")))
+	return d.trial().plan(
+		ctx, e, "questions of "+workloadUser(e)+" through ",
+		fmt.Sprintf(
+			"with a token for %d h that is bound to a Secret; that is deleted at once, and the token with it",
+			e.Answers.Int("vk.job-hours"),
+		),
+	)
 }
 
 // PlanUndo is as of every trial.
@@ -218,7 +253,9 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	lines := table(out.Through.Rules, out.Inside.Rules)
 	_, argo := lacksForArgo(out.Through.Rules)
 	lines = append(append(lines, ""), argo...)
-	return d.trial().keep(ctx, e, say, map[string]string{"asked.yaml": string(text), "rules.txt": strings.Join(lines, "\n") + "\n"})
+	return d.trial().keep(
+		ctx, e, say, map[string]string{"asked.yaml": string(text), "rules.txt": strings.Join(lines, "\n") + "\n"},
+	)
 }
 
 // opensWithin is how long a port may take to open: a cloud's load balancer takes a minute or more.
@@ -251,7 +288,10 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token mas
 		out.Error = doing + ": " + clean.Text(failure.Explain(err))
 		return out
 	}
-	got, err := probe.HTTP(ctx, http.MethodGet, server+"/api", probe.HTTPOptions{Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true})
+	got, err := probe.HTTP(
+		ctx, http.MethodGet, server+"/api",
+		probe.HTTPOptions{Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true},
+	)
 	if err != nil {
 		return fail("GET /api", err)
 	}

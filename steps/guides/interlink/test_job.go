@@ -26,7 +26,9 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/")
 	switch {
 	case strings.HasPrefix(name, "bitnami/"):
-		return steps.Failed(clean.Text(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use)
+		return steps.Failed(
+			clean.Text(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use,
+		)
 	case strings.HasPrefix(name, "bitnamilegacy/"):
 		return steps.Warned(clean.Text(image)+" gets no fixes any more", use)
 	case tagOf(image) == "latest" && !strings.Contains(image, "@"):
@@ -39,7 +41,9 @@ func jobName(e steps.Env) string { return recordName(e, "test") }
 
 // jobPod is the newest pod of the test Job; nil: none.
 func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{Labels: batchv1.JobNameLabel + "=" + jobName(e)})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{Labels: batchv1.JobNameLabel + "=" + jobName(e)},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +96,14 @@ func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 			return notPulled(e, p, why)
 		}
 		if p.Spec.NodeName == "" {
-			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node yet%s", p.Name, unscheduled(p)).Or(k + " describe pod " + p.Name)
+			return steps.Waits(
+				p.CreationTimestamp.Time, "pod %s has no node yet%s", p.Name, unscheduled(p),
+			).Or(k + " describe pod " + p.Name)
 		}
 	}
-	return steps.Waits(j.CreationTimestamp.Time, "Job %s has not ended; the batch system may have it queued", j.Name).Or(k + " describe job " + j.Name + "\nrun on the edge node: squeue")
+	return steps.Waits(
+		j.CreationTimestamp.Time, "Job %s has not ended; the batch system may have it queued", j.Name,
+	).Or(k + " describe job " + j.Name + "\nrun on the edge node: squeue")
 }
 
 func tookOf(j *batchv1.Job) time.Duration {
@@ -128,7 +136,8 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 		if said != "" {
 			break
 		}
-		if lines := strings.Split(strings.TrimSpace(text), "\n"); strings.Contains(strings.ToLower(text), "rror") || strings.Contains(text, "refused") {
+		if lines := strings.Split(strings.TrimSpace(text), "\n"); strings.Contains(strings.ToLower(text), "rror") ||
+			strings.Contains(text, "refused") {
 			said = lines[len(lines)-1]
 			break
 		}
@@ -165,10 +174,12 @@ func unpullable(line string) bool {
 // log alone (interlink-hq/interlink-slurm-plugin: pkg/slurm/Status.go, f8451d93); other plugins set these.
 func pullTrouble(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" || w.Reason == "InvalidImageName") {
+		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" ||
+			w.Reason == "InvalidImageName") {
 			return cmp.Or(w.Message, w.Reason)
 		}
-		if t := c.State.Terminated; t != nil && (strings.Contains(t.Message, "unable to pull") || strings.Contains(t.Message, "manifest unknown") || strings.Contains(t.Reason, "ImagePull")) {
+		if t := c.State.Terminated; t != nil && (strings.Contains(t.Message, "unable to pull") ||
+			strings.Contains(t.Message, "manifest unknown") || strings.Contains(t.Reason, "ImagePull")) {
 			return cmp.Or(t.Message, t.Reason)
 		}
 	}
@@ -218,7 +229,9 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return logUnread(ctx, e, err)
 	}
-	for _, must := range []string{"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io"} {
+	for _, must := range []string{
+		"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",
+	} {
 		if !strings.Contains(text, must) {
 			return steps.Failed("what it printed has no "+must, hintFor(e, text))
 		}

@@ -166,12 +166,14 @@ func completeRecord(ctx context.Context, e steps.Env, file string) (map[string]s
 	if file == "asked.yaml" {
 		var r apiReply
 		text, complete, err = record(ctx, e, file, &r)
-		complete = complete && r.of(want) && r.Through.Error == "" && r.Inside.Error == "" && r.AskedSeconds >= int64(jobHours(e).Seconds())
+		complete = complete && r.of(want) && r.Through.Error == "" && r.Inside.Error == "" &&
+			r.AskedSeconds >= int64(jobHours(e).Seconds())
 	} else {
 		var r watched
 		want.Account = watchUser(e)
 		text, complete, err = record(ctx, e, file, &r)
-		complete = complete && r.of(want) && !r.Holding && r.Error == "" && !r.Ended && r.Wanted >= e.Answers.Int("test.watch")
+		complete = complete && r.of(want) && !r.Holding && r.Error == "" && !r.Ended &&
+			r.Wanted >= e.Answers.Int("test.watch")
 	}
 	if err != nil || !complete {
 		return nil, err
@@ -237,7 +239,9 @@ func table(through, inside map[string][]string) []string {
 	})
 	rows := [][3]string{{"ENDPOINT", "INSIDE", "ON"}}
 	for _, what := range on {
-		rows = append(rows, [3]string{cmp.Or(strings.Join(through[what], ","), "-"), cmp.Or(strings.Join(inside[what], ","), "-"), what})
+		rows = append(
+			rows, [3]string{cmp.Or(strings.Join(through[what], ","), "-"), cmp.Or(strings.Join(inside[what], ","), "-"), what},
+		)
 	}
 	var wide [2]int
 	for _, r := range rows {

@@ -31,7 +31,9 @@ func triedThrough(ctx context.Context, e steps.Env) ([]steps.Dependency, error) 
 	if err != nil {
 		return nil, err
 	}
-	since, err := check.PodsSince(ctx, e.Cluster, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)})
+	since, err := check.PodsSince(
+		ctx, e.Cluster, d.Namespace, cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)},
+	)
 	return []steps.Dependency{{What: "the proxy's pods were started", Since: since}}, err
 }
 
@@ -45,8 +47,8 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return recordedOn(ctx, e, "asked.yaml", r.Time)
 }
 
-// recordedOn is what a record that was written at that time goes by. The API server's clock counts where it tells: that of
-// this machine may be another.
+// recordedOn is what a record that was written at that time goes by. The API server's clock counts where it tells: that
+// of this machine may be another.
 func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (steps.Tried, error) {
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)
@@ -92,7 +94,9 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	} else if !apierrors.IsNotFound(err) {
 		return steps.Tried{}, err
 	}
-	if m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e)); err == nil {
+	if m, err := check.Get[corev1.ConfigMap](
+		ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e),
+	); err == nil {
 		s, err := startsOf(ctx, e, steps.HashOf(m.Data[kubeletConfigKey]))
 		if err != nil {
 			return steps.Tried{}, err
@@ -101,7 +105,9 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	} else if !apierrors.IsNotFound(err) {
 		return steps.Tried{}, err
 	}
-	again := fmt.Sprintf("%s -n %s delete job %s && carrick apply %s --step test", e.Kubectl(), j.Namespace, j.Name, e.LinkFile())
+	again := fmt.Sprintf(
+		"%s -n %s delete job %s && carrick apply %s --step test", e.Kubectl(), j.Namespace, j.Name, e.LinkFile(),
+	)
 	return steps.Tried{At: j.Status.StartTime.Time, On: on, Again: again}, nil
 }
 

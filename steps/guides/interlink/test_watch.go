@@ -34,7 +34,14 @@ func (d watchDoer) trial() recordDoer {
 
 // Plan says that a watch is held.
 func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	return d.trial().plan(ctx, e, "a watch through ", fmt.Sprintf("held for %d s, as an account that may watch one ConfigMap alone, with a token that is bound to a Secret; that is deleted at once", e.Answers.Int("test.watch")))
+	return d.trial().plan(
+		ctx, e, "a watch through ",
+		fmt.Sprintf(
+			"held for %d s, as an account that may watch one ConfigMap alone, with a token that is bound to a Secret; that is "+
+				"deleted at once",
+			e.Answers.Int("test.watch"),
+		),
+	)
 }
 
 // PlanUndo is as of every trial.
@@ -69,17 +76,19 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 		return err
 	}
 	long := time.Duration(out.Wanted) * time.Second
-	err = withToken(ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token masked.Value, _ time.Time) error {
-		say.Say("a watch through %s is held for %s", want.Endpoint, long)
-		got, err := held(ctx, e, want.Endpoint, ca, token, long)
-		if err != nil {
-			out.Error = clean.Text(failure.Explain(err))
-			return ctx.Err()
-		}
-		out.Status, out.Seconds, out.Ended, out.Why = got.Status, got.Held.Round(100*time.Millisecond).Seconds(), got.Ended, clean.Text(got.Why)
-		out.Events = bytes.Contains(got.Body, []byte(`"ADDED"`))
-		return nil
-	})
+	err = withToken(
+		ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token masked.Value, _ time.Time) error {
+			say.Say("a watch through %s is held for %s", want.Endpoint, long)
+			got, err := held(ctx, e, want.Endpoint, ca, token, long)
+			if err != nil {
+				out.Error = clean.Text(failure.Explain(err))
+				return ctx.Err()
+			}
+			out.Status, out.Seconds, out.Ended, out.Why = got.Status, got.Held.Round(100*time.Millisecond).Seconds(), got.Ended, clean.Text(got.Why)
+			out.Events = bytes.Contains(got.Body, []byte(`"ADDED"`))
+			return nil
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -96,13 +105,17 @@ func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r 
 
 // held is the watch itself. An account that was just made may be unknown for a
 // moment.
-func held(ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration) (probe.HoldReport, error) {
+func held(
+	ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration,
+) (probe.HoldReport, error) {
 	query := url.Values{
 		"watch": {"1"}, "fieldSelector": {"metadata.name=" + recordName(e, "watched")},
 		"timeoutSeconds": {fmt.Sprint(int((long + 2*time.Minute).Seconds()))},
 	}
 	where := fmt.Sprintf("https://%s/api/v1/namespaces/%s/configmaps?%s", at, workloadNamespace(e), query.Encode())
-	o := probe.HTTPOptions{Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true}
+	o := probe.HTTPOptions{
+		Roots: ca, Header: http.Header{"Authorization": {"Bearer " + token.Reveal()}}, NoRedirects: true,
+	}
 	for try := 0; ; try++ {
 		got, err := probe.Hold(ctx, where, long, o)
 		if err != nil || got.Status != http.StatusForbidden || try == 10 {

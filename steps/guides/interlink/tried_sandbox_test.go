@@ -9,17 +9,22 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// What was tried through a proxy is no pass any more once its pods were started anew, and what is printed tries it again.
+// What was tried through a proxy is no pass any more once its pods were started anew, and what is printed tries it
+// again.
 func TestWhatWasTriedAges(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "")
-	x := stepstest.SiteOf(t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{
-		"exposure.type": "LoadBalancer", "cert.source": "own", "test.watch": 3,
-	}))
+	x := stepstest.SiteOf(
+		t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{
+			"exposure.type": "LoadBalancer", "cert.source": "own", "test.watch": 3,
+		}),
+	)
 	takeOver(t, x.Session)
 	x.Holds("job-complete", "apply")
 	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "rollout", "restart", "deployment", "k8s-api-proxy")
-	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "rollout", "status", "--timeout=300s", "deployment", "k8s-api-proxy")
+	box.Run(
+		t, clustertest.Local, "", "-n", "interlink-api", "rollout", "status", "--timeout=300s", "deployment", "k8s-api-proxy",
+	)
 	const since, again = "before the proxy's pods were started", "--step test"
 	was := map[string]steps.Result{}
 	all := []string{"asked-through", "watch-held", "job-complete"}

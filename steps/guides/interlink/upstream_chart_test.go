@@ -15,7 +15,8 @@ import (
 // chartVersion is the version that upstream publishes the chart with: what is in the repository has none.
 const chartVersion = "0.6.2-pre3"
 
-// TestUpstreamChart upgrades the release of the scenario to upstream's own chart, whose configuration carrick then edits.
+// TestUpstreamChart upgrades the release of the scenario to upstream's own chart, whose configuration carrick then
+// edits.
 func TestUpstreamChart(t *testing.T) {
 	src := upstream.Find(t, "interlink-helm-chart")
 	charts := t.TempDir()

@@ -17,8 +17,8 @@ import (
 // certificates is where interLink's virtual kubelet keeps its certificate, whatever TMPDIR is.
 const certificates = "/tmp/certs"
 
-// TestUpstreamServingCertificate runs interLink's own virtual kubelet with the permissions of the chart where nobody approves
-// what it asks for.
+// TestUpstreamServingCertificate runs interLink's own virtual kubelet with the permissions of the chart where nobody
+// approves what it asks for.
 func TestUpstreamServingCertificate(t *testing.T) {
 	src := upstream.Find(t, "interLink")
 	if _, err := os.Stat(certificates); !errors.Is(err, fs.ErrNotExist) {
@@ -36,17 +36,27 @@ func TestUpstreamServingCertificate(t *testing.T) {
 	box := clustertest.Start(t)
 	x := joined(t, box, "serving-pending", true, nil)
 	config := filepath.Join(t.TempDir(), "InterLinkConfig.yaml")
-	text := box.Run(t, clustertest.Local, "", "-n", "interlink", "get", "cm", "virtual-node-virtual-kubelet-config", "-o", `jsonpath={.data.InterLinkConfig\.yaml}`)
+	text := box.Run(
+		t, clustertest.Local, "", "-n", "interlink", "get", "cm", "virtual-node-virtual-kubelet-config", "-o",
+		`jsonpath={.data.InterLinkConfig\.yaml}`,
+	)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBELET_URL", "127.0.0.1")
-	r := upstream.Runner{Box: box, Side: clustertest.Local, Bin: bin, Env: map[string]string{"CONFIGPATH": config, "KUBELET_PORT": "0"}}
+	r := upstream.Runner{
+		Box: box, Side: clustertest.Local, Bin: bin, Env: map[string]string{"CONFIGPATH": config, "KUBELET_PORT": "0"},
+	}
 	p := r.Deployment(t, "interlink", "virtual-node-node", nil)
 	made := says(t, p, "Created CSR ")
 	name := strings.Fields(made)[0]
 	src.Try(t, "the check names the request of its virtual kubelet, and the fix is enough", func(t *testing.T) {
-		x.Finds([]stepstest.Finding{{Check: "serving-certificate", Found: name + " of the virtual kubelet waits for approval", Fix: "certificate approve " + name, Fixed: true}})
+		x.Finds([]stepstest.Finding{
+			{
+				Check: "serving-certificate", Found: name + " of the virtual kubelet waits for approval",
+				Fix: "certificate approve " + name, Fixed: true,
+			},
+		})
 		says(t, p, "approved, certificate received")
 	})
 }

@@ -22,7 +22,8 @@ import (
 func workload() steps.Step {
 	return steps.Step{
 		Name: "workload", Title: "Workload",
-		Why: "A job acts as the ServiceAccount of its pod, with the rights that this one has in the cluster: no more come with the endpoint, and no fewer.",
+		Why: "A job acts as the ServiceAccount of its pod, with the rights that this one has in the cluster: no more come " +
+			"with the endpoint, and no fewer.",
 		Ask: []steps.Question{
 			{
 				Key: "workload.namespace", Title: "Namespace of the jobs", Kind: steps.Name, Adopt: adoptWorkload(false),
@@ -36,13 +37,15 @@ func workload() steps.Step {
 			},
 			{
 				Key: "workload.argo", Title: "Give it what Argo's executor needs", Kind: steps.YesNo, Adopt: adoptArgo,
-				Help:    "A Role that lets the ServiceAccount report the results of workflow steps: create and patch workflowtaskresults, nothing else.",
+				Help: "A Role that lets the ServiceAccount report the results of workflow steps: create and patch " +
+					"workflowtaskresults, nothing else.",
 				Default: steps.Fixed(false, "only where it is wanted"),
 			},
 		},
 		Actions: []steps.Action{{
-			Name: "argo-role", Title: "Let the jobs report to Argo", On: steps.Local, When: forArgo, Needs: []string{"account-there"},
-			Doer: action.Manifest{File: "argo-role.yaml"},
+			Name: "argo-role", Title: "Let the jobs report to Argo", On: steps.Local, When: forArgo,
+			Needs: []string{"account-there"},
+			Doer:  action.Manifest{File: "argo-role.yaml"},
 		}},
 		Checks: workloadChecks(),
 	}
@@ -63,45 +66,68 @@ const argoSource = "argoproj/argo-workflows: docs/workflow-rbac.md"
 func workloadChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "account-there", Title: "the jobs' ServiceAccount is there, and its token is mounted", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "with automountServiceAccountToken: false no volume with a token is put into the pod, so there is nothing that could be handed over",
+			Name: "account-there", Title: "the jobs' ServiceAccount is there, and its token is mounted", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "with automountServiceAccountToken: false no volume with a token is put into the pod, so there is " +
+				"nothing that could be handed over",
 			References: []string{vkSource}, Run: accountThere,
 		},
 		{
-			Name: "account-modest", Title: "Jobs have no permissions on the whole cluster", On: steps.Local, Needs: []string{"account-there"},
-			Why:        "the token leaves the cluster, is good for 100 years as long as its pod is there, and lies in files of the other side, or in its batch system's job script",
+			Name: "account-modest", Title: "Jobs have no permissions on the whole cluster", On: steps.Local,
+			Needs: []string{"account-there"},
+			Why: "the token leaves the cluster, is good for 100 years as long as its pod is there, and lies in files " +
+				"of the other side, or in its batch system's job script",
 			References: []string{vkSource}, Run: accountModest,
 		},
 		{
-			Name: "account-argo", Title: "the jobs may report to Argo", On: steps.Local, When: forArgo, Needs: []string{"account-there"}, FixedBy: "argo-role",
-			Why:        "Argo's executor in each pod writes a WorkflowTaskResult; without that right the step fails although its command did not",
+			Name: "account-argo", Title: "the jobs may report to Argo", On: steps.Local, When: forArgo,
+			Needs: []string{"account-there"}, FixedBy: "argo-role",
+			Why: "Argo's executor in each pod writes a WorkflowTaskResult; without that right the step fails although " +
+				"its command did not",
 			References: []string{argoSource}, Run: accountArgo,
 		},
 		{
-			Name: "no-linux-selector", Title: "no pod for the virtual node asks for Linux", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "the virtual node's label kubernetes.io/os is virtual-kubelet: a pod with nodeSelector kubernetes.io/os: linux, as many charts have it, stays Pending for ever",
+			Name: "no-linux-selector", Title: "no pod for the virtual node asks for Linux", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "the virtual node's label kubernetes.io/os is virtual-kubelet: a pod with nodeSelector " +
+				"kubernetes.io/os: linux, as many charts have it, stays Pending for ever",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: noLinuxSelector,
 		},
 		{
-			Name: "pods-not-forced", Title: "no pod of the virtual node is stuck on its way out", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "a token is bound to its pod and dies with that object. Who force-deletes a pod that hangs leaves its batch job running, and that gets 401 from then on",
-			References: []string{vkSource, "kubernetes/website: content/en/docs/concepts/security/service-accounts.md (bound tokens)"}, Run: podsNotForced,
+			Name: "pods-not-forced", Title: "no pod of the virtual node is stuck on its way out", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "a token is bound to its pod and dies with that object. Who force-deletes a pod that hangs leaves its " +
+				"batch job running, and that gets 401 from then on",
+			References: []string{
+				vkSource, "kubernetes/website: content/en/docs/concepts/security/service-accounts.md (bound tokens)",
+			}, Run: podsNotForced,
 		},
 	}
 }
 
 func accountThere(ctx context.Context, e steps.Env) steps.Result {
-	sa, err := check.Get[corev1.ServiceAccount](ctx, e.Cluster, check.ServiceAccounts, workloadNamespace(e), workloadAccount(e))
+	sa, err := check.Get[corev1.ServiceAccount](
+		ctx, e.Cluster, check.ServiceAccounts, workloadNamespace(e), workloadAccount(e),
+	)
 	k := e.Kubectl() + " -n " + workloadNamespace(e)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed(fmt.Sprintf("there is no ServiceAccount %s/%s", workloadNamespace(e), workloadAccount(e)), k+" create serviceaccount "+workloadAccount(e))
+		return steps.Failed(
+			fmt.Sprintf("there is no ServiceAccount %s/%s", workloadNamespace(e), workloadAccount(e)),
+			k+" create serviceaccount "+workloadAccount(e),
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if sa.AutomountServiceAccountToken != nil && !*sa.AutomountServiceAccountToken {
-		return steps.Failed(fmt.Sprintf("ServiceAccount %s/%s has automountServiceAccountToken: false: a pod has no token unless it sets that to true itself", sa.Namespace, sa.Name),
-			fmt.Sprintf("%s patch serviceaccount %s --type=merge -p '{\"automountServiceAccountToken\":true}'", k, sa.Name))
+		return steps.Failed(
+			fmt.Sprintf(
+				"ServiceAccount %s/%s has automountServiceAccountToken: false: a pod has no token unless it sets that to "+
+					"true itself",
+				sa.Namespace, sa.Name,
+			),
+			fmt.Sprintf("%s patch serviceaccount %s --type=merge -p '{\"automountServiceAccountToken\":true}'", k, sa.Name),
+		)
 	}
 	pods, err := podsForNode(ctx, e)
 	if err != nil {
@@ -109,7 +135,8 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var without []string
 	for _, p := range pods {
-		if a := p.Spec.AutomountServiceAccountToken; a != nil && !*a && cmp.Or(p.Spec.ServiceAccountName, "default") == sa.Name {
+		if a := p.Spec.AutomountServiceAccountToken; a != nil && !*a &&
+			cmp.Or(p.Spec.ServiceAccountName, "default") == sa.Name {
 			without = append(without, p.Name)
 		}
 	}
@@ -151,13 +178,22 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(may) == 0 {
-		return steps.Passed("%s cannot read all Secrets, create tokens, run commands in pods or grant permissions in all namespaces", workloadUser(e))
+		return steps.Passed(
+			"%s cannot read all Secrets, create tokens, run commands in pods or grant permissions in all namespaces",
+			workloadUser(e),
+		)
 	}
 	who := append([]string{workloadAccount(e)}, workloadIdentity(e).User().Groups...)
-	return steps.Failed(fmt.Sprintf("%s can %s in the whole cluster, and so can everyone who reads a job's token on the other side",
-		workloadUser(e), strings.Join(may, ", ")),
-		fmt.Sprintf("%s get clusterrolebindings -o custom-columns='NAME:.metadata.name,ROLE:.roleRef.name,SUBJECTS:.subjects[*].name' | grep -wE '%s'    "+
-			"# delete the binding that grants it, then bind a role with what the jobs need", e.Kubectl(), strings.Join(who, "|")))
+	return steps.Failed(
+		fmt.Sprintf("%s can %s in the whole cluster, and so can everyone who reads a job's token on the other side",
+			workloadUser(e), strings.Join(may, ", ")),
+		fmt.Sprintf(
+			"%s get clusterrolebindings -o custom-columns='NAME:.metadata.name,ROLE:.roleRef.name,SUBJECTS:.subjects[*].name' "+
+				"| grep -wE '%s'    "+
+				"# delete the binding that grants it, then bind a role with what the jobs need", e.Kubectl(),
+			strings.Join(who, "|"),
+		),
+	)
 }
 
 // argoRights are what Argo's executor needs of the API.
@@ -186,7 +222,8 @@ func podsForNode(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	var out []*corev1.Pod
 	for _, p := range all {
 		bears := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == nodeTaint })
-		if p.Spec.NodeName == nodeName(e) || p.Spec.NodeSelector[corev1.LabelHostname] == nodeName(e) || (bears && p.Spec.NodeName == "") {
+		if p.Spec.NodeName == nodeName(e) || p.Spec.NodeSelector[corev1.LabelHostname] == nodeName(e) ||
+			(bears && p.Spec.NodeName == "") {
 			out = append(out, p)
 		}
 	}
@@ -205,8 +242,17 @@ func noLinuxSelector(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(stuck) > 0 {
-		return steps.Failed(fmt.Sprintf("pods in namespace %s ask for kubernetes.io/os: linux, which the virtual node is not: %s", workloadNamespace(e), check.Some(stuck)),
-			fmt.Sprintf("%s -n %s get pod %s -o jsonpath='{.metadata.ownerReferences}'    # take kubernetes.io/os out of the nodeSelector there", e.Kubectl(), workloadNamespace(e), stuck[0]))
+		return steps.Failed(
+			fmt.Sprintf(
+				"pods in namespace %s ask for kubernetes.io/os: linux, which the virtual node is not: %s", workloadNamespace(e),
+				check.Some(stuck),
+			),
+			fmt.Sprintf(
+				"%s -n %s get pod %s -o jsonpath='{.metadata.ownerReferences}'    # take kubernetes.io/os out of the "+
+					"nodeSelector there",
+				e.Kubectl(), workloadNamespace(e), stuck[0],
+			),
+		)
 	}
 	return steps.Passed("%d pods for it in namespace %s, none does", len(pods), workloadNamespace(e))
 }
@@ -237,8 +283,13 @@ func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(stuck) > 0 {
-		return steps.Warned("pods should have been gone by now: "+check.Some(stuck)+"; deleted by force, their jobs go on without a token that is good",
-			"end the batch jobs first, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+"    # jobs are called by their pod's UID, here that of "+stuck[0]+"; then scancel ID; a pod that still hangs may be forced then")
+		return steps.Warned(
+			"pods should have been gone by now: "+check.Some(stuck)+
+				"; deleted by force, their jobs go on without a token that is good",
+			"end the batch jobs first, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+
+				"    # jobs are called by their pod's UID, here that of "+stuck[0]+
+				"; then scancel ID; a pod that still hangs may be forced then",
+		)
 	}
 	r := steps.Passed("none of %d; a job's token is good for as long as its pod is there", len(pods))
 	r.Again = next

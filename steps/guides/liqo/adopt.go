@@ -20,7 +20,12 @@ import (
 
 // adoptFacts tell what the consumer was given.
 func adoptFacts() []steps.Fact {
-	return []steps.Fact{{Name: "credential-server", Title: "the server in the consumer's credential", On: steps.Local, Learn: credentialServer}}
+	return []steps.Fact{
+		{
+			Name: "credential-server", Title: "the server in the consumer's credential", On: steps.Local,
+			Learn: credentialServer,
+		},
+	}
 }
 
 // credentialServer is where the consumer's kubeconfig leads ("server"), and by
@@ -112,7 +117,9 @@ func overridden(client, server string) func(context.Context, steps.Env) (any, st
 			return nil, "", nil
 		}
 		if state, err := connecting.Text("connection"); err != nil || state != "Connected" {
-			return nil, "", fmt.Errorf("the gateway that connects was told %v, the one that listens says %v, and no tunnel is up by that", told, reported)
+			return nil, "", fmt.Errorf(
+				"the gateway that connects was told %v, the one that listens says %v, and no tunnel is up by that", told, reported,
+			)
 		}
 		return told, "the gateway that connects was told so, and the tunnel is up", nil
 	}
@@ -159,7 +166,9 @@ func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error)
 	}
 	labels, ok := asLabels(terms)
 	if !ok {
-		return nil, "", fmt.Errorf("the clusterSelector of NamespaceOffloading %s/%s is more than labels that all must match", name, offloadingName)
+		return nil, "", fmt.Errorf(
+			"the clusterSelector of NamespaceOffloading %s/%s is more than labels that all must match", name, offloadingName,
+		)
 	}
 	return labels, "the clusterSelector of NamespaceOffloading " + name + "/" + offloadingName, nil
 }

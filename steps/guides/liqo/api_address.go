@@ -46,10 +46,14 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		if !slices.ContainsFunc(masters, func(n *corev1.Node) bool { return len(n.Status.Addresses) > 0 }) {
-			return steps.Failed(fmt.Sprintf("Liqo was installed without apiServer.address, and no node with label %s has an address", label), fix)
+			return steps.Failed(
+				fmt.Sprintf("Liqo was installed without apiServer.address, and no node with label %s has an address", label), fix,
+			)
 		}
 		return steps.Passed("that of %s, with port 6443", counted(len(masters), "node")+" with label "+label)
 	}
-	return steps.Failed("Liqo was installed without apiServer.address, and no node has one of the labels "+strings.Join(masterLabels, ", ")+
-		", as on a managed cluster: Liqo denies every ResourceSlice", fix)
+	return steps.Failed(
+		"Liqo was installed without apiServer.address, and no node has one of the labels "+strings.Join(masterLabels, ", ")+
+			", as on a managed cluster: Liqo denies every ResourceSlice", fix,
+	)
 }

@@ -10,7 +10,9 @@ import (
 func authentication() steps.Step {
 	return steps.Step{
 		Name: "authentication", Title: "Authentication",
-		Why: "The provider is told of the consumer as a tenant, without a handshake. The consumer's Liqo finds the kubeconfig by labels and starts to copy its requests over. It says nothing when something is wrong with it, so it was proved first.",
+		Why: "The provider is told of the consumer as a tenant, without a handshake. The consumer's Liqo finds the " +
+			"kubeconfig by labels and starts to copy its requests over. It says nothing when something is wrong with it, so " +
+			"it was proved first.",
 		Ask: []steps.Question{
 			{
 				Key: "tenant.name", Title: "Name of the Tenant on the provider", Kind: steps.Name, On: steps.Remote,
@@ -69,8 +71,8 @@ const (
 	drained  = "Drained"
 )
 
-// servesConsumer reports whether the provider serves the consumer by the answers. Of a drained Tenant Liqo deletes the RoleBinding
-// and all that was copied.
+// servesConsumer reports whether the provider serves the consumer by the answers. Of a drained Tenant Liqo deletes the
+// RoleBinding and all that was copied.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
 func servesConsumer(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }

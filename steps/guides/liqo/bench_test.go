@@ -11,14 +11,18 @@ import (
 	"carrick/steps/stepstest"
 )
 
-var tenantResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
+var tenantResource = schema.GroupVersionResource{
+	Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants",
+}
 
 func bench() stepstest.Bench {
 	const space = "liqo-tenant-milan"
 	condition := func(condition string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"spec":{"authzPolicy":"` + condition + `"}}`
-			if _, err := c.Patch(tb.Context(), tenantResource, space, "milan", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+			if _, err := c.Patch(
+				tb.Context(), tenantResource, space, "milan", []byte(patch), cluster.PatchOptions{Manager: "bench"},
+			); err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -16,7 +16,9 @@ import (
 func TestAClaimedClusterIDGetsNoToken(t *testing.T) {
 	for link, honest := range map[string]bool{"test": true, "liar": false} {
 		t.Run(link, func(t *testing.T) {
-			s := stepstest.StandHanded(t, liqo.Guide(), assets, "testdata", "credential-by-service-account", link, steps.Local, nil)
+			s := stepstest.StandHanded(
+				t, liqo.Guide(), assets, "testdata", "credential-by-service-account", link, steps.Local, nil,
+			)
 			h, err := s.Handover(t.Context(), steps.Remote, time.Hour)
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +36,8 @@ func TestAClaimedClusterIDGetsNoToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if asks := len(p.Conflicts()) == 1 && strings.Contains(p.Conflicts()[0].Note, "only if the consumer's admin confirms"); asks == honest {
+			if asks := len(p.Conflicts()) == 1 &&
+				strings.Contains(p.Conflicts()[0].Note, "only if the consumer's admin confirms"); asks == honest {
 				t.Errorf("the plan has %+v", p.Actions[0].Change.Items)
 			}
 		})

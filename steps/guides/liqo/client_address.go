@@ -32,7 +32,10 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 	} else {
 		addrs, err = check.Resolve(ctx, t.host)
 		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
-			return steps.Warned(t.host+" does not resolve on this machine; the cluster may know it", podCommand(e, "nslookup "+steps.Quoted(t.host)))
+			return steps.Warned(
+				t.host+" does not resolve on this machine; the cluster may know it",
+				podCommand(e, "nslookup "+steps.Quoted(t.host)),
+			)
 		}
 		if err != nil {
 			return steps.Errored(err)
@@ -57,11 +60,14 @@ func resolvedTo(host string, addrs []netip.Addr) string {
 var carrierPrefix = netip.MustParsePrefix("100.64.0.0/10")
 
 func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
-	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() + " reaches, or network.server with the other side; then: " + e.ApplyStep("tunnel")
+	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() +
+		" reaches, or network.server with the other side; then: " + e.ApplyStep("tunnel")
 	switch {
 	case ip.IsLoopback():
 		if server, err := e.Peer.Text(check.ServerFact); err == nil && check.OnLoopback(server) {
-			return steps.Passed("%s: on loopback, as the API server of the %s is, so both stand on one machine", host, e.PeerName())
+			return steps.Passed(
+				"%s: on loopback, as the API server of the %s is, so both stand on one machine", host, e.PeerName(),
+			)
 		}
 		return steps.Warned(host+" is loopback: each machine means itself by it", fix)
 	case ip.IsUnspecified(), ip.IsMulticast():
@@ -71,12 +77,19 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	}
 	for _, fact := range []string{"service-cidrs", "pod-cidrs"} {
 		if in := rangeWith(e.Peer, fact, ip); in != "" {
-			return steps.Warned(fmt.Sprintf("%s is in %s, which is inside the %s's cluster: it leads nowhere from outside", host, in, e.PeerName()), fix)
+			return steps.Warned(
+				fmt.Sprintf("%s is in %s, which is inside the %s's cluster: it leads nowhere from outside", host, in, e.PeerName()),
+				fix,
+			)
 		}
 	}
 	if (ip.IsPrivate() || carrierPrefix.Contains(ip)) && !connected(e.Own) {
-		return steps.Warned(fmt.Sprintf("%s is private: the %s reaches it only where the two networks are routed (a VPN, one site)", host, e.SideName()),
-			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if nothing answers, "+fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s is private: the %s reaches it only where the two networks are routed (a VPN, one site)", host, e.SideName(),
+			),
+			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if nothing answers, "+fix,
+		)
 	}
 	return steps.Passed("%s", host)
 }

@@ -10,12 +10,14 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "The consumer's pods shall run on the provider. Liqo must be installed and healthy on both, in versions that understand each other, and each must have an id of its own.",
+		Why: "The consumer's pods shall run on the provider. Liqo must be installed and healthy on both, in versions that " +
+			"understand each other, and each must have an id of its own.",
 		Ask: []steps.Question{
 			{
 				Key: "network.join", Title: "Join the networks, too", Kind: steps.YesNo,
-				Adopt:   adoptJoin,
-				Help:    "No: pods are offloaded, but those of the two clusters don't reach each other. Possible only where both have Liqo's networking module.",
+				Adopt: adoptJoin,
+				Help: "No: pods are offloaded, but those of the two clusters don't reach each other. Possible only where both " +
+					"have Liqo's networking module.",
 				Default: joinedByDefault,
 			},
 			liqoSpaceQuestion(consumer, steps.Local),

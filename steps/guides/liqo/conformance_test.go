@@ -62,7 +62,8 @@ func gatewayOf(id string) map[string]string { return map[string]string{rid: id, 
 func tenantOf(id string) map[string]string {
 	return map[string]string{
 		rid: id, "liqo.io/tenant-namespace": "true",
-		"pod-security.kubernetes.io/enforce": "privileged", "pod-security.kubernetes.io/audit": "privileged", "pod-security.kubernetes.io/warn": "privileged",
+		"pod-security.kubernetes.io/enforce": "privileged", "pod-security.kubernetes.io/audit": "privileged",
+		"pod-security.kubernetes.io/warn": "privileged",
 	}
 }
 
@@ -84,10 +85,19 @@ var (
 		"credential-key":         {{"Secret", "liqo-tenant-rome", "liqo-controlplane-key-rome", nil, nil}},
 		"service-account": {
 			{"ServiceAccount", "liqo-tenant-milan", "liqo-controlplane-milan", nil, nil},
-			{"Secret", "liqo-tenant-milan", "liqo-controlplane-milan-token", nil, map[string]string{"kubernetes.io/service-account.name": "liqo-controlplane-milan"}},
+			{
+				"Secret", "liqo-tenant-milan", "liqo-controlplane-milan-token", nil,
+				map[string]string{"kubernetes.io/service-account.name": "liqo-controlplane-milan"},
+			},
 		},
-		"tenant":              {{"Tenant", "liqo-tenant-milan", "milan", peerOf("milan"), nil}},
-		"resource-slice":      {{"ResourceSlice", "liqo-tenant-rome", "rome", map[string]string{rid: "rome", "liqo.io/remoteID": "rome", "liqo.io/replication": "true"}, map[string]string{"liqo.io/create-virtual-node": "true"}}},
+		"tenant": {{"Tenant", "liqo-tenant-milan", "milan", peerOf("milan"), nil}},
+		"resource-slice": {
+			{
+				"ResourceSlice", "liqo-tenant-rome", "rome",
+				map[string]string{rid: "rome", "liqo.io/remoteID": "rome", "liqo.io/replication": "true"},
+				map[string]string{"liqo.io/create-virtual-node": "true"},
+			},
+		},
 		"offloaded-namespace": {{Kind: "Namespace", Name: "demo"}},
 		"offloading":          {{"NamespaceOffloading", "demo", "offloading", nil, nil}},
 	}
@@ -95,7 +105,9 @@ var (
 	asLiqoctlLater = map[string][]written{
 		"consumer-public-key": {{"PublicKey", "liqo-tenant-rome", "rome", gatewayOf("rome"), nil}},
 		"provider-public-key": {{"PublicKey", "liqo-tenant-milan", "milan", gatewayOf("milan"), nil}},
-		"role-binding":        {{"RoleBinding", "liqo-tenant-milan", "liqo-binding-liqo-remote-controlplane", peerOf("milan"), nil}},
+		"role-binding": {
+			{"RoleBinding", "liqo-tenant-milan", "liqo-binding-liqo-remote-controlplane", peerOf("milan"), nil},
+		},
 		"certificate-request": {{"CertificateSigningRequest", "", "liqo-controlplane-milan-*", nil, nil}},
 		"control-plane": {{
 			"Secret", "liqo-tenant-rome", "kubeconfig-controlplane-rome",
@@ -153,7 +165,8 @@ func findable(o *unstructured.Unstructured) written {
 	ours := func(m map[string]string) map[string]string {
 		out := maps.Clone(m)
 		maps.DeleteFunc(out, func(key, _ string) bool {
-			return strings.HasPrefix(key, "carrick/") || key == "app.kubernetes.io/managed-by" || key == "app.kubernetes.io/part-of"
+			return strings.HasPrefix(key, "carrick/") || key == "app.kubernetes.io/managed-by" ||
+				key == "app.kubernetes.io/part-of"
 		})
 		if len(out) == 0 {
 			return nil

@@ -46,11 +46,14 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 	if connects(e) {
 		why += ", and the name that it connects to resolves"
 	}
-	return steps.Waits(g.GetCreationTimestamp().Time, "there is no Connection %s/%s: %s", g.GetNamespace(), madeOf(g), why).Or(gatewayLog(e, g))
+	return steps.Waits(
+		g.GetCreationTimestamp().Time, "there is no Connection %s/%s: %s", g.GetNamespace(), madeOf(g), why,
+	).Or(gatewayLog(e, g))
 }
 
-// keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created. A gateway reads its private
-// key when it starts, and then no more (liqotech/liqo @ 557c199c: pkg/gateway/tunnel/wireguard/keys.go, device.go).
+// keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created. A gateway reads its
+// private key when it starts, and then no more (liqotech/liqo @ 557c199c: pkg/gateway/tunnel/wireguard/keys.go,
+// device.go).
 func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
 	keys, err := gatewayKeyPair(ctx, e)
 	if err != nil {
@@ -86,13 +89,17 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	case "Connected":
 		return stillConnected(e, g, c, now)
 	case "":
-		return steps.Waits(c.GetCreationTimestamp().Time, "%s says nothing yet: its gateway has just begun", name).Or(gatewayLog(e, g))
+		return steps.Waits(
+			c.GetCreationTimestamp().Time, "%s says nothing yet: its gateway has just begun", name,
+		).Or(gatewayLog(e, g))
 	case "Connecting", "Error":
 		// Error follows after 10 s without an answered ping, even if the tunnel was never up, and stays until one is
 		// answered (liqotech/liqo v1.2.0: pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
 		return steps.Waits(c.GetCreationTimestamp().Time, "%s says %s: %s", name, value, unmet(e)).Or(wayFix(e, g))
 	default:
-		return steps.Failed(fmt.Sprintf("%s says %s, which is none of what a gateway of Liqo says", name, value), gatewayLog(e, g))
+		return steps.Failed(
+			fmt.Sprintf("%s says %s, which is none of what a gateway of Liqo says", name, value), gatewayLog(e, g),
+		)
 	}
 }
 
@@ -101,12 +108,14 @@ func unmet(e steps.Env) string {
 	if listens(e) {
 		return "nothing of the " + e.PeerName() + "'s gateway gets here, or it comes with another key"
 	}
-	return "the gateway of the " + e.PeerName() + " does not answer: UDP does not get through, or one of the keys is another"
+	return "the gateway of the " + e.PeerName() +
+		" does not answer: UDP does not get through, or one of the keys is another"
 }
 
 // wayFix is where to look on: the keys are checked already.
 func wayFix(e steps.Env, g *unstructured.Unstructured) string {
-	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) + " -c wireguard -- wg show    # \"latest handshake\" tells whether the two ever met\n" + gatewayLog(e, g)
+	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) +
+		" -c wireguard -- wg show    # \"latest handshake\" tells whether the two ever met\n" + gatewayLog(e, g)
 }
 
 // stillConnected tells a tunnel that is up from one whose gateway has stopped to
@@ -115,12 +124,19 @@ func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	stamp := text(c, "status", "latency", "timestamp")
 	at, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
-		return steps.Waits(c.GetCreationTimestamp().Time, "Connection %s says Connected, and no ping is written down yet", placeOf(c)).Or(gatewayLog(e, g))
+		return steps.Waits(
+			c.GetCreationTimestamp().Time, "Connection %s says Connected, and no ping is written down yet", placeOf(c),
+		).Or(gatewayLog(e, g))
 	}
 	due := at.Add(freshWithin)
 	if now.After(due) {
-		return steps.Failed(fmt.Sprintf("Connection %s says Connected, but the last ping was at %s: its gateway has stopped to write down what it sees", placeOf(c), at.Local().Format(time.DateTime)),
-			gatewayLog(e, g))
+		return steps.Failed(
+			fmt.Sprintf(
+				"Connection %s says Connected, but the last ping was at %s: its gateway has stopped to write down what it sees",
+				placeOf(c), at.Local().Format(time.DateTime),
+			),
+			gatewayLog(e, g),
+		)
 	}
 	r := steps.Passed("Connected, %s away", cmp.Or(text(c, "status", "latency", "value"), "(none)"))
 	r.Again = time.Now().Add(due.Sub(now))

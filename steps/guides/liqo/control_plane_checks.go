@@ -37,12 +37,26 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	case len(found) == 0:
 		return noControlPlane(ctx, e)
 	case len(found) > 1:
-		return steps.Failed(fmt.Sprintf("%d Secrets are such kubeconfigs for the provider: %s. Liqo takes one in the whole cluster", len(found), check.OrNone(places(found))),
-			fmt.Sprintf(`that of an older peering goes, the one in %[3]s stays: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`, e.Kubectl(), identityLabel, ns)+
-				"\n"+e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" rollout restart deployment liqo-crd-replicator    # it has stopped to copy, and starts again with nothing else")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%d Secrets are such kubeconfigs for the provider: %s. Liqo takes one in the whole cluster", len(found),
+				check.OrNone(places(found)),
+			),
+			fmt.Sprintf(
+				`that of an older peering goes, the one in %[3]s stays: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`,
+				e.Kubectl(), identityLabel, ns,
+			)+
+				"\n"+e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+
+				" rollout restart deployment liqo-crd-replicator    # it has stopped to copy, and starts again with nothing else",
+		)
 	case found[0].GetNamespace() != ns:
-		return steps.Failed(fmt.Sprintf("it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", check.OrNone(places(found)), ns),
-			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+"    # then "+e.ApplyStep("authentication"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", check.OrNone(places(found)), ns,
+			),
+			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+
+				"    # then "+e.ApplyStep("authentication"),
+		)
 	}
 	// the namespace that is there counts, whatever was answered
 	space, err := e.Peer.Text("tenant-namespace")
@@ -90,8 +104,13 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 				lacks = append(lacks, fmt.Sprintf("%s is %q, not %s", label[0], got, label[1]))
 			}
 		}
-		return steps.Failed(fmt.Sprintf("Secret %s/%s holds a kubeconfig, and Liqo does not find it: %s", ns, s.Name, strings.Join(lacks, "; ")),
-			fmt.Sprintf("%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, steps.Quoted(s.Name), identityLabel, controlPlaneType, remoteIDLabel, id))
+		return steps.Failed(
+			fmt.Sprintf("Secret %s/%s holds a kubeconfig, and Liqo does not find it: %s", ns, s.Name, strings.Join(lacks, "; ")),
+			fmt.Sprintf(
+				"%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, steps.Quoted(s.Name), identityLabel,
+				controlPlaneType, remoteIDLabel, id,
+			),
+		)
 	}
 	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
 }
@@ -111,11 +130,15 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 		return steps.Passed("%s, with AWS keys beside it", what)
 	}
 	if err != nil {
-		return steps.Failed(what+" holds no kubeconfig that can be used: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""))
+		return steps.Failed(
+			what+" holds no kubeconfig that can be used: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""),
+		)
 	}
 	b, err := check.Kubeconfig(e, kubeconfigName)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Warned(what+" holds a kubeconfig, and there is none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile())
+		return steps.Warned(
+			what+" holds a kubeconfig, and there is none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile(),
+		)
 	}
 	if err != nil {
 		return unparsed(err)
@@ -187,13 +210,22 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 		if err != nil {
 			since = fc.GetCreationTimestamp().Time
 		}
-		return steps.Waits(since, "%s: APIServerStatus is %v (%v)", what, m["status"], conditionMessage(m)).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?\n" +
-			e.Kubectl() + " -n " + liqoSpaceOf(e.Own) + " rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo goes on with the old one")
+		return steps.Waits(
+			since, "%s: APIServerStatus is %v (%v)", what, m["status"], conditionMessage(m),
+		).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?\n" +
+			e.Kubectl() + " -n " + liqoSpaceOf(e.Own) +
+			" rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo goes on with " +
+			"the old one")
 	}
 	if e.Side == steps.Remote {
-		return steps.Skipped("%s has no condition APIServerStatus: the %s has no kubeconfig for the %s", what, e.SideName(), e.PeerName())
+		return steps.Skipped(
+			"%s has no condition APIServerStatus: the %s has no kubeconfig for the %s", what, e.SideName(), e.PeerName(),
+		)
 	}
-	return steps.Skipped("%s has no condition APIServerStatus yet. Liqo 1.0.2 or later sets it when the tunnel or a virtual node changes", what)
+	return steps.Skipped(
+		"%s has no condition APIServerStatus yet. Liqo 1.0.2 or later sets it when the tunnel or a virtual node changes",
+		what,
+	)
 }
 
 func conditionMessage(condition map[string]any) string {

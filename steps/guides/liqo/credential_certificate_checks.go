@@ -69,16 +69,22 @@ func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown
 	if !forClients(cert) {
 		bad = append(bad, "it is not for clients (its extended key usage leaves client authentication out)")
 	}
-	if authorities != "" && !issuedBy(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})), authorities) {
+	if authorities != "" &&
+		!issuedBy(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})), authorities) {
 		bad = append(bad, "the provider's API server does not know the authority that signed it: "+cert.Issuer.String())
 	}
 	if len(bad) > 0 {
 		return steps.Failed(strings.Join(bad, "; "), fix)
 	}
 	if authorities == "" {
-		return steps.Passed("%s, of %s; who signed it was not compared (%s)", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), unknown)
+		return steps.Passed(
+			"%s, of %s; who signed it was not compared (%s)", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization),
+			unknown,
+		)
 	}
-	return steps.Passed("%s, of %s, signed by %s", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), cert.Issuer.CommonName)
+	return steps.Passed(
+		"%s, of %s, signed by %s", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), cert.Issuer.CommonName,
+	)
 }
 
 func clientCertificateLasts(_ context.Context, e steps.Env) steps.Result {

@@ -26,7 +26,8 @@ import (
 func standsAlready(consumer steps.Facts) steps.Change {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Change{Items: []steps.Item{{
-		Verb: steps.Leave, What: "Secret " + name, Note: "a credential that somebody else made is in use; carrick makes one when that Secret is gone",
+		Verb: steps.Leave, What: "Secret " + name,
+		Note: "a credential that somebody else made is in use; carrick makes one when that Secret is gone",
 	}}}
 }
 
@@ -136,7 +137,10 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 		return c, err
 	}
 	c.Permissions = append(c.Permissions,
-		permission.Rule{Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource, Subresource: "approval"},
+		permission.Rule{
+			Verb: "update", Group: check.SigningRequests.Group, Resource: check.SigningRequests.Resource,
+			Subresource: "approval",
+		},
 		permission.Rule{Verb: "approve", Group: check.SigningRequests.Group, Resource: "signers", Name: signer})
 	if !a.approved {
 		approve.Note = requestWords(a.request)
@@ -212,8 +216,11 @@ func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpe
 // approveByHand is a command that approves the consumer's request, and none of another that took its name.
 func approveByHand(e steps.Env, a asked) string {
 	digest := sha256.Sum256([]byte(base64.StdEncoding.EncodeToString([]byte(a.csr))))
-	return fmt.Sprintf("%[1]s get certificatesigningrequests.certificates.k8s.io %[2]s -o jsonpath='{.spec.request}' | sha256sum | grep -q ^%[3]x && "+
-		"%[1]s certificate approve %[2]s", e.Kubectl(), a.name, digest)
+	return fmt.Sprintf(
+		"%[1]s get certificatesigningrequests.certificates.k8s.io %[2]s -o jsonpath='{.spec.request}' | sha256sum | grep "+
+			"-q ^%[3]x && "+
+			"%[1]s certificate approve %[2]s", e.Kubectl(), a.name, digest,
+	)
 }
 
 // approval is what became of a request: "Approved", "Denied", "Failed" or "".

@@ -76,7 +76,9 @@ func usualControlPlane(e steps.Env) string {
 func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Value, error) {
 	if sel, err := controlPlaneSelector(e); err == nil {
 		all, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
-		i := slices.IndexFunc(all, func(s *cluster.Secret) bool { return s.Namespace == tenantNamespace(e) && s.Name == name })
+		i := slices.IndexFunc(
+			all, func(s *cluster.Secret) bool { return s.Namespace == tenantNamespace(e) && s.Name == name },
+		)
 		if err == nil && i >= 0 {
 			return all[i].Data[kubeconfigField], nil
 		}
@@ -95,8 +97,8 @@ const awsField = "awsAccessKeyID"
 // controlPlaneFact says which credential stands: its Secret ("name"), who it signs
 // in as ("user"), whether carrick had made it ("own"), whether it is a certificate
 // for the key that is there ("current"), that certificate in PEM ("certificate"),
-// and whether AWS keys stand beside it, which Liqo takes on EKS ("aws"). One whose key somebody has deleted is carrick's and not
-// current: it is replaced by one of a new key.
+// and whether AWS keys stand beside it, which Liqo takes on EKS ("aws"). One whose key somebody has deleted is
+// carrick's and not current: it is replaced by one of a new key.
 func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	var s *unstructured.Unstructured
 	err := check.Together(
@@ -197,7 +199,9 @@ func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := kubeconfig.Config{Name: id, Server: e.Answers.Text("provider.server"), CA: []byte(ca), Namespace: peerNamespace(e)}
+	k := kubeconfig.Config{
+		Name: id, Server: e.Answers.Text("provider.server"), CA: []byte(ca), Namespace: peerNamespace(e),
+	}
 	if tokened(e) {
 		k.Token, err = e.Peer.Masked("token")
 		return k.Bytes(), err

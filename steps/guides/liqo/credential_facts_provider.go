@@ -18,7 +18,9 @@ const roleLabel = "app.kubernetes.io/name=remote-controlplane"
 // controlPlaneRole is found by its label: the chart's name for it has a prefix
 // that admins may change.
 func controlPlaneRole(ctx context.Context, e steps.Env) (any, error) {
-	found, err := check.List[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel})
+	found, err := check.List[rbacv1.ClusterRole](
+		ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,9 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	k, err := kubeconfig.Parse([]byte(m.Reveal()))
 	var broken kubeconfig.Error
 	if errors.As(err, &broken) && e.Own.Field("control-plane", "aws") == true {
-		return steps.Skipped("it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those")
+		return steps.Skipped(
+			"it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those",
+		)
 	}
 	if errors.As(err, &broken) {
 		return steps.Failed(check.Details(broken.Problems), fix)
@@ -70,8 +72,13 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if contexts, users := entries(m); contexts > 1 || users > 1 {
-		return steps.Warned(fmt.Sprintf("it holds %d contexts and %d users, and Liqo uses context %s alone: whoever reads the Secret has the others, too", contexts, users, k.Name),
-			kubeconfigFix(e, fix))
+		return steps.Warned(
+			fmt.Sprintf(
+				"it holds %d contexts and %d users, and Liqo uses context %s alone: whoever reads the Secret has the others, too",
+				contexts, users, k.Name,
+			),
+			kubeconfigFix(e, fix),
+		)
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
@@ -93,10 +100,17 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 		return unparsed(err)
 	}
 	if k.ProxyURL != "" {
-		return steps.Skipped("it goes through the proxy %s, which is there for the consumer's pods and not for this machine", k.ProxyURL)
+		return steps.Skipped(
+			"it goes through the proxy %s, which is there for the consumer's pods and not for this machine", k.ProxyURL,
+		)
 	}
 	own, _ := e.Own.Text(check.ServerFact)
-	address := judgeServerAddress(k.Server, own, kubeconfigFix(e, "answer provider.server with an address that the consumer's pods reach: a load balancer or a node, port 6443"))
+	address := judgeServerAddress(
+		k.Server, own,
+		kubeconfigFix(
+			e, "answer provider.server with an address that the consumer's pods reach: a load balancer or a node, port 6443",
+		),
+	)
 	if !address.Status.Holds() {
 		return address
 	}
@@ -120,7 +134,10 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 	ip, notIP := netip.ParseAddr(host)
 	switch {
 	case strings.Contains(u.Path, "/k8s/clusters/"):
-		return steps.Failed(server+" is Rancher's proxy, which takes neither client certificates nor ServiceAccount tokens", fix+" (Rancher: Authorized Cluster Endpoint)")
+		return steps.Failed(
+			server+" is Rancher's proxy, which takes neither client certificates nor ServiceAccount tokens",
+			fix+" (Rancher: Authorized Cluster Endpoint)",
+		)
 	case server == own:
 		return steps.Failed(server+" is the consumer's own API server", fix)
 	case check.OnLoopback(server) && check.OnLoopback(own):
@@ -132,7 +149,9 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 	case check.InsideOnly(host):
 		return steps.Failed(host+" means the consumer's own API server when Liqo asks", fix)
 	case notIP != nil && !strings.Contains(host, "."):
-		return steps.Warned(host+" is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind", fix)
+		return steps.Warned(
+			host+" is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind", fix,
+		)
 	case notIP == nil && ip.IsPrivate():
 		return steps.Passed("%s is a private address, which the consumer's pods reach where it is routed", host)
 	}

@@ -33,7 +33,10 @@ func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	_ = check.Together(
 		func() error { out.who, out.unknown = as.WhoAmI(ctx); return nil },
 		func() error {
-			out.may = check.MayI(ctx, as, slices.Concat(writes(resourceSlices.Group, "resourceslices"), writes(namespaceMaps.Group, "namespacemaps")), "")
+			out.may = check.MayI(
+				ctx, as,
+				slices.Concat(writes(resourceSlices.Group, "resourceslices"), writes(namespaceMaps.Group, "namespacemaps")), "",
+			)
 			return nil
 		},
 		func() error { out.renews = check.MayI(ctx, as, writes(resourceSlices.Group, "renews"), ""); return nil },
@@ -61,7 +64,11 @@ func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Errored(err)
 		}
-		return steps.Failed("the API server at "+as.Server()+" refuses it (401): it has expired, or that is another cluster than the one that it is of", "compare with "+e.PeerKubectl()+" cluster-info; else "+fix)
+		return steps.Failed(
+			"the API server at "+as.Server()+
+				" refuses it (401): it has expired, or that is another cluster than the one that it is of",
+			"compare with "+e.PeerKubectl()+" cluster-info; else "+fix,
+		)
 	case said.unknown != nil:
 		return steps.Errored(said.unknown)
 	case said.who.Name != want:
@@ -69,11 +76,17 @@ func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 	case said.may.Status != steps.Pass:
 		return said.may.Or(bind)
 	case said.renews.Status == steps.Fail:
-		return steps.Warned("it may not write renews: the certificates of ResourceSlices end and are not renewed", "upgrade Liqo on the provider: its ClusterRole for consumers lacks renews")
+		return steps.Warned(
+			"it may not write renews: the certificates of ResourceSlices end and are not renewed",
+			"upgrade Liqo on the provider: its ClusterRole for consumers lacks renews",
+		)
 	case said.renews.Status != steps.Pass:
 		return said.renews
 	}
-	return steps.Passed("as %s, in %s of %s: %d rights on resourceslices, namespacemaps and renews; no other cluster binds that name", said.who.Name, ns, as.Server(), 3*len(usedVerbs))
+	return steps.Passed(
+		"as %s, in %s of %s: %d rights on resourceslices, namespacemaps and renews; no other cluster binds that name",
+		said.who.Name, ns, as.Server(), 3*len(usedVerbs),
+	)
 }
 
 func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
@@ -91,5 +104,6 @@ func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
 	}
 	meant := map[string][]rbacv1.PolicyRule{peerNamespace(e): slices.Concat(copied, renewed)}
 	return check.OnlyWithin(ctx, as, meant, spaces,
-		e.PeerKubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+steps.Quoted(user)+"    # delete what grants it; a group of the certificate may, too")
+		e.PeerKubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+steps.Quoted(user)+
+			"    # delete what grants it; a group of the certificate may, too")
 }

@@ -44,7 +44,8 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 // newKey is how the consumer gets another key, and a certificate for that: its
 // kubectl, its tenant namespace and the provider's cluster id.
 func newKey(kubectl, namespace, id string, e steps.Env) string {
-	return kubectl + " -n " + namespace + " delete secret " + usualCredential + id + "    # then carrick apply " + e.LinkFile()
+	return kubectl + " -n " + namespace + " delete secret " + usualCredential + id + "    # then carrick apply " +
+		e.LinkFile()
 }
 
 // foreignCredential is the verdict of checks of carrick's own credential where
@@ -108,7 +109,9 @@ func unexpectedSubject(subject pkix.Name, name string) (out []string) {
 		out = append(out, fmt.Sprintf("its common name is %q, not %q", subject.CommonName, name))
 	}
 	if !slices.Equal(subject.Organization, []string{liqoGroup}) {
-		out = append(out, fmt.Sprintf("its organizations are %s, not %s alone", check.OrNone(subject.Organization), liqoGroup))
+		out = append(
+			out, fmt.Sprintf("its organizations are %s, not %s alone", check.OrNone(subject.Organization), liqoGroup),
+		)
 	} else if len(subject.Names) != 2 {
 		out = append(out, "its subject has more than a common name and an organization")
 	}
@@ -161,7 +164,8 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	state, reason, since := decision(csr)
-	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " + e.ApplyStep("credentials")
+	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " +
+		e.ApplyStep("credentials")
 	switch {
 	case text(csr, "spec", "signerName") != signer:
 		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), anew)

@@ -27,11 +27,15 @@ var (
 )
 
 func onLiqo(group, resource string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{group + ".liqo.io"}, Resources: []string{resource, resource + "/status"}, Verbs: everyVerb}
+	return rbacv1.PolicyRule{
+		APIGroups: []string{group + ".liqo.io"}, Resources: []string{resource, resource + "/status"}, Verbs: everyVerb,
+	}
 }
 
 func consumersRole(ctx context.Context, e steps.Env) steps.Result {
-	found, err := check.List[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel})
+	found, err := check.List[rbacv1.ClusterRole](
+		ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -41,7 +45,10 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	}
 	role := found[0]
 	if len(found) > 1 {
-		return steps.Failed(fmt.Sprintf("%d ClusterRoles have the label %s: %s, %s", len(found), roleLabel, found[0].Name, found[1].Name), "delete the one that is not the installed release's")
+		return steps.Failed(
+			fmt.Sprintf("%d ClusterRoles have the label %s: %s, %s", len(found), roleLabel, found[0].Name, found[1].Name),
+			"delete the one that is not the installed release's",
+		)
 	}
 	return judgeRole(role, anew, upgrade(ctx, e, renewsSince))
 }
@@ -52,10 +59,16 @@ func judgeRole(role *rbacv1.ClusterRole, anew, newer string) steps.Result {
 		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), anew)
 	}
 	if ok, more := validation.Covers(append(append([]rbacv1.PolicyRule{}, copied...), renewed...), role.Rules); !ok {
-		return steps.Warned(fmt.Sprintf("ClusterRole %s grants more than Liqo's own: %s", role.Name, rulesInWords(more)), "take it out: every consumer has it. "+anew)
+		return steps.Warned(
+			fmt.Sprintf("ClusterRole %s grants more than Liqo's own: %s", role.Name, rulesInWords(more)),
+			"take it out: every consumer has it. "+anew,
+		)
 	}
 	if ok, _ := validation.Covers(role.Rules, renewed); !ok {
-		return steps.Warned(fmt.Sprintf("ClusterRole %s lacks renews: the certificates of ResourceSlices end and are not renewed", role.Name), newer)
+		return steps.Warned(
+			fmt.Sprintf("ClusterRole %s lacks renews: the certificates of ResourceSlices end and are not renewed", role.Name),
+			newer,
+		)
 	}
 	return steps.Passed("%s: resourceslices, namespacemaps and renews", role.Name)
 }
@@ -110,13 +123,27 @@ func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Resul
 		named := slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return check.IsUser(s, user) })
 		switch {
 		case ours && named && b.Labels[remoteIDLabel] != id:
-			return steps.Warned(fmt.Sprintf("RoleBinding %s gives it to %s, and has no label %s: %s, by which Liqo's own commands find it", b.Name, user, remoteIDLabel, id), "")
+			return steps.Warned(
+				fmt.Sprintf(
+					"RoleBinding %s gives it to %s, and has no label %s: %s, by which Liqo's own commands find it", b.Name, user,
+					remoteIDLabel, id,
+				),
+				"",
+			)
 		case ours && named:
 			return steps.Passed("RoleBinding %s gives it to %s", b.Name, user)
 		case ours:
-			others = append(others, fmt.Sprintf("RoleBinding %s gives it to %s, not to %s", b.Name, subjectsInWords(b.Subjects), user))
+			others = append(
+				others, fmt.Sprintf("RoleBinding %s gives it to %s, not to %s", b.Name, subjectsInWords(b.Subjects), user),
+			)
 		case named, b.Name == usualBinding:
-			others = append(others, fmt.Sprintf("RoleBinding %s gives %s %s to %s, not ClusterRole %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, subjectsInWords(b.Subjects), role))
+			others = append(
+				others,
+				fmt.Sprintf(
+					"RoleBinding %s gives %s %s to %s, not ClusterRole %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name,
+					subjectsInWords(b.Subjects), role,
+				),
+			)
 		}
 	}
 	if len(others) > 0 {

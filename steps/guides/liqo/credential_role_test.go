@@ -19,12 +19,20 @@ func TestJudgeRole(t *testing.T) {
 		want  steps.Status
 		words string
 	}{
-		"whole":        {append(append([]rbacv1.PolicyRule{}, copied...), renewed...), steps.Pass, "renews"},
-		"of old":       {copied, steps.Warn, "lacks renews"},
-		"nothing":      {nil, steps.Fail, "lacks"},
-		"a verb less":  {append([]rbacv1.PolicyRule{rule("offloading.liqo.io", "*", everyVerb...)}, rule("authentication.liqo.io", "*", everyVerb[1:]...)), steps.Fail, "create resourceslices"},
-		"a group more": {append(append([]rbacv1.PolicyRule{rule("", "secrets", "get")}, copied...), renewed...), steps.Warn, "get secrets"},
-		"all of it":    {[]rbacv1.PolicyRule{rule("*", "*", "*")}, steps.Warn, "grants more"},
+		"whole":   {append(append([]rbacv1.PolicyRule{}, copied...), renewed...), steps.Pass, "renews"},
+		"of old":  {copied, steps.Warn, "lacks renews"},
+		"nothing": {nil, steps.Fail, "lacks"},
+		"a verb less": {
+			append(
+				[]rbacv1.PolicyRule{rule("offloading.liqo.io", "*", everyVerb...)},
+				rule("authentication.liqo.io", "*", everyVerb[1:]...),
+			),
+			steps.Fail, "create resourceslices",
+		},
+		"a group more": {
+			append(append([]rbacv1.PolicyRule{rule("", "secrets", "get")}, copied...), renewed...), steps.Warn, "get secrets",
+		},
+		"all of it": {[]rbacv1.PolicyRule{rule("*", "*", "*")}, steps.Warn, "grants more"},
 	} {
 		r := judgeRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: c.rules}, "fix", "newer")
 		if r.Status != c.want || !strings.Contains(r.Found, c.words) {
@@ -47,14 +55,32 @@ func TestJudgeBindings(t *testing.T) {
 		user string
 		want steps.Status
 	}{
-		"bound":                  {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", user)}, "u", steps.Pass},
-		"among others":           {[]*rbacv1.RoleBinding{binding("a", "ClusterRole", "x", "milan", user), binding("b", "ClusterRole", "r", "milan", group, user)}, "u", steps.Pass},
-		"an account":             {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", account)}, "system:serviceaccount:ns:a", steps.Pass},
-		"an account's namesake":  {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", rbacv1.Subject{Kind: "ServiceAccount", Name: "a", Namespace: "other"})}, "system:serviceaccount:ns:a", steps.Fail},
-		"a group of that name":   {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", group)}, "u", steps.Fail},
-		"another user":           {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", rbacv1.Subject{Kind: "User", Name: "U"})}, "u", steps.Fail},
-		"a Role of that name":    {[]*rbacv1.RoleBinding{binding("b", "Role", "r", "milan", user)}, "u", steps.Fail},
-		"another ClusterRole":    {[]*rbacv1.RoleBinding{binding(usualBinding, "ClusterRole", "x", "milan", user)}, "u", steps.Fail},
+		"bound": {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", user)}, "u", steps.Pass},
+		"among others": {
+			[]*rbacv1.RoleBinding{
+				binding("a", "ClusterRole", "x", "milan", user), binding("b", "ClusterRole", "r", "milan", group, user),
+			},
+			"u", steps.Pass,
+		},
+		"an account": {
+			[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", account)}, "system:serviceaccount:ns:a", steps.Pass,
+		},
+		"an account's namesake": {
+			[]*rbacv1.RoleBinding{
+				binding("b", "ClusterRole", "r", "milan", rbacv1.Subject{Kind: "ServiceAccount", Name: "a", Namespace: "other"}),
+			},
+			"system:serviceaccount:ns:a", steps.Fail,
+		},
+		"a group of that name": {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", group)}, "u", steps.Fail},
+		"another user": {
+			[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan", rbacv1.Subject{Kind: "User", Name: "U"})},
+			"u",
+			steps.Fail,
+		},
+		"a Role of that name": {[]*rbacv1.RoleBinding{binding("b", "Role", "r", "milan", user)}, "u", steps.Fail},
+		"another ClusterRole": {
+			[]*rbacv1.RoleBinding{binding(usualBinding, "ClusterRole", "x", "milan", user)}, "u", steps.Fail,
+		},
 		"another cluster's":      {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "turin", user)}, "u", steps.Warn},
 		"nobody in it":           {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan")}, "u", steps.Fail},
 		"no binding":             {nil, "u", steps.Fail},

@@ -15,7 +15,9 @@ import (
 )
 
 // noSigner is what to do where a cluster approves and doesn't sign.
-const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file; where it is not yours (EKS), answer auth.kind with service-account, and install Liqo with its AWS settings, as it asks for certificates, too"
+const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file; " +
+	"where it is not yours (EKS), answer auth.kind with service-account, and install Liqo with its AWS settings, as it " +
+	"asks for certificates, too"
 
 // signedWithin is how long a signer may take.
 const signedWithin = 30 * time.Second
@@ -65,7 +67,9 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Passed("it signed CertificateSigningRequest %s", csr.GetName())
 		}
 		if time.Since(since) > signedWithin {
-			return steps.Failed(fmt.Sprintf("CertificateSigningRequest %s is approved and was never signed", csr.GetName()), noSigner)
+			return steps.Failed(
+				fmt.Sprintf("CertificateSigningRequest %s is approved and was never signed", csr.GetName()), noSigner,
+			)
 		}
 		return steps.Waits(since, "CertificateSigningRequest %s is approved and not signed yet", csr.GetName()).Or(noSigner)
 	}
@@ -102,6 +106,8 @@ func issuedBy(certificate any, authorities string) bool {
 	if err != nil {
 		return false
 	}
-	_, err = chain[0].Verify(x509.VerifyOptions{Roots: pool, CurrentTime: chain[0].NotBefore.Add(time.Minute), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err = chain[0].Verify(x509.VerifyOptions{
+		Roots: pool, CurrentTime: chain[0].NotBefore.Add(time.Minute), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
 	return err == nil
 }

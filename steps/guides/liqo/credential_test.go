@@ -88,12 +88,18 @@ func TestParseRequest(t *testing.T) {
 	tampered := append([]byte{}, block.Bytes...)
 	tampered[len(tampered)-1] ^= 1 // of the signature
 	for name, c := range map[string]struct{ text, wants string }{
-		"good":              {good, ""},
-		"text around it":    {"hello\n" + good, ""},
-		"nothing":           {"", "no certificate request"},
-		"another block":     {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes})), "no certificate request"},
-		"damaged":           {string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes[:20]})), "can't be read"},
-		"signed by another": {string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered})), "not signed with its own key"},
+		"good":           {good, ""},
+		"text around it": {"hello\n" + good, ""},
+		"nothing":        {"", "no certificate request"},
+		"another block": {
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes})), "no certificate request",
+		},
+		"damaged": {
+			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes[:20]})), "can't be read",
+		},
+		"signed by another": {
+			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered})), "not signed with its own key",
+		},
 	} {
 		r, err := parseRequest(c.text)
 		switch {
@@ -186,11 +192,13 @@ func TestSubjects(t *testing.T) {
 		return []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}}
 	}
 	for name, want := range map[string][]any{
-		"liqo-controlplane-milan-1":                        user("liqo-controlplane-milan-1"),
-		"system:serviceaccount:ns:liqo-controlplane-milan": {map[string]any{"kind": "ServiceAccount", "namespace": "ns", "name": "liqo-controlplane-milan"}},
-		"system:serviceaccount:ns":                         user("system:serviceaccount:ns"),
-		"system:serviceaccount:a:b:c":                      user("system:serviceaccount:a:b:c"),
-		"ns:name":                                          user("ns:name"),
+		"liqo-controlplane-milan-1": user("liqo-controlplane-milan-1"),
+		"system:serviceaccount:ns:liqo-controlplane-milan": {
+			map[string]any{"kind": "ServiceAccount", "namespace": "ns", "name": "liqo-controlplane-milan"},
+		},
+		"system:serviceaccount:ns":    user("system:serviceaccount:ns"),
+		"system:serviceaccount:a:b:c": user("system:serviceaccount:a:b:c"),
+		"ns:name":                     user("ns:name"),
 	} {
 		if d := cmp.Diff(want, subjectsOf(name)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -242,7 +250,9 @@ func TestApproval(t *testing.T) {
 func TestLastDecided(t *testing.T) {
 	const early, late = "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
 	old, fresh := csr("old", signer, "c", "Approved Ok "+early), csr("fresh", signer, "", "Approved Ok "+late)
-	kubelets, denied := csr("kubelet", signer+"-kubelet", "c", "Approved Ok "+late), csr("denied", signer, "", "Denied No "+late)
+	kubelets, denied := csr(
+		"kubelet", signer+"-kubelet", "c", "Approved Ok "+late,
+	), csr("denied", signer, "", "Denied No "+late)
 	for _, all := range [][]*unstructured.Unstructured{{old, fresh, kubelets, denied}, {denied, kubelets, fresh, old}} {
 		if got := lastDecided(all); got != fresh {
 			t.Errorf("%v", got)
@@ -283,11 +293,13 @@ func TestJudgeServerAddress(t *testing.T) {
 		},
 		{
 			"https://rome-control-plane:6443", away, steps.Warn,
-			"rome-control-plane is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind",
+			"rome-control-plane is a name without a domain: the consumer's pods know it only if their DNS does, as in " +
+				"clusters of kind",
 		},
 		{
 			"https://rancher.example.org/k8s/clusters/c-1", away, steps.Fail,
-			"https://rancher.example.org/k8s/clusters/c-1 is Rancher's proxy, which takes neither client certificates nor ServiceAccount tokens",
+			"https://rancher.example.org/k8s/clusters/c-1 is Rancher's proxy, which takes neither client certificates nor " +
+				"ServiceAccount tokens",
 		},
 		{"https://%zz", away, steps.Fail, "the server is no address: https://%zz"},
 	} {
@@ -303,13 +315,17 @@ func TestJudgeServerAddress(t *testing.T) {
 }
 
 func TestOtherParts(t *testing.T) {
-	k := kubeconfig.Config{Name: "a", Server: "https://a", CA: []byte("ca\n"), ClientCert: []byte("cert"), ClientKey: masked.New("key")}
+	k := kubeconfig.Config{
+		Name: "a", Server: "https://a", CA: []byte("ca\n"), ClientCert: []byte("cert"), ClientKey: masked.New("key"),
+	}
 	same := k
 	same.Name, same.Namespace, same.CA, same.ClientKey = "b", "ns", []byte("ca"), masked.New("key\n")
 	if got := otherParts(k, same); len(got) > 0 {
 		t.Errorf("what is only written in another way: %v", got)
 	}
-	other := kubeconfig.Config{Server: "https://b", Token: masked.New("t"), ProxyURL: "http://p", ClientKey: masked.New("secret")}
+	other := kubeconfig.Config{
+		Server: "https://b", Token: masked.New("t"), ProxyURL: "http://p", ClientKey: masked.New("secret"),
+	}
 	got := otherParts(other, k)
 	if len(got) != 6 {
 		t.Errorf("%d parts differ: %v", len(got), got)

@@ -46,7 +46,8 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (why, fix string, err error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, g.GetNamespace(), madeOf(g))
 	if apierrors.IsNotFound(err) {
-		return "there is no Service " + madeOf(g) + ", as when its node port is taken or out of range", inTenant(e) + "get events; " + controllerLog(e), nil
+		return "there is no Service " + madeOf(g) + ", as when its node port is taken or out of range", inTenant(e) +
+			"get events; " + controllerLog(e), nil
 	}
 	if err != nil {
 		return "", "", err
@@ -55,7 +56,8 @@ func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructu
 		return "its load balancer is pending; not every cluster has one, and not every one carries UDP",
 			inTenant(e) + "describe service " + steps.Quoted(s.Name) + "    # or answer network.service-type with NodePort", nil
 	}
-	return "Liqo found no active gateway pod, or its node is not Ready or has no address", inTenant(e) + "get pods -o wide; " + controllerLog(e), nil
+	return "Liqo found no active gateway pod, or its node is not Ready or has no address", inTenant(e) +
+		"get pods -o wide; " + controllerLog(e), nil
 }
 
 // listening is the other side's gateway, as its facts tell.
@@ -151,13 +153,29 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	case t.host == "":
 		return steps.Failed(name+" names no address: Liqo can make no gateway of it", "")
 	case !leadsThere(e, there, t.host):
-		return steps.Failed(fmt.Sprintf("%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(), check.OrNone(there.addresses)),
-			e.ApplyStep("tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(),
+				check.OrNone(there.addresses),
+			),
+			e.ApplyStep("tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host),
+		)
 	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
-		return steps.Failed(fmt.Sprintf("%s connects to port %d, where the gateway itself listens; from outside that is port %d of the nodes", name, t.port, there.port), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s connects to port %d, where the gateway itself listens; from outside that is port %d of the nodes", name, t.port,
+				there.port,
+			),
+			"",
+		)
 	case t.port != there.port && t.port != asked:
-		return steps.Failed(fmt.Sprintf("%s connects to port %d, and the gateway of the %s listens on %d", name, t.port, e.PeerName(), there.port),
-			e.ApplyStep("tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+fmt.Sprint(t.port))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s connects to port %d, and the gateway of the %s listens on %d", name, t.port, e.PeerName(), there.port,
+			),
+			e.ApplyStep("tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+
+				fmt.Sprint(t.port),
+		)
 	case text(g, "spec", "endpoint", "protocol") == "TCP":
 		return steps.Warned(
 			name+" says TCP, and the tunnel is UDP: the usual template reads the address and the port alone",

@@ -30,7 +30,10 @@ func clusterIDFacts() []steps.Fact {
 		{Name: "liqo-version", Title: "Liqo's version", On: steps.Both, Shared: true, Learn: liqoVersion},
 		{Name: "pod-cidrs", Title: "the CIDRs of pods", On: steps.Both, Shared: true, Learn: cidrs("pod-cidr")},
 		{Name: "external-cidrs", Title: "the external CIDR", On: steps.Both, Shared: true, Learn: cidrs("external-cidr")},
-		{Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Shared: true, Learn: networkingOn},
+		{
+			Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Shared: true,
+			Learn: networkingOn,
+		},
 		{Name: heldUpFact, Title: "what holds up Liqo", On: steps.Both, Shared: true, Now: true, Learn: heldUp},
 	}
 }
@@ -60,8 +63,8 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 }
 
 // idMap is the ConfigMap that holds the cluster id. Any tenant can create one that looks like it: unless the namespace
-// is answered, it counts beside a Deployment of Liqo's controllers alone, and where several namespaces have both, beside
-// controllers whose ServiceAccount a ClusterRoleBinding gives their ClusterRole, which tenants can't create.
+// is answered, it counts beside a Deployment of Liqo's controllers alone, and where several namespaces have both,
+// beside controllers whose ServiceAccount a ClusterRoleBinding gives their ClusterRole, which tenants can't create.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	if e.Answers.Text(e.SideName()+".liqo-namespace") == "" {
 		e.Cluster.StartList(usualNamespace, check.Deployments)
@@ -106,9 +109,11 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 	}
 }
 
-// boundControllers are those objects in whose namespaces the controllers' ServiceAccount has the ClusterRole that Liqo's
-// chart binds it to (liqotech/liqo: deployments/liqo/templates/liqo-controller-manager-rbac.yaml).
-func boundControllers(ctx context.Context, e steps.Env, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// boundControllers are those objects in whose namespaces the controllers' ServiceAccount has the ClusterRole that
+// Liqo's chart binds it to (liqotech/liqo: deployments/liqo/templates/liqo-controller-manager-rbac.yaml).
+func boundControllers(
+	ctx context.Context, e steps.Env, objs []*unstructured.Unstructured,
+) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, o := range objs {
 		d, err := deploymentIn(ctx, e, o.GetNamespace(), managerEnding)

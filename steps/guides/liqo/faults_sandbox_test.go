@@ -22,8 +22,8 @@ type fault struct {
 	fix   string // part of what it says to do
 }
 
-// siteFaults are faults of the sandbox on a site without a peering that appear, or go, while carrick watches. What is said of
-// the others is in their recorded states.
+// siteFaults are faults of the sandbox on a site without a peering that appear, or go, while carrick watches. What is
+// said of the others is in their recorded states.
 var siteFaults = map[string][]fault{
 	"webhook-cert-expiring": {{"webhooks", steps.Remote, "expires", "liqo-webhook-certs"}},
 	"replicator-down":       {{"liqo-runs", steps.Local, "liqo-crd-replicator", "scale"}},
@@ -43,7 +43,9 @@ func says(t *testing.T, s *engine.Session, f fault) {
 		return !bad || !strings.Contains(last.Found, f.found) || !strings.Contains(last.Fix, f.fix)
 	})
 	if err != nil {
-		t.Errorf("%s on the %s: %s: %q, want %q\nfix %q, want %q", f.check, f.side, last.Status, last.Found, f.found, last.Fix, f.fix)
+		t.Errorf(
+			"%s on the %s: %s: %q, want %q\nfix %q, want %q", f.check, f.side, last.Status, last.Found, f.found, last.Fix, f.fix,
+		)
 	}
 }
 
@@ -60,13 +62,15 @@ func do(t *testing.T, s *engine.Session, scope engine.Scope, o steps.ApplyOption
 }
 
 func TestVerifyLiveFaults(t *testing.T) {
-	stepstest.Live(t, "live", stepstest.Except(siteFaults, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
-		box.SeedFault(t, "liqo", name)
-		s := stepstest.Open(t, box, liqo.Guide(), assets, "fault", map[string]any{"network.node-port": 30742})
-		for _, f := range siteFaults[name] {
-			says(t, s, f)
-		}
-	})
+	stepstest.Live(
+		t, "live", stepstest.Except(siteFaults, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
+			box.SeedFault(t, "liqo", name)
+			s := stepstest.Open(t, box, liqo.Guide(), assets, "fault", map[string]any{"network.node-port": 30742})
+			for _, f := range siteFaults[name] {
+				says(t, s, f)
+			}
+		},
+	)
 }
 
 // Where one side has no networking module, none is asked for: the peering is
@@ -85,7 +89,9 @@ func TestVerifyLiveAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
 	cases.Whole(t, "cycle")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "leftover-tenant")
-	for _, comes := range []string{"foreignclusters.core.liqo.io/oslo", "clusterrolebinding/liqo-binding-liqo-virtual-kubelet-remote-clusterwide-oslo"} {
+	for _, comes := range []string{
+		"foreignclusters.core.liqo.io/oslo", "clusterrolebinding/liqo-binding-liqo-virtual-kubelet-remote-clusterwide-oslo",
+	} {
 		box.Run(t, clustertest.Remote, "", "wait", "--for=create", "--timeout=300s", comes)
 	}
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "second", nil)
@@ -103,11 +109,14 @@ func TestANodePortThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil || !strings.Contains(err.Error(), "the port of the nodes is free") {
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "the port of the nodes is free") {
 		t.Errorf("apply: %v", err)
 	}
 	says(t, s, fault{"node-port", steps.Remote, "30742", "network.node-port"})
-	if got := box.Run(t, clustertest.Remote, "", "get", "gatewayservers.networking.liqo.io", "-A", "-o", "name"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "gatewayservers.networking.liqo.io", "-A", "-o", "name",
+	); got != "" {
 		t.Errorf("a gateway was made all the same: %s", got)
 	}
 }
@@ -125,7 +134,9 @@ func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 	before := box.Run(t, clustertest.Remote, "", "get", "services", "-A", "-o", "name")
 	done := make(chan error, 1)
 	go func() { done <- s.Apply(t.Context(), p, steps.ApplyOptions{}, nil) }()
-	box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "wait", "--for=create", "--timeout=300s", "service/gw-milan")
+	box.Run(
+		t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "wait", "--for=create", "--timeout=300s", "service/gw-milan",
+	)
 	if strings.Contains(before, "gw-milan") {
 		t.Fatal("the Service was there before")
 	}
@@ -166,14 +177,22 @@ func TestVerifyLiveThePublishedPageIsMended(t *testing.T) {
 	if v := verdict(t, again, "tenant-name", steps.Remote); v.Status != steps.Pass {
 		t.Errorf("tenant-name: %s: %s", v.Status, v.Found)
 	}
-	if got := box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "resourceslices.authentication.liqo.io", "-o", "name"); strings.TrimSpace(got) != "resourceslice.authentication.liqo.io/test" {
+	if got := box.Run(
+		t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "resourceslices.authentication.liqo.io", "-o", "name",
+	); strings.TrimSpace(got) != "resourceslice.authentication.liqo.io/test" {
 		t.Errorf("beside the slice that was there another one was made: %s", got)
 	}
 	stepstest.Undo(t, again)
-	for _, theirs := range []string{"secret/gw-keys", "secret/cplane-secret", "gatewayclients.networking.liqo.io/client", "resourceslices.authentication.liqo.io/test"} {
+	for _, theirs := range []string{
+		"secret/gw-keys", "secret/cplane-secret", "gatewayclients.networking.liqo.io/client",
+		"resourceslices.authentication.liqo.io/test",
+	} {
 		box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", theirs)
 	}
-	if got := box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "secret", "gw-keys", "cplane-secret", "-o", "jsonpath={.items[*].metadata.labels}{.items[*].metadata.annotations}"); strings.Contains(got, "carrick") {
+	if got := box.Run(
+		t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "secret", "gw-keys", "cplane-secret", "-o",
+		"jsonpath={.items[*].metadata.labels}{.items[*].metadata.annotations}",
+	); strings.Contains(got, "carrick") {
 		t.Errorf("what was there before still carries a mark: %s", got)
 	}
 }

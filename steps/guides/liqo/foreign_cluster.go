@@ -34,7 +34,9 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if fc == nil {
-		return steps.Waits(time.Time{}, "Liqo has no ForeignCluster for the %s yet: it makes one of what belongs to the peering", e.PeerName())
+		return steps.Waits(
+			time.Time{}, "Liqo has no ForeignCluster for the %s yet: it makes one of what belongs to the peering", e.PeerName(),
+		)
 	}
 	var bad, pending, lacking, good, closer []string
 	var moving []condition // of the modules that have a bad one

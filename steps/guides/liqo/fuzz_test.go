@@ -21,7 +21,9 @@ func FuzzRequests(f *testing.F) {
 		f.Fatal(err)
 	}
 	ask := func(name string, groups ...string) string {
-		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: groups}}, key)
+		der, err := x509.CreateCertificateRequest(
+			rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: groups}}, key,
+		)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -56,7 +58,10 @@ func FuzzRequests(f *testing.F) {
 
 // Addresses of API servers come out of kubeconfigs of others.
 func FuzzServerAddresses(f *testing.F) {
-	for _, s := range []string{"https://rome.example.org:6443", "https://127.0.0.1:1", "https://[::1%25eth0]:1", "https://0x7f.1", "https://kubernetes.default.svc", "https://[fe80::1]", "::", "https://169.254.169.254", "https://%zz"} {
+	for _, s := range []string{
+		"https://rome.example.org:6443", "https://127.0.0.1:1", "https://[::1%25eth0]:1", "https://0x7f.1",
+		"https://kubernetes.default.svc", "https://[fe80::1]", "::", "https://169.254.169.254", "https://%zz",
+	} {
 		f.Add(s, "https://10.0.0.1:6443")
 	}
 	f.Fuzz(func(t *testing.T, server, own string) {

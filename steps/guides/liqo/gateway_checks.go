@@ -56,12 +56,19 @@ func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 	case len(all) == 0:
 		return steps.Undone(fmt.Sprintf("namespace %s has no gateway yet", ns)).Or(e.ApplyStep("tunnel"))
 	case len(all) > 1 && len(right) == len(all):
-		return steps.Failed(fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, check.OrNone(names(all))),
-			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]))
+		return steps.Failed(
+			fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, check.OrNone(names(all))),
+			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]),
+		)
 	case len(all) > 1:
 		wrong := wrongGateways(all, want)
-		return steps.Failed(fmt.Sprintf("namespace %s has a GatewayServer and a GatewayClient (%s): by the answers this side has a %s", ns, check.OrNone(names(all)), want),
-			inTenant(e)+"delete "+plural(wrong[0].GetKind())+" "+shellWords(names(wrong)))
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s has a GatewayServer and a GatewayClient (%s): by the answers this side has a %s", ns,
+				check.OrNone(names(all)), want,
+			),
+			inTenant(e)+"delete "+plural(wrong[0].GetKind())+" "+shellWords(names(wrong)),
+		)
 	case len(right) == 0:
 		return otherKind(e, all[0])
 	}
@@ -82,11 +89,20 @@ func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 		fact, verb, server = "gateway-client", "connects", e.PeerName()
 	}
 	if _, err := e.Peer.Value(fact); err == nil {
-		return steps.Failed(fmt.Sprintf("%s %s %s, and so does the gateway of the %s: they never meet", o.GetKind(), placeOf(o), verb, e.PeerName()),
-			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s %s %s, and so does the gateway of the %s: they never meet", o.GetKind(), placeOf(o), verb, e.PeerName(),
+			),
+			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"),
+		)
 	}
-	return steps.Failed(fmt.Sprintf("%s %s %s, and by the answers the %s listens", o.GetKind(), placeOf(o), verb, e.Answers.Text("network.server")),
-		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"))
+	return steps.Failed(
+		fmt.Sprintf(
+			"%s %s %s, and by the answers the %s listens", o.GetKind(), placeOf(o), verb, e.Answers.Text("network.server"),
+		),
+		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+
+			"    # then "+e.ApplyStep("tunnel"),
+	)
 }
 
 func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
@@ -97,17 +113,30 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	name := o.GetKind() + " " + placeOf(o)
 	switch {
 	case o.GetLabels()[remoteIDLabel] != id:
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel, cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id), e.ApplyStep("tunnel"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel,
+				cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id,
+			),
+			e.ApplyStep("tunnel"),
+		)
 	case len(o.GetName()) > longestGateway:
-		return steps.Failed(fmt.Sprintf("%s has a name of %d characters: what Liqo makes of it is called gw-NAME, so %d are the most", name, len(o.GetName()), longestGateway),
-			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s has a name of %d characters: what Liqo makes of it is called gw-NAME, so %d are the most", name,
+				len(o.GetName()), longestGateway,
+			),
+			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"),
+		)
 	}
 	return steps.Passed("%s", name)
 }
 
 // template is the template of the side's gateway: the one that it names, else
 // the one that carrick writes.
-func template(ctx context.Context, e steps.Env) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {
+func template(
+	ctx context.Context, e steps.Env,
+) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {
 	gvr, kind, name = serverTemplates, "WgGatewayServerTemplate", "wireguard-server"
 	field := "serverTemplateRef"
 	if connects(e) {
@@ -169,7 +198,8 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	for _, fact := range []string{"gateway-server", "gateway-client"} {
 		peer = max(peer, factInt(e.Peer.Field(fact, "mtu")))
 	}
-	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+e.ApplyStep("tunnel")
+	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+
+		e.ApplyStep("tunnel")
 	switch {
 	case own == 0:
 		return steps.Failed(name+" names no MTU: the gateway is then given 0", fix)
@@ -178,7 +208,9 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	case own < leastMTU:
 		return steps.Warned(fmt.Sprintf("%s has %d: IPv6 needs %d at least", name, own, leastMTU), fix)
 	case own > mostMTU:
-		return steps.Warned(fmt.Sprintf("%s has %d: WireGuard takes 80 bytes, so every link on the way must carry %d", name, own, own+80), fix)
+		return steps.Warned(
+			fmt.Sprintf("%s has %d: WireGuard takes 80 bytes, so every link on the way must carry %d", name, own, own+80), fix,
+		)
 	case peer == 0:
 		return steps.Passed("%d here; the %s has no gateway yet", own, e.PeerName())
 	}

@@ -29,7 +29,8 @@ const keySize = 32
 func gatewayKeys() steps.Step {
 	return steps.Step{
 		Name: "keys", Title: "Gateway keys", When: joins,
-		Why: "The two gateways know each other by WireGuard keys. Each pair is made where it belongs, and only the public key crosses over.",
+		Why: "The two gateways know each other by WireGuard keys. Each pair is made where it belongs, and only the public " +
+			"key crosses over.",
 		Facts: []steps.Fact{
 			{Name: "gateway-keys", Title: "the Secret of the gateway's keys", On: steps.Both, Learn: gatewayKeysName},
 			{Name: "public-key", Title: "the public key of the gateway", On: steps.Both, Shared: true, Learn: publicKey},
@@ -45,13 +46,16 @@ func gatewayKeys() steps.Step {
 					},
 				},
 			}),
-			twice("public-key", "Give the consumer the provider's public key", "Give the provider the consumer's public key", steps.Action{
-				Needs: []string{"tenant-namespace"},
-				Doer: action.Manifest{File: "public-key.yaml", Values: action.Values{
-					"tenant-namespace": tenantSpace,
-					"name":             namedAfterPeer(publicKeys),
-				}},
-			})...),
+			twice(
+				"public-key", "Give the consumer the provider's public key", "Give the provider the consumer's public key",
+				steps.Action{
+					Needs: []string{"tenant-namespace"},
+					Doer: action.Manifest{File: "public-key.yaml", Values: action.Values{
+						"tenant-namespace": tenantSpace,
+						"name":             namedAfterPeer(publicKeys),
+					}},
+				},
+			)...),
 		Checks: keyChecks(),
 	}
 }
@@ -122,5 +126,7 @@ func newGatewayKeys(context.Context, steps.Env) (map[string]masked.Value, error)
 		return nil, err
 	}
 	public := private.Public()
-	return map[string]masked.Value{privateKeyField: masked.New(string(private.Reveal())), publicKeyField: masked.New(string(public[:]))}, nil
+	return map[string]masked.Value{
+		privateKeyField: masked.New(string(private.Reveal())), publicKeyField: masked.New(string(public[:])),
+	}, nil
 }

@@ -41,7 +41,10 @@ func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 	name := madeOf(g)
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), name)
 	if apierrors.IsNotFound(err) {
-		return steps.Waits(g.GetCreationTimestamp().Time, "Liqo has made no Deployment %s/%s of %s %s yet", g.GetNamespace(), name, g.GetKind(), g.GetName()).
+		return steps.Waits(
+			g.GetCreationTimestamp().Time, "Liqo has made no Deployment %s/%s of %s %s yet", g.GetNamespace(), name, g.GetKind(),
+			g.GetName(),
+		).
 			Or(inTenant(e) + "get events; " + controllerLog(e))
 	}
 	if err != nil {
@@ -51,7 +54,10 @@ func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 		return gatewayDown(ctx, e, d)
 	}
 	if text(g, "status", "secretRef", "name") == "" {
-		return steps.Waits(g.GetCreationTimestamp().Time, "%s %s runs, and Liqo has not noted whose keys it uses (status.secretRef)", g.GetKind(), placeOf(g)).Or(controllerLog(e))
+		return steps.Waits(
+			g.GetCreationTimestamp().Time, "%s %s runs, and Liqo has not noted whose keys it uses (status.secretRef)",
+			g.GetKind(), placeOf(g),
+		).Or(controllerLog(e))
 	}
 	return steps.Passed("%d of %d replicas of %s are ready", d.Status.ReadyReplicas, replicas(d), name)
 }

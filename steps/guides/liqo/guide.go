@@ -22,7 +22,8 @@ const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.htm
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "liqo", Title: "Liqo declarative peering",
-		About: "Lets a consumer cluster run pods on a provider cluster. Joins their networks through a WireGuard tunnel that is tried before it is built, " +
+		About: "Lets a consumer cluster run pods on a provider cluster. Joins their networks through a WireGuard tunnel " +
+			"that is tried before it is built, " +
 			"makes a credential whose key never crosses sides, asks for resources, and extends a namespace.",
 		Page:   page,
 		Readme: readme,
@@ -44,9 +45,12 @@ func Guide() *steps.Guide {
 		// What Liqo copied to the provider goes while the credential still works there;
 		// namespaces go last, for their labels are what Liqo finds the rest by.
 		Undo: []string{
-			"offloading", "offloaded-namespace", "resource-slice", "control-plane", "tenant", "role-binding", "certificate-request", "service-account", "credential-key",
-			"consumer-client", "provider-client", "consumer-server", "provider-server", "consumer-public-key", "provider-public-key",
-			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace", "provider-namespace",
+			"offloading", "offloaded-namespace", "resource-slice", "control-plane", "tenant", "role-binding",
+			"certificate-request", "service-account", "credential-key",
+			"consumer-client", "provider-client", "consumer-server", "provider-server", "consumer-public-key",
+			"provider-public-key",
+			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace",
+			"provider-namespace",
 		},
 		// Without its provider a NamespaceOffloading is held until the map of namespaces is gone, which goes with the last
 		// slice (liqotech/liqo 557c199cf, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go

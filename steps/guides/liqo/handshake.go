@@ -36,7 +36,10 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		facts steps.Facts
 	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
 		if connected(side.facts) {
-			return steps.Skipped("a tunnel is up: the %s's Connection says Connected, and a handshake with its keys would draw traffic here", side.name)
+			return steps.Skipped(
+				"a tunnel is up: the %s's Connection says Connected, and a handshake with its keys would draw traffic here",
+				side.name,
+			)
 		}
 	}
 	t, err := gatewayTargetOf(ctx, e)
@@ -48,13 +51,16 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	at := net.JoinHostPort(t.host, strconv.Itoa(t.port))
-	seen, err := tracked.Look(ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge, func(ctx context.Context) (handshakeOutcome, error) {
-		report, err := probe.Handshake(ctx, at, own, peer)
-		if errors.Is(err, context.Canceled) {
-			return handshakeOutcome{}, err // nobody waited: it proves nothing
-		}
-		return handshakeOutcome{report, err}, nil
-	})
+	seen, err := tracked.Look(
+		ctx, fmt.Sprintf("wireguard/%s/%s/%s", at, own.Public(), peer), handshakeAge,
+		func(ctx context.Context) (handshakeOutcome, error) {
+			report, err := probe.Handshake(ctx, at, own, peer)
+			if errors.Is(err, context.Canceled) {
+				return handshakeOutcome{}, err // nobody waited: it proves nothing
+			}
+			return handshakeOutcome{report, err}, nil
+		},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -91,15 +97,32 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 	var dns *net.DNSError
 	switch {
 	case seen.err == nil:
-		return steps.Passed("%s answered in %d ms (%s): UDP gets through, and both keys are right", at, seen.report.Took.Milliseconds(), here)
+		return steps.Passed(
+			"%s answered in %d ms (%s): UDP gets through, and both keys are right", at, seen.report.Took.Milliseconds(), here,
+		)
 	case errors.As(seen.err, &silent):
-		return steps.Warned(fmt.Sprintf("%s gave no answer (%s): the datagrams are dropped on the way there or back, nothing listens, the gateway has other keys, or the clock here is behind", at, here), echoTest(e, t))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s gave no answer (%s): the datagrams are dropped on the way there or back, nothing listens, the gateway has "+
+					"other keys, or the clock here is behind",
+				at, here,
+			),
+			echoTest(e, t),
+		)
 	case errors.Is(seen.err, syscall.ECONNREFUSED):
-		return steps.Warned(fmt.Sprintf("%s refuses: nothing listens on that UDP port, or a firewall says so (%s)", at, here), peerGateway(e)+"get pods,services -o wide")
+		return steps.Warned(
+			fmt.Sprintf("%s refuses: nothing listens on that UDP port, or a firewall says so (%s)", at, here),
+			peerGateway(e)+"get pods,services -o wide",
+		)
 	case errors.Is(seen.err, syscall.EHOSTUNREACH), errors.Is(seen.err, syscall.ENETUNREACH):
-		return steps.Warned(fmt.Sprintf("there is no route to %s (%s): the nodes of the %s may have one", at, here, e.SideName()), echoTest(e, t))
+		return steps.Warned(
+			fmt.Sprintf("there is no route to %s (%s): the nodes of the %s may have one", at, here, e.SideName()),
+			echoTest(e, t),
+		)
 	case errors.As(seen.err, &dns):
-		return steps.Warned(fmt.Sprintf("%s does not resolve on this machine", t.host), podCommand(e, "nslookup "+steps.Quoted(t.host)))
+		return steps.Warned(
+			fmt.Sprintf("%s does not resolve on this machine", t.host), podCommand(e, "nslookup "+steps.Quoted(t.host)),
+		)
 	case errors.Is(seen.err, probe.ErrKey):
 		return steps.Warned("no handshake can be tried: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
 	}
@@ -118,5 +141,6 @@ func echoTest(e steps.Env, t gatewayTarget) string {
 	return "# is UDP to " + t.host + " open (security group, firewall, NAT)? Try it without Liqo:\n" +
 		e.PeerKubectl() + space + "create deployment udpecho --image=ghcr.io/liqotech/udpecho --port=5000\n" +
 		e.PeerKubectl() + space + "expose deployment udpecho --type=NodePort --protocol=UDP --port=5000\n" +
-		podCommand(e, "nc -u "+steps.Quoted(t.host)+" NODEPORT") + "    # what is typed comes back in upper case; delete udpecho then"
+		podCommand(e, "nc -u "+steps.Quoted(t.host)+" NODEPORT") +
+		"    # what is typed comes back in upper case; delete udpecho then"
 }

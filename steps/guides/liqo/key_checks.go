@@ -19,23 +19,30 @@ import (
 func keyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "keys", Title: "a Secret holds the key pair of the gateway", On: steps.Both, Needs: []string{"tenant-namespace"}, FixedBy: "${side}-keys",
-			Why: "the gateway takes 32 raw bytes and crashes again and again on anything else. The published guide labels the Secret with the peer's id alone; v1.0.0 and liqoctl need the second label, too",
+			Name: "keys", Title: "a Secret holds the key pair of the gateway", On: steps.Both,
+			Needs: []string{"tenant-namespace"}, FixedBy: "${side}-keys",
+			Why: "the gateway takes 32 raw bytes and crashes again and again on anything else. The published guide labels the " +
+				"Secret with the peer's id alone; v1.0.0 and liqoctl need the second label, too",
 			References: []string{
-				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go (checkExistingKeysSecret)",
+				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go " +
+					"(checkExistingKeysSecret)",
 				"liqotech/liqo: docs/advanced/peering/peering-via-cr.md", "liqotech/liqo#3049",
 			},
 			Run: keysWhole,
 		},
 		{
-			Name: "keys-differ", Title: "each side has a key pair of its own", On: steps.Remote, Needs: []string{"keys", "peer/keys"},
-			Why:        "the same pair on both sides, copied with the rest of the YAML, is no peer to itself: no handshake ever comes about",
+			Name: "keys-differ", Title: "each side has a key pair of its own", On: steps.Remote,
+			Needs: []string{"keys", "peer/keys"},
+			Why: "the same pair on both sides, copied with the rest of the YAML, is no peer to itself: no handshake " +
+				"ever comes about",
 			References: []string{page},
 			Run:        keysDiffer,
 		},
 		{
-			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both, Needs: []string{"keys", "peer/keys"}, FixedBy: "${side}-public-key",
-			Why:        "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no handshake with another cluster's key.",
+			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both,
+			Needs: []string{"keys", "peer/keys"}, FixedBy: "${side}-public-key",
+			Why: "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no " +
+				"handshake with another cluster's key.",
 			References: []string{"liqotech/liqo: pkg/gateway/tunnel/wireguard/publickeys_controller.go", page},
 			Run:        peerKey,
 		},
@@ -68,11 +75,26 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case numeric.MatchString(s.Name):
 		return steps.Failed(name+" is called by a number, which Liqo's templates can't take for a name",
-			fmt.Sprintf("make the pair under another name, and have the gateway's spec.secretRef.name say so: %sget secret %s -o yaml", inTenant(e), s.Name))
+			fmt.Sprintf(
+				"make the pair under another name, and have the gateway's spec.secretRef.name say so: %sget secret %s -o yaml",
+				inTenant(e), s.Name,
+			))
 	case s.Labels[remoteIDLabel] != id:
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, and it must be %s as the gateway's is", name, remoteIDLabel, cmp.Or(s.Labels[remoteIDLabel], "(none)"), id), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s has the label %s=%s, and it must be %s as the gateway's is", name, remoteIDLabel,
+				cmp.Or(s.Labels[remoteIDLabel], "(none)"), id,
+			),
+			"",
+		)
 	case s.Labels[gatewayLabel] != "true":
-		return steps.Failed(fmt.Sprintf("%s has the label %s=%s, not true: liqoctl and Liqo v1.0.0 don't find it", name, gatewayLabel, cmp.Or(s.Labels[gatewayLabel], "(none)")), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s has the label %s=%s, not true: liqoctl and Liqo v1.0.0 don't find it", name, gatewayLabel,
+				cmp.Or(s.Labels[gatewayLabel], "(none)"),
+			),
+			"",
+		)
 	}
 	return keysOnce(ctx, e, s)
 }
@@ -115,8 +137,13 @@ func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result 
 		}
 	}
 	if len(others) > 0 {
-		return steps.Failed(fmt.Sprintf("namespace %s has other Secrets with the labels of a gateway's keys beside %s: %s; Liqo takes none of several", s.Namespace, s.Name, check.OrNone(others)),
-			inTenant(e)+"delete secret "+shellWords(others))
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s has other Secrets with the labels of a gateway's keys beside %s: %s; Liqo takes none of several",
+				s.Namespace, s.Name, check.OrNone(others),
+			),
+			inTenant(e)+"delete secret "+shellWords(others),
+		)
 	}
 	return steps.Passed("Secret %s/%s holds two keys of %d bytes that belong together", s.Namespace, s.Name, keySize)
 }
@@ -151,7 +178,8 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 // gatewaysAnew has the gateways of a tenant start again: they read their key at that
 // moment alone (liqotech/liqo: pkg/gateway/tunnel/wireguard).
 func gatewaysAgain(e steps.Env) string {
-	return inTenant(e) + "rollout restart deployment    # all of this namespace are gateways, and one that runs keeps its old key"
+	return inTenant(e) +
+		"rollout restart deployment    # all of this namespace are gateways, and one that runs keeps its old key"
 }
 
 // labelledAs splits objects by whether they carry the peer's id.

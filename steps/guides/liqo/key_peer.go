@@ -26,9 +26,16 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch ours, rest := labelledAs(id, all); {
 	case len(all) == 0:
-		return steps.Undone(fmt.Sprintf("namespace %s has no PublicKey: the gateway knows no peer, and makes no Connection", ns))
+		return steps.Undone(
+			fmt.Sprintf("namespace %s has no PublicKey: the gateway knows no peer, and makes no Connection", ns),
+		)
 	case len(ours) == 0:
-		return steps.Failed(fmt.Sprintf("PublicKey %s lacks the label %s=%s: the gateway does not look at it", placeOf(rest[0]), remoteIDLabel, id), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"PublicKey %s lacks the label %s=%s: the gateway does not look at it", placeOf(rest[0]), remoteIDLabel, id,
+			),
+			"",
+		)
 	case len(ours) > 1:
 		return severalKeys(e, ours)
 	default:
@@ -55,8 +62,13 @@ func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 			others = append(others, name)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("%d PublicKeys carry the peer's id (%s): the gateway takes now one and now the other", len(found), check.OrNone(names(found))),
-		inTenant(e)+"delete "+publicKeyKind+" "+shellWords(others))
+	return steps.Failed(
+		fmt.Sprintf(
+			"%d PublicKeys carry the peer's id (%s): the gateway takes now one and now the other", len(found),
+			check.OrNone(names(found)),
+		),
+		inTenant(e)+"delete "+publicKeyKind+" "+shellWords(others),
+	)
 }
 
 func rightKey(e steps.Env, o *unstructured.Unstructured) steps.Result {
@@ -76,13 +88,26 @@ func rightKey(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	_, fault := probe.ParsePublicKey(raw)
 	switch {
 	case key == peer && o.GetLabels()[gatewayLabel] != "true":
-		return steps.Warned(fmt.Sprintf("%s holds the peer's key but lacks the label %s=true: the gateway finds it, liqoctl does not", name, gatewayLabel), "")
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s holds the peer's key but lacks the label %s=true: the gateway finds it, liqoctl does not", name, gatewayLabel,
+			),
+			"",
+		)
 	case key == peer:
 		return steps.Passed("%s holds the public key of the %s's gateway, %s", name, e.PeerName(), peer)
 	case key == own:
-		return steps.Failed(fmt.Sprintf("%s holds the %s's own public key; the %s's is %s", name, e.SideName(), e.PeerName(), peer), "")
+		return steps.Failed(
+			fmt.Sprintf("%s holds the %s's own public key; the %s's is %s", name, e.SideName(), e.PeerName(), peer), "",
+		)
 	case fault != nil:
 		return steps.Failed(name+": "+keyFault(fault), "")
 	}
-	return steps.Failed(fmt.Sprintf("%s holds %s, and the %s's gateway has %s: a typing error, or its keys were made anew since", name, key, e.PeerName(), peer), "")
+	return steps.Failed(
+		fmt.Sprintf(
+			"%s holds %s, and the %s's gateway has %s: a typing error, or its keys were made anew since", name, key,
+			e.PeerName(), peer,
+		),
+		"",
+	)
 }

@@ -66,7 +66,9 @@ const (
 
 // living lists the objects that match and are not on their way out. Of a kind
 // that is not served there are none.
-func living(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string) ([]*unstructured.Unstructured, error) {
+func living(
+	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string,
+) ([]*unstructured.Unstructured, error) {
 	found, err := e.Cluster.List(ctx, gvr, namespace, cluster.Selector{Labels: labels})
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil, nil
@@ -74,7 +76,9 @@ func living(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, n
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(found), func(o *unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil }), nil
+	return slices.DeleteFunc(
+		slices.Clone(found), func(o *unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil },
+	), nil
 }
 
 // text is a field that is a string; "" where there is none.

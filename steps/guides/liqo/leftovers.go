@@ -31,7 +31,9 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	var foreign []*unstructured.Unstructured
 	err = check.Together(
 		func() (err error) {
-			spaces, err = check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel})
+			spaces, err = check.List[corev1.Namespace](
+				ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: remoteIDLabel},
+			)
 			spaces = slices.DeleteFunc(spaces, forOffloading)
 			return err
 		},
@@ -48,7 +50,9 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	found := slices.Concat(lostSpaces(e, spaces, id), lostForeign(e, foreign, spaces, id))
 	if len(found) == 0 {
-		return steps.Passed("%s and %s, all in use", counted(len(spaces), "tenant namespace"), counted(len(foreign), "ForeignCluster"))
+		return steps.Passed(
+			"%s and %s, all in use", counted(len(spaces), "tenant namespace"), counted(len(foreign), "ForeignCluster"),
+		)
 	}
 	var words []string
 	for _, l := range found {
@@ -66,8 +70,12 @@ func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 			continue
 		}
 		out = append(out, leftover{
-			fmt.Sprintf("namespace %s, of a peering with %s, is being deleted%s", ns.Name, clean.Text(ns.Labels[remoteIDLabel]), heldBy(ns)),
-			e.Kubectl() + " get namespace " + ns.Name + " -o jsonpath='{.status.conditions}'    # says what holds it; liqoctl force unpeer ends a peering whose other side is gone",
+			fmt.Sprintf(
+				"namespace %s, of a peering with %s, is being deleted%s", ns.Name, clean.Text(ns.Labels[remoteIDLabel]), heldBy(ns),
+			),
+			e.Kubectl() + " get namespace " + ns.Name +
+				" -o jsonpath='{.status.conditions}'    # says what holds it; liqoctl force unpeer ends a peering whose other " +
+				"side is gone",
 		})
 	}
 	return out
@@ -87,9 +95,11 @@ func lostForeign(e steps.Env, foreign []*unstructured.Unstructured, spaces []*co
 		case fc.GetDeletionTimestamp() != nil:
 			out = append(out, leftover{
 				fmt.Sprintf("%s is being deleted, held by %s", shown, clean.Text(strings.Join(fc.GetFinalizers(), ", "))),
-				e.Kubectl() + " get foreignclusters.core.liqo.io " + fc.GetName() + " -o yaml    # Liqo's controller manager lets go of it; does it run?",
+				e.Kubectl() + " get foreignclusters.core.liqo.io " + fc.GetName() +
+					" -o yaml    # Liqo's controller manager lets go of it; does it run?",
 			})
-		case of != id && !slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Labels[remoteIDLabel] == of }):
+		case of != id &&
+			!slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Labels[remoteIDLabel] == of }):
 			out = append(out, leftover{
 				shown + " has no tenant namespace any more: its peering is over",
 				e.Kubectl() + " delete foreignclusters.core.liqo.io " + fc.GetName(),

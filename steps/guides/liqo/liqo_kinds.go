@@ -17,7 +17,10 @@ func usedKinds(e steps.Env) []schema.GroupVersionResource {
 		foreignClusters, tenants, identities, resourceSlices, namespaceMaps, namespaceOffloadings, quotas, virtualNodes,
 	}
 	if joins(e) {
-		used = append(used, networks, configurations, connections, gatewayClients, gatewayServers, publicKeys, clientTemplates, serverTemplates)
+		used = append(
+			used, networks, configurations, connections, gatewayClients, gatewayServers, publicKeys, clientTemplates,
+			serverTemplates,
+		)
 	}
 	return used
 }
@@ -46,13 +49,16 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 			return r
 		}
 	}
-	install := "install Liqo 1.2 on the " + e.SideName() + ", with a --cluster-id that no other cluster has: " + liqoInstallPage
+	install := "install Liqo 1.2 on the " + e.SideName() + ", with a --cluster-id that no other cluster has: " +
+		liqoInstallPage
 	switch {
 	case absent == len(used):
 		return steps.Failed("none of Liqo's kinds is there: Liqo is not installed", install)
 	case len(bad) > 0:
-		return steps.Failed(fmt.Sprintf("%d of Liqo's %d kinds that a peering uses are not served: %s", len(bad), len(used), some(bad)),
-			e.Kubectl()+" get crds | grep liqo.io    # Liqo before 1.0 served v1alpha1. An upgrade: "+liqoInstallPage)
+		return steps.Failed(
+			fmt.Sprintf("%d of Liqo's %d kinds that a peering uses are not served: %s", len(bad), len(used), some(bad)),
+			e.Kubectl()+" get crds | grep liqo.io    # Liqo before 1.0 served v1alpha1. An upgrade: "+liqoInstallPage,
+		)
 	}
 	return steps.Passed("all %d kinds that a peering uses are served", len(used))
 }

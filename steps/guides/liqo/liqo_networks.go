@@ -23,7 +23,8 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it gives the ranges; and " + e.Kubectl() + " -n " + ns + " get networks.ipam.liqo.io"
+	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it gives the ranges; and " +
+		e.Kubectl() + " -n " + ns + " get networks.ipam.liqo.io"
 	var known []string
 	var waits *unstructured.Unstructured
 	for _, kind := range []string{"pod-cidr", "external-cidr"} {
@@ -33,11 +34,17 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if len(found) == 0 {
 			return steps.Failed(fmt.Sprintf("no Network in %s has the label %s=%s", ns, networkTypeLabel, kind),
-				withValue(ctx, e, "networking.enabled=true")+"    # the chart makes it; give it the cluster's ranges: ipam.podCIDR, ipam.serviceCIDR")
+				withValue(ctx, e, "networking.enabled=true")+
+					"    # the chart makes it; give it the cluster's ranges: ipam.podCIDR, ipam.serviceCIDR")
 		}
 		if kind == "external-cidr" && len(found) > 1 {
-			return steps.Failed(fmt.Sprintf("%d Networks in %s have the label %s=%s, and Liqo takes one: %s", len(found), ns, networkTypeLabel, kind, check.OrNone(names(found))),
-				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that is not the chart's")
+			return steps.Failed(
+				fmt.Sprintf(
+					"%d Networks in %s have the label %s=%s, and Liqo takes one: %s", len(found), ns, networkTypeLabel, kind,
+					check.OrNone(names(found)),
+				),
+				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that is not the chart's",
+			)
 		}
 		for _, n := range found {
 			if text(n, "status", "cidr") == "" {
@@ -47,7 +54,10 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if waits != nil {
-		return steps.Waits(waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(), clean.Text(text(waits, "spec", "cidr"))).Or(logs)
+		return steps.Waits(
+			waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(),
+			clean.Text(text(waits, "spec", "cidr")),
+		).Or(logs)
 	}
 	return steps.Passed("%s", check.OrNone(known))
 }
@@ -150,7 +160,10 @@ func tunnelFree(ctx context.Context, e steps.Env) ([]reservedAddress, error) {
 			}
 		}
 	}
-	servers, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, "default", cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"})
+	servers, err := check.List[discoveryv1.EndpointSlice](
+		ctx, e.Cluster, check.EndpointSlices, "default",
+		cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -200,9 +213,11 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 		slices.Sort(reserve)
-		return steps.Warned(fmt.Sprintf("the %s's %s: what is meant for that goes into the tunnel", e.PeerName(), some(covered)),
+		return steps.Warned(
+			fmt.Sprintf("the %s's %s: what is meant for that goes into the tunnel", e.PeerName(), some(covered)),
 			withValue(ctx, e, "ipam.reservedSubnets={"+strings.Join(slices.Compact(reserve), ",")+"}")+
-				"    # better the nodes' whole subnet; ranges that are reserved before the step network is done are kept clear of")
+				"    # better the nodes' whole subnet; ranges that are reserved before the step network is done are kept clear of",
+		)
 	}
 	switch {
 	case len(words) == 0:
@@ -210,7 +225,10 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 	case len(seen) > 0:
 		return steps.Passed("the %s's overlap: %s. It is seen here as %s", e.PeerName(), some(words), spanWords(seen))
 	}
-	return steps.Passed("the %s's overlap: %s. Liqo will see it under other ranges here, which it chooses by itself", e.PeerName(), some(words))
+	return steps.Passed(
+		"the %s's overlap: %s. Liqo will see it under other ranges here, which it chooses by itself", e.PeerName(),
+		some(words),
+	)
 }
 
 func spanWords(spans []span) string {

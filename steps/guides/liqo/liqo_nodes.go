@@ -55,7 +55,9 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(old) > 0:
 		return steps.Warned(some(old)+": Liqo's network needs "+leastKernel+" or later",
-			e.Kubectl()+" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old ones, or keep Liqo's pods off them")
+			e.Kubectl()+
+				" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old "+
+				"ones, or keep Liqo's pods off them")
 	case len(seen) == 0:
 		return steps.Skipped("%s, and none says which kernel it runs", counted(len(nodes), "node"))
 	case len(untold) > 0:
@@ -72,7 +74,8 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 	for _, n := range nodes {
 		if _, openshift := n.Labels["node.openshift.io/os_id"]; openshift {
 			return steps.Warned("this is OpenShift, on which Liqo's networking module is not finished",
-				"offload without joining the networks: network.join: false under answers in "+e.LinkFile()+", and Liqo installed with networking.enabled=false    # "+matrixPage)
+				"offload without joining the networks: network.join: false under answers in "+e.LinkFile()+
+					", and Liqo installed with networking.enabled=false    # "+matrixPage)
 		}
 	}
 	cilium, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "cilium-config")
@@ -83,8 +86,14 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if mode := cilium.Data["kube-proxy-replacement"]; mode == "true" || mode == "strict" {
-		return steps.Warned(fmt.Sprintf("Cilium does the work of kube-proxy here (kube-proxy-replacement: %s): pods that run on the other side can't be reached by a NodePort or a LoadBalancer of this one", mode),
-			"expose them by an Ingress or a Service of this cluster's own pods    # "+matrixPage)
+		return steps.Warned(
+			fmt.Sprintf(
+				"Cilium does the work of kube-proxy here (kube-proxy-replacement: %s): pods that run on the other side can't be "+
+					"reached by a NodePort or a LoadBalancer of this one",
+				mode,
+			),
+			"expose them by an Ingress or a Service of this cluster's own pods    # "+matrixPage,
+		)
 	}
 	return steps.Passed("Cilium beside kube-proxy")
 }

@@ -118,7 +118,9 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	bind := permission.Rule{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name}
+	bind := permission.Rule{
+		Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Namespace: tenantNamespace(e), Name: name,
+	}
 	granted := grantedBy(role.Rules, tenantNamespace(e))
 	decisions, err := e.Cluster.Can(ctx, append(granted, bind)...)
 	if err != nil {
@@ -147,7 +149,9 @@ func grantedBy(rules []rbacv1.PolicyRule, namespace string) []permission.Rule {
 			for _, resource := range rule.Resources {
 				name, sub, _ := strings.Cut(resource, "/")
 				for _, verb := range rule.Verbs {
-					out = append(out, permission.Rule{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
+					out = append(
+						out, permission.Rule{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace},
+					)
 				}
 			}
 		}

@@ -79,12 +79,24 @@ func installed(ctx context.Context, e steps.Env) (*installation, error) {
 		if d.Spec.Replicas != nil {
 			want = *d.Spec.Replicas
 		}
-		in.all = append(in.all, liqoWorkload{"Deployment", d.ObjectMeta, want, min(d.Status.AvailableReplicas, d.Status.UpdatedReplicas), d.Status.ObservedGeneration >= d.Generation})
+		in.all = append(
+			in.all,
+			liqoWorkload{
+				"Deployment", d.ObjectMeta, want, min(d.Status.AvailableReplicas, d.Status.UpdatedReplicas),
+				d.Status.ObservedGeneration >= d.Generation,
+			},
+		)
 	}
 	for _, d := range sets {
 		if d.Labels[partOfLabel] == of {
 			s := d.Status
-			in.all = append(in.all, liqoWorkload{"DaemonSet", d.ObjectMeta, s.DesiredNumberScheduled, min(s.NumberReady, s.UpdatedNumberScheduled), s.ObservedGeneration >= d.Generation})
+			in.all = append(
+				in.all,
+				liqoWorkload{
+					"DaemonSet", d.ObjectMeta, s.DesiredNumberScheduled, min(s.NumberReady, s.UpdatedNumberScheduled),
+					s.ObservedGeneration >= d.Generation,
+				},
+			)
 		}
 	}
 	in.external = externalAddresses(manager, in.prefix+"ipam.")
@@ -116,7 +128,9 @@ func (in *installation) lacking(networking bool) []string {
 	var out []string
 	for _, n := range need {
 		kind, name, _ := strings.Cut(n, " ")
-		if !slices.ContainsFunc(in.all, func(w liqoWorkload) bool { return w.kind == kind && w.meta.Name == in.prefix+name }) {
+		if !slices.ContainsFunc(
+			in.all, func(w liqoWorkload) bool { return w.kind == kind && w.meta.Name == in.prefix+name },
+		) {
 			out = append(out, kind+" "+in.prefix+name)
 		}
 	}
@@ -150,7 +164,9 @@ func (in *installation) judge(w liqoWorkload) *unready {
 	if w.fresh && w.ready >= w.want {
 		return nil
 	}
-	out := &unready{words: fmt.Sprintf("%s has %d of %d pods ready", w, w.ready, w.want), since: w.meta.CreationTimestamp.Time}
+	out := &unready{
+		words: fmt.Sprintf("%s has %d of %d pods ready", w, w.ready, w.want), since: w.meta.CreationTimestamp.Time,
+	}
 	for _, p := range in.podsOf(w) {
 		why, since, stuck := unreadyPod(p)
 		if why == "" || (out.pod != "" && !stuck) {
@@ -192,7 +208,9 @@ func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" {
 			why := "waits: " + clean.Text(w.Reason)
 			if last := s.LastTerminationState.Terminated; last != nil {
-				why += fmt.Sprintf(" (it ended with exit code %d, %s)", last.ExitCode, clean.Text(cmp.Or(last.Reason, "without a reason")))
+				why += fmt.Sprintf(
+					" (it ended with exit code %d, %s)", last.ExitCode, clean.Text(cmp.Or(last.Reason, "without a reason")),
+				)
 			} else if w.Message != "" {
 				why += " (" + clean.Text(w.Message) + ")"
 			}
@@ -208,7 +226,12 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	in, err := installed(ctx, e)
 	if steps.IsAbsent(err) {
-		return steps.Failed(err.Error(), e.Kubectl()+" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+e.SideName()+" anew: "+liqoInstallPage)
+		return steps.Failed(
+			err.Error(),
+			e.Kubectl()+
+				" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+
+				e.SideName()+" anew: "+liqoInstallPage,
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)

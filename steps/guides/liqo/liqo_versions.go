@@ -30,10 +30,18 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	}
 	own, err := version.ParseSemantic(tag)
 	if err != nil {
-		return steps.Warned(fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", clean.Text(tag)), upgrade(ctx, e, otherRelease(e)))
+		return steps.Warned(
+			fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", clean.Text(tag)),
+			upgrade(ctx, e, otherRelease(e)),
+		)
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
-		return steps.Warned(fmt.Sprintf("it is %s: where Liqo remaps a peer's range that differs from the local one, pods do not reach the peer's", tag), upgrade(ctx, e, renewsSince))
+		return steps.Warned(
+			fmt.Sprintf(
+				"it is %s: where Liqo remaps a peer's range that differs from the local one, pods do not reach the peer's", tag,
+			),
+			upgrade(ctx, e, renewsSince),
+		)
 	}
 	other, err := e.Peer.Text("liqo-version")
 	if err != nil && !steps.IsAbsent(err) {
@@ -42,13 +50,24 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	peer, parsed := version.ParseSemantic(other)
 	switch {
 	case err == nil && parsed == nil && (own.Major() != peer.Major() || own.Minor() != peer.Minor()):
-		fix := "upgrade Liqo on the " + e.PeerName() + ", which is the older one: what to run stands at its own check liqo-version"
+		fix := "upgrade Liqo on the " + e.PeerName() +
+			", which is the older one: what to run stands at its own check liqo-version"
 		if own.LessThan(peer) {
 			fix = upgrade(ctx, e, peer.String())
 		}
-		return steps.Warned(fmt.Sprintf("it is %s, and the %s's is %s: upstream supports no peering of two minor releases", tag, e.PeerName(), other), fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"it is %s, and the %s's is %s: upstream supports no peering of two minor releases", tag, e.PeerName(), other,
+			),
+			fix,
+		)
 	case !own.AtLeast(version.MustParseSemantic(renewsSince)):
-		return steps.Warned(fmt.Sprintf("it is %s: before %s the certificates of ResourceSlices are not renewed, and end after a year", tag, renewsSince), upgrade(ctx, e, renewsSince))
+		return steps.Warned(
+			fmt.Sprintf(
+				"it is %s: before %s the certificates of ResourceSlices are not renewed, and end after a year", tag, renewsSince,
+			),
+			upgrade(ctx, e, renewsSince),
+		)
 	case err != nil:
 		return steps.Passed("it is %s; the %s's is not known yet", tag, e.PeerName())
 	case parsed != nil:
@@ -73,8 +92,11 @@ func release(ctx context.Context, e steps.Env) (name, namespace string) {
 // definitions of kinds as they are, so they are applied first.
 func upgrade(ctx context.Context, e steps.Env, to string) string {
 	name, ns := release(ctx, e)
-	return fmt.Sprintf("helm show crds liqo --repo %s --version %s | %s apply --server-side --force-conflicts -f - && %s upgrade %s liqo --repo %s --version %s -n %s --reset-then-reuse-values",
-		liqoRepository, to, e.Kubectl(), e.Helm(), name, liqoRepository, to, ns)
+	return fmt.Sprintf(
+		"helm show crds liqo --repo %s --version %s | %s apply --server-side --force-conflicts -f - && %s upgrade %s liqo "+
+			"--repo %s --version %s -n %s --reset-then-reuse-values",
+		liqoRepository, to, e.Kubectl(), e.Helm(), name, liqoRepository, to, ns,
+	)
 }
 
 // otherRelease is that of the other side, where it is one.

@@ -42,11 +42,13 @@ func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err
 	}
 	w = webhook{namespace: d.Namespace, name: d.Name}
 	in := e.Kubectl() + " -n " + w.namespace
-	w.renew = in + " patch secret " + w.secret() + ` --type merge -p '{"data":null}' && ` + in + " rollout restart deployment " + w.name
+	w.renew = in + " patch secret " + w.secret() + ` --type merge -p '{"data":null}' && ` + in +
+		" rollout restart deployment " + w.name
 	where := "Secret " + w.namespace + "/" + w.secret()
 	s, err := e.Cluster.Secret(ctx, w.namespace, w.secret(), "tls.crt")
 	if apierrors.IsNotFound(err) {
-		w.renew = chartAgain(ctx, e) + "    # the chart makes it, and the webhook fills it when it starts: " + in + " rollout restart deployment " + w.name
+		w.renew = chartAgain(ctx, e) + "    # the chart makes it, and the webhook fills it when it starts: " + in +
+			" rollout restart deployment " + w.name
 		return w, "there is no " + where, nil
 	}
 	if err != nil {
@@ -74,15 +76,26 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if ready == 0 {
-		return steps.Failed(fmt.Sprintf("Service %s/%s has no pod behind it that is ready: every write of a Tenant or a ResourceSlice is refused", w.namespace, w.name),
-			e.Kubectl()+" -n "+w.namespace+" get service,endpointslices,pods -o wide")
+		return steps.Failed(
+			fmt.Sprintf(
+				"Service %s/%s has no pod behind it that is ready: every write of a Tenant or a ResourceSlice is refused",
+				w.namespace, w.name,
+			),
+			e.Kubectl()+" -n "+w.namespace+" get service,endpointslices,pods -o wide",
+		)
 	}
 	now, renews, early := time.Now(), renewsWebhooks(e), check.Month
 	if renews {
 		early = week
 	}
 	if left := w.chain[0].NotAfter.Sub(now); left > 0 && left < week && !renews {
-		return steps.Failed(fmt.Sprintf("the certificate in Secret %s/%s expires in %d days, on %s, and this release does not renew it", w.namespace, w.secret(), int(left.Hours()/24), w.chain[0].NotAfter.Format(time.DateOnly)), w.renew)
+		return steps.Failed(
+			fmt.Sprintf(
+				"the certificate in Secret %s/%s expires in %d days, on %s, and this release does not renew it", w.namespace,
+				w.secret(), int(left.Hours()/24), w.chain[0].NotAfter.Format(time.DateOnly),
+			),
+			w.renew,
+		)
 	}
 	r := check.Lasts(w.chain[0], early, now, w.renew)
 	switch r.Status {
@@ -137,7 +150,13 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("webhook %s of %s carries no CA: %v", h.name, h.of, err), w.renew)
 		}
 		if problem, why := probe.CertProblem(w.chain, roots, w.name+"."+w.namespace+".svc", time.Time{}); problem != "" {
-			return steps.Failed(fmt.Sprintf("the CA of webhook %s of %s doesn't fit the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace, w.secret(), why), w.renew)
+			return steps.Failed(
+				fmt.Sprintf(
+					"the CA of webhook %s of %s doesn't fit the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace,
+					w.secret(), why,
+				),
+				w.renew,
+			)
 		}
 	}
 	return steps.Passed("%s registered with its CA", counted(len(hooks), "webhook"))

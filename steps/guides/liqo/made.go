@@ -37,7 +37,10 @@ var madeByLiqo = []struct {
 	{"WgGatewayClient", liqoResource("networking", "v1beta1", "wggatewayclients"), nil},
 	{"Identity", identities, nil},
 	{"Renew", liqoResource("authentication", "v1beta1", "renews"), nil},
-	{"ResourceSlice", resourceSlices, func(o metav1.PartialObjectMetadata) bool { return o.Labels[replicatedLabel] == "true" }},
+	{
+		"ResourceSlice", resourceSlices,
+		func(o metav1.PartialObjectMetadata) bool { return o.Labels[replicatedLabel] == "true" },
+	},
 	{"VirtualNode", virtualNodes, nil},
 	{"NamespaceMap", namespaceMaps, nil},
 	{"Quota", quotas, nil},
@@ -57,11 +60,12 @@ var madeByLiqo = []struct {
 // Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletName), 557c199cf.
 const kubeletPrefix = "vk-"
 
-// signedCertificate is the Secret in which a provider's Liqo keeps the certificate that it signed for a consumer, and with
-// a dash and its name for a slice. Liqo never deletes it, and denies every other request of that name from then on.
+// signedCertificate is the Secret in which a provider's Liqo keeps the certificate that it signed for a consumer, and
+// with a dash and its name for a slice. Liqo never deletes it, and denies every other request of that name from then
+// on.
 //
-// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go (storeRemoteCertificate, GetRemoteCertificate),
-// 557c199cf.
+// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go (storeRemoteCertificate,
+// GetRemoteCertificate), 557c199cf.
 const signedCertificate = "liqo-remote-certificate"
 
 // signedFor are the Secrets with certificates that Liqo signed for the consumer of a tenant namespace.
@@ -111,7 +115,8 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 	return out, err
 }
 
-// withAccounts adds the ServiceAccounts of virtual nodes' kubelets, each of the node's name. No label tells them from others.
+// withAccounts adds the ServiceAccounts of virtual nodes' kubelets, each of the node's name. No label tells them from
+// others.
 //
 // Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletServiceAccount), 557c199cf.
 func withAccounts(ctx context.Context, e steps.Env, namespace string, made []child) ([]child, error) {

@@ -21,26 +21,31 @@ const spaceSource = "liqotech/liqo: pkg/tenantNamespace/namespaceManager.go"
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both, FixedBy: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
+			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both,
+			FixedBy: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
 			Why:        "Liqo finds the namespace of a peering by its labels, and stops with an error where it finds two",
 			References: []string{page, spaceSource, "liqotech/liqo#3268"},
 			Run:        tenantNamespaceSound,
 		},
 		{
-			Name: "tenant-pair", Title: "each side's tenant namespace carries the other's id, not its own", On: steps.Remote, Needs: []string{"cluster-id", "peer/cluster-id"},
+			Name: "tenant-pair", Title: "each side's tenant namespace carries the other's id, not its own", On: steps.Remote,
+			Needs:      []string{"cluster-id", "peer/cluster-id"},
 			Why:        "two ids that were swapped look right on either side alone",
 			References: []string{page},
 			Run:        tenantPair,
 		},
 		{
-			Name: "pod-security", Title: "the tenant namespace lets gateway pods run", On: steps.Both, When: joins, FixedBy: "${side}-namespace", Needs: []string{"tenant-namespace"},
-			Why:        "gateway pods are privileged: under the levels baseline and restricted none is made, and only the ReplicaSet says why. The published guide sets no level",
+			Name: "pod-security", Title: "the tenant namespace lets gateway pods run", On: steps.Both, When: joins,
+			FixedBy: "${side}-namespace", Needs: []string{"tenant-namespace"},
+			Why: "gateway pods are privileged: under the levels baseline and restricted none is made, and only the " +
+				"ReplicaSet says why. The published guide sets no level",
 			References: []string{"liqotech/liqo#2135"},
 			Run:        gatewaysMayRun,
 		},
 		{
 			Name: "leftovers", Title: "nothing of an older peering is left", On: steps.Both, Needs: []string{"signed-in"},
-			Why:        "what a peering left behind with a cluster that is gone, or that has another id now, keeps its ports and address ranges, and shows as a peering that fails",
+			Why: "what a peering left behind with a cluster that is gone, or that has another id now, keeps its ports " +
+				"and address ranges, and shows as a peering that fails",
 			References: []string{"liqotech/liqo#3051", "liqotech/liqo#3122"},
 			Run:        leftovers,
 		},
@@ -88,17 +93,25 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 			all = append(all, ns.Name)
 		}
 		other := all[slices.IndexFunc(all, func(n string) bool { return n != name })]
-		return steps.Failed(fmt.Sprintf("%d namespaces carry the id %s, and Liqo takes one: %s", len(all), id, strings.Join(all, ", ")),
-			e.Kubectl()+" label namespace "+other+" "+remoteIDLabel+"-    # takes the label off the one that is not to be used; look first what stands in it")
+		return steps.Failed(
+			fmt.Sprintf("%d namespaces carry the id %s, and Liqo takes one: %s", len(all), id, strings.Join(all, ", ")),
+			e.Kubectl()+" label namespace "+other+" "+remoteIDLabel+
+				"-    # takes the label off the one that is not to be used; look first what stands in it",
+		)
 	}
 	ns := found[0]
 	switch {
 	case ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating:
 		return steps.Failed(fmt.Sprintf("namespace %s is being deleted%s", ns.Name, heldBy(ns)),
-			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath='{.status.conditions}'    # says what holds it; Liqo's controllers have to run to let go")
+			e.Kubectl()+" get namespace "+ns.Name+
+				" -o jsonpath='{.status.conditions}'    # says what holds it; Liqo's controllers have to run to let go")
 	case ns.Name != name:
-		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, and the answer %s.tenant-namespace is %s", ns.Name, id, e.SideName(), name),
-			fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name))
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s carries the id %s, and the answer %s.tenant-namespace is %s", ns.Name, id, e.SideName(), name,
+			),
+			fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name),
+		)
 	case ns.Labels[tenantLabel] != "true":
 		why := "Liqo doesn't find it without"
 		if v, ok := ns.Labels[tenantLabel]; ok {
@@ -134,16 +147,29 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 			e.ApplyStep("tenant-namespaces"),
 		)
 	case err == nil && has == own:
-		return steps.Failed(fmt.Sprintf("namespace %s carries the id %s, which is the %s's own: it must be the %s's, %s", name, has, e.SideName(), e.PeerName(), id), relabel)
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s carries the id %s, which is the %s's own: it must be the %s's, %s", name, has, e.SideName(),
+				e.PeerName(), id,
+			),
+			relabel,
+		)
 	}
-	return steps.Failed(fmt.Sprintf("namespace %s carries the id %s: it is that of a peering with another cluster than %s", name, has, id),
-		fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: NAME\nwith another name; or, if %s is an id that the %s had before: %s", e.LinkFile(), e.SideName(), has, e.PeerName(), relabel))
+	return steps.Failed(
+		fmt.Sprintf("namespace %s carries the id %s: it is that of a peering with another cluster than %s", name, has, id),
+		fmt.Sprintf(
+			"under answers in %s write\n  %s.tenant-namespace: NAME\nwith another name; or, if %s is an id that the %s "+
+				"had before: %s",
+			e.LinkFile(), e.SideName(), has, e.PeerName(), relabel,
+		),
+	)
 }
 
 // heldBy says what keeps a namespace, as far as it says so itself.
 func heldBy(ns *corev1.Namespace) string {
 	for _, c := range ns.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceFinalizersRemaining || c.Type == corev1.NamespaceContentRemaining) {
+		if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceFinalizersRemaining ||
+			c.Type == corev1.NamespaceContentRemaining) {
 			return ": " + clean.Text(c.Message)
 		}
 	}
@@ -166,15 +192,34 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	swapped := fmt.Sprintf("%s label --overwrite namespace %s %s=%s; %s label --overwrite namespace %s %s=%s",
-		e.Kubectl(), tenantNamespace(e), remoteIDLabel, ids[there], e.PeerKubectl(), peerNamespace(e), remoteIDLabel, ids[here])
+		e.Kubectl(), tenantNamespace(e), remoteIDLabel, ids[there], e.PeerKubectl(), peerNamespace(e), remoteIDLabel,
+		ids[here])
 	only := "carrick check " + e.LinkFile() + " --only tenant-namespace    # says what to do, side by side"
 	switch {
 	case labels[here] == ids[here] && labels[there] == ids[there]:
-		return steps.Failed(fmt.Sprintf("the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here, labels[here], peerNamespace(e), there, labels[there]), swapped)
+		return steps.Failed(
+			fmt.Sprintf(
+				"the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here,
+				labels[here], peerNamespace(e), there, labels[there],
+			),
+			swapped,
+		)
 	case labels[here] != ids[there]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, cmp.Or(labels[here], "no id"), ids[there]), only)
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, cmp.Or(labels[here], "no id"),
+				ids[there],
+			),
+			only,
+		)
 	case labels[there] != ids[here]:
-		return steps.Failed(fmt.Sprintf("namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, cmp.Or(labels[there], "no id"), ids[here]), only)
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, cmp.Or(labels[there], "no id"),
+				ids[here],
+			),
+			only,
+		)
 	}
 	return steps.Passed("%s here is for %s, %s there for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here])
 }
@@ -189,9 +234,13 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	case "privileged":
 		return steps.Passed("%s enforces the level privileged", name)
 	case "":
-		return steps.Passed("%s sets no level: the cluster's own default holds, which is privileged unless an admin changed it", name)
+		return steps.Passed(
+			"%s sets no level: the cluster's own default holds, which is privileged unless an admin changed it", name,
+		)
 	default:
-		return steps.Warned(fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, clean.Text(level)),
-			e.Kubectl()+" label --overwrite namespace "+name+" "+check.EnforceLabel+"=privileged")
+		return steps.Warned(
+			fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, clean.Text(level)),
+			e.Kubectl()+" label --overwrite namespace "+name+" "+check.EnforceLabel+"=privileged",
+		)
 	}
 }

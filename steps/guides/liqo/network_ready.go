@@ -34,7 +34,12 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		if len(as) != len(real) {
-			return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s: %d of %d %s ranges have one that they are seen as", placeOf(o), len(as), len(real), kind))
+			return withoutRange(
+				ctx, e, o,
+				fmt.Sprintf(
+					"Configuration %s: %d of %d %s ranges have one that they are seen as", placeOf(o), len(as), len(real), kind,
+				),
+			)
 		}
 		for i := range real {
 			seen = append(seen, seenAs(kind, real[i], as[i]))
@@ -47,9 +52,13 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	observed, _ := c["observedGeneration"].(int64)
 	switch {
 	case c != nil && c["status"] != "True":
-		return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s: NetworkCIDRsConfigured is %v (%v)", placeOf(o), c["status"], c["reason"]))
+		return withoutRange(
+			ctx, e, o, fmt.Sprintf("Configuration %s: NetworkCIDRsConfigured is %v (%v)", placeOf(o), c["status"], c["reason"]),
+		)
 	case c != nil && observed != 0 && observed < o.GetGeneration():
-		return withoutRange(ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not looked at it since", placeOf(o)))
+		return withoutRange(
+			ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not looked at it since", placeOf(o)),
+		)
 	}
 	return steps.Passed("%s", strings.Join(seen, "; "))
 }
@@ -60,7 +69,9 @@ const mapsAllSince = "1.2.0"
 // firstRangeAlone is the verdict on a Configuration with several ranges of a kind, of which Liqo before v1.2.0 maps the
 // first and never another (liqotech/liqo v1.1.2: pkg/liqo-controller-manager/networking/external-network/configuration/
 // configuration_controller.go, ForgeConfigurationStatus).
-func firstRangeAlone(ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string) steps.Result {
+func firstRangeAlone(
+	ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string,
+) steps.Result {
 	return steps.Warned(fmt.Sprintf("Configuration %s: Liqo before %s maps only the first %s range, %s. Not reachable: %s",
 		placeOf(o), mapsAllSince, kind, real[0], check.OrNone(real[1:])), upgrade(ctx, e, mapsAllSince))
 }
@@ -84,7 +95,8 @@ func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured
 		return steps.Errored(err)
 	}
 	if len(made) > 0 {
-		found += "; without a range: Network " + check.OrNone(made) + ", so no block of that size is free, or liqo-ipam does not answer"
+		found += "; without a range: Network " + check.OrNone(made) +
+			", so no block of that size is free, or liqo-ipam does not answer"
 	}
 	fix := inTenant(e) + "get networks.ipam.liqo.io,events"
 	if space, err := liqoSpace(e); err == nil {

@@ -50,7 +50,10 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 		if s.Namespace == tenantNamespace(e) && strings.HasPrefix(s.Name, "gw-") {
 			return steps.Passed("%d is that of Service %s/%s, the gateway's own", port, s.Namespace, s.Name)
 		}
-		return steps.Failed(fmt.Sprintf("%d is taken by Service %s/%s", port, s.Namespace, s.Name), "answer network.node-port with another one, or with nothing: the cluster then chooses")
+		return steps.Failed(
+			fmt.Sprintf("%d is taken by Service %s/%s", port, s.Namespace, s.Name),
+			"answer network.node-port with another one, or with nothing: the cluster then chooses",
+		)
 	}
 	if r := inRange(ctx, e, port); r.Status != steps.Pass {
 		return r
@@ -72,12 +75,20 @@ func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	if known {
 		return steps.Failed(fmt.Sprintf("%d is not in %s, the range of this cluster", port, of), fix)
 	}
-	return steps.Warned(fmt.Sprintf("%d is not in %s, the range of a cluster whose API server was given no other; whether this one was can't be seen", port, of), fix)
+	return steps.Warned(
+		fmt.Sprintf(
+			"%d is not in %s, the range of a cluster whose API server was given no other; whether this one was can't be seen",
+			port, of,
+		),
+		fix,
+	)
 }
 
 // nodePorts is the range of node ports, and whether it was seen.
 func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err error) {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"},
+	)
 	if apierrors.IsForbidden(err) {
 		return usualPorts, false, nil
 	}
@@ -101,16 +112,22 @@ func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err e
 // tryNodePort asks the API server whether it would take a Service with that
 // port. seen tells that the Services of all namespaces were looked at.
 func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Result {
-	taken, err := tracked.Look(ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second, func(ctx context.Context) (string, error) {
-		return refusedPort(ctx, e.Cluster, tenantNamespace(e), port)
-	})
+	taken, err := tracked.Look(
+		ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second,
+		func(ctx context.Context) (string, error) {
+			return refusedPort(ctx, e.Cluster, tenantNamespace(e), port)
+		},
+	)
 	switch {
 	case apierrors.IsForbidden(err) && seen:
 		return steps.Passed("no Service has %d; a dry run was not allowed", port)
 	case err != nil:
 		return steps.Errored(err)
 	case taken != "":
-		return steps.Failed(fmt.Sprintf("the API server would not give %d: %s", port, taken), "answer network.node-port with another one, or with nothing: the cluster then chooses")
+		return steps.Failed(
+			fmt.Sprintf("the API server would not give %d: %s", port, taken),
+			"answer network.node-port with another one, or with nothing: the cluster then chooses",
+		)
 	}
 	return steps.Passed("the API server would give %d", port)
 }

@@ -19,7 +19,10 @@ func TestADryRunTellsThatAPortIsTaken(t *testing.T) {
 	holder := `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "holder", "namespace": "node-port-trial"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}`
 	box.Run(t, clustertest.Remote, holder, "create", "-f", "-")
 	var taken int
-	port := box.Run(t, clustertest.Remote, "", "-n", "node-port-trial", "get", "service", "holder", "-o", "jsonpath={.spec.ports[0].nodePort}")
+	port := box.Run(
+		t, clustertest.Remote, "", "-n", "node-port-trial", "get", "service", "holder", "-o",
+		"jsonpath={.spec.ports[0].nodePort}",
+	)
 	if _, err := fmt.Sscan(port, &taken); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +37,9 @@ func TestADryRunTellsThatAPortIsTaken(t *testing.T) {
 			t.Errorf("port %d: %q, %v", tc.port, why, err)
 		}
 	}
-	if left := box.Run(t, clustertest.Remote, "", "-n", "node-port-trial", "get", "services", "-o", "name"); strings.TrimSpace(left) != "service/holder" {
+	if left := box.Run(
+		t, clustertest.Remote, "", "-n", "node-port-trial", "get", "services", "-o", "name",
+	); strings.TrimSpace(left) != "service/holder" {
 		t.Errorf("left behind: %s", left)
 	}
 }

@@ -19,7 +19,8 @@ const offloadingName = "offloading"
 func offloading() steps.Step {
 	return steps.Step{
 		Name: "offloading", Title: "Offloading", When: servesConsumer,
-		Why: "A namespace of the consumer is extended to the provider. Pods that are in it already don't move: they get the virtual node's toleration only when they are made.",
+		Why: "A namespace of the consumer is extended to the provider. Pods that are in it already don't move: they get " +
+			"the virtual node's toleration only when they are made.",
 		Ask: offloadingQuestions(),
 		Facts: []steps.Fact{
 			{Name: "offloading", Title: "the NamespaceOffloading as it stands", On: steps.Local, Learn: offloadingFact},
@@ -76,7 +77,8 @@ func offloadingQuestions() []steps.Question {
 			Default: asItExists("offloading", "remote-name", nil, ""),
 		},
 		{
-			Key: "offloading.clusters", Title: "Labels of the providers to extend it to", Kind: steps.Label, Many: true, Opt: true,
+			Key: "offloading.clusters", Title: "Labels of the providers to extend it to", Kind: steps.Label, Many: true,
+			Opt:   true,
 			Adopt: adoptClusterSelector,
 			Help:  "Of virtual nodes, such as " + remoteIDLabel + "=rome. Empty: all providers of this consumer.",
 		},

@@ -16,26 +16,33 @@ const offloadingSource = "liqotech/liqo: pkg/liqo-controller-manager/offloading/
 func offloadingChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "offloading-namespace", Title: "the namespace is one that can be extended", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "namespaces of the cluster's and of Liqo's own must stay; and what it is called on the provider can't be changed once it is extended",
+			Name: "offloading-namespace", Title: "the namespace is one that can be extended", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "namespaces of the cluster's and of Liqo's own must stay; and what it is called on the provider can't " +
+				"be changed once it is extended",
 			References: []string{page, "liqotech/liqo: pkg/webhooks/namespaceoffloading, pkg/webhooks/pod"},
 			Run:        canExtend,
 		},
 		{
-			Name: "remote-namespace", Title: "its name on the provider is free, or taken by this peering", On: steps.Remote, Needs: []string{"tenant-namespace"},
+			Name: "remote-namespace", Title: "its name on the provider is free, or taken by this peering", On: steps.Remote,
+			Needs:      []string{"tenant-namespace"},
 			Why:        "Liqo never takes over a namespace that somebody else made: it tries again for ever",
 			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller/enforcement.go"},
 			Run:        remoteNamespaceFree,
 		},
 		{
-			Name: "offloading-ready", Title: "the namespace is extended to the provider", On: steps.Local, FixedBy: "offloading", Needs: []string{"offloading-namespace", "virtual-node"}, Timeout: 60 * time.Second,
-			Why:        "until then pods stay where they are, and Liqo's webhook gives none of them the virtual node's toleration",
+			Name: "offloading-ready", Title: "the namespace is extended to the provider", On: steps.Local, FixedBy: "offloading",
+			Needs: []string{"offloading-namespace", "virtual-node"}, Timeout: 60 * time.Second,
+			Why: "until then pods stay where they are, and Liqo's webhook gives none of them the virtual " +
+				"node's toleration",
 			References: []string{page, offloadingSource},
 			Run:        offloadingReady,
 		},
 		{
-			Name: "older-pods", Title: "no pod waits that was made before its namespace was extended", On: steps.Local, Needs: []string{"offloading-ready"},
-			Why:        "pods get the toleration for virtual nodes only when they are made: those that were there before stay Pending for ever",
+			Name: "older-pods", Title: "no pod waits that was made before its namespace was extended", On: steps.Local,
+			Needs: []string{"offloading-ready"},
+			Why: "pods get the toleration for virtual nodes only when they are made: those that were there before stay " +
+				"Pending for ever",
 			References: []string{page, "https://github.com/liqotech/liqo/issues/924"},
 			Run:        olderPods,
 		},
@@ -56,7 +63,14 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	}
 	remote := remoteSpaceName(e, name, id)
 	if len(remote) > longestNamespace {
-		return steps.Failed(fmt.Sprintf("its name on the provider would be %s: %d characters, and Kubernetes takes %d", remote, len(remote), longestNamespace), "answer offloading.mapping with SelectedName and offloading.remote-name with a shorter one, or take another namespace")
+		return steps.Failed(
+			fmt.Sprintf(
+				"its name on the provider would be %s: %d characters, and Kubernetes takes %d", remote, len(remote),
+				longestNamespace,
+			),
+			"answer offloading.mapping with SelectedName and offloading.remote-name with a shorter one, or take "+
+				"another namespace",
+		)
 	}
 	var ns, o *unstructured.Unstructured
 	err = check.Together(
@@ -70,11 +84,25 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	case ns == nil:
 		return steps.Passed("%s is not there yet; the provider will call it %s", name, remote)
 	case ns.GetDeletionTimestamp() != nil:
-		return steps.Failed(fmt.Sprintf("namespace %s is being deleted (finalizers %s)", name, check.OrNone(append(ns.GetFinalizers(), stringsAt(ns, "spec", "finalizers")...))), e.Kubectl()+" get namespace "+name+" -o yaml    # its conditions say what is left in it")
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s is being deleted (finalizers %s)", name,
+				check.OrNone(append(ns.GetFinalizers(), stringsAt(ns, "spec", "finalizers")...)),
+			),
+			e.Kubectl()+" get namespace "+name+" -o yaml    # its conditions say what is left in it",
+		)
 	case ns.GetLabels()[tenantLabel] != "":
-		return steps.Failed("namespace "+name+" is a tenant namespace of Liqo", "answer offloading.namespace with a namespace of your workloads")
+		return steps.Failed(
+			"namespace "+name+" is a tenant namespace of Liqo", "answer offloading.namespace with a namespace of your workloads",
+		)
 	case o == nil && ns.GetLabels()[scheduledLabel] == "true":
-		return steps.Failed(fmt.Sprintf("namespace %s carries %s: \"true\" and is not extended: Liqo's webhook refuses every pod in it", name, scheduledLabel), e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets it itself")
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s carries %s: \"true\" and is not extended: Liqo's webhook refuses every pod in it", name,
+				scheduledLabel,
+			),
+			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets it itself",
+		)
 	case o != nil:
 		return unchangeable(e, name, remote, o)
 	}
@@ -89,10 +117,20 @@ func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured
 		stands = "DefaultName"
 	}
 	if stands != meant {
-		return steps.Failed(fmt.Sprintf("namespace %s is extended with %s, and the answer is %s: Liqo lets nobody change that", name, stands, meant), "answer offloading.mapping with "+stands+"; or first: carrick undo "+e.LinkFile()+" --step offloading")
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s is extended with %s, and the answer is %s: Liqo lets nobody change that", name, stands, meant,
+			),
+			"answer offloading.mapping with "+stands+"; or first: carrick undo "+e.LinkFile()+" --step offloading",
+		)
 	}
 	if had := text(o, "spec", "remoteNamespaceName"); meant == "SelectedName" && had != remote {
-		return steps.Failed(fmt.Sprintf("namespace %s is called %s on the provider, and the answer is %s: Liqo lets nobody change that", name, had, remote), "answer offloading.remote-name with "+had+"; or first: carrick undo "+e.LinkFile()+" --step offloading")
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s is called %s on the provider, and the answer is %s: Liqo lets nobody change that", name, had, remote,
+			),
+			"answer offloading.remote-name with "+had+"; or first: carrick undo "+e.LinkFile()+" --step offloading",
+		)
 	}
 	return steps.Passed("%s is extended, and called %s on the provider", name, remote)
 }
@@ -141,7 +179,8 @@ func remoteNamespaceFree(ctx context.Context, e steps.Env) steps.Result {
 			whose = "Liqo made it for " + owner
 		}
 		return steps.Failed(fmt.Sprintf("namespace %s is there: %s. Liqo will not take it for this peering", name, whose),
-			"answer offloading.mapping with SelectedName and offloading.remote-name with a name that is free; or, if nobody needs it: "+e.Kubectl()+" delete namespace "+name)
+			"answer offloading.mapping with SelectedName and offloading.remote-name with a name that is free; or, if "+
+				"nobody needs it: "+e.Kubectl()+" delete namespace "+name)
 	}
 	return steps.Passed("namespace %s belongs to this peering", name)
 }

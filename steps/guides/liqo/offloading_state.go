@@ -37,15 +37,25 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if text(o, "spec", "podOffloadingStrategy") != "Local" && (ns == nil || ns.GetLabels()[scheduledLabel] != "true") {
-		return steps.Warned(fmt.Sprintf("namespace %s is extended, and lacks the label %s: \"true\": Liqo's webhook passes over pods that are made in it", name, scheduledLabel), e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"=true")
+		return steps.Warned(
+			fmt.Sprintf(
+				"namespace %s is extended, and lacks the label %s: \"true\": Liqo's webhook passes over pods that are made in it",
+				name, scheduledLabel,
+			),
+			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"=true",
+		)
 	}
-	return steps.Passed("%s is %s on %s; pods: %s", name, text(o, "status", "remoteNamespaceName"), id, text(o, "spec", "podOffloadingStrategy"))
+	return steps.Passed(
+		"%s is %s on %s; pods: %s", name, text(o, "status", "remoteNamespaceName"), id,
+		text(o, "spec", "podOffloadingStrategy"),
+	)
 }
 
 // judgeOffloading says how far a NamespaceOffloading has come with one provider.
 func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps.Result {
 	what := "NamespaceOffloading " + o.GetNamespace() + "/" + o.GetName()
-	describe := e.Kubectl() + " -n " + o.GetNamespace() + " describe namespaceoffloadings.offloading.liqo.io " + offloadingName
+	describe := e.Kubectl() + " -n " + o.GetNamespace() + " describe namespaceoffloadings.offloading.liqo.io " +
+		offloadingName
 	seen, is := intAt(o, "status", "observedGeneration"), int(o.GetGeneration())
 	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
 	about, _ := byCluster[id].([]any)
@@ -53,15 +63,32 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	ready := conditionOf(here, "Ready")
 	switch phase := text(o, "status", "offloadingPhase"); {
 	case o.GetDeletionTimestamp() != nil || phase == "Terminating":
-		return steps.Failed(what+" is being deleted (finalizers "+check.OrNone(o.GetFinalizers())+"), and with it the namespace on the provider and all that is in it", describe)
+		return steps.Failed(
+			what+" is being deleted (finalizers "+check.OrNone(o.GetFinalizers())+
+				"), and with it the namespace on the provider and all that is in it",
+			describe,
+		)
 	case seen == 0:
 		return steps.Waits(o.GetCreationTimestamp().Time, "Liqo has not looked at %s yet", what).Or(describe)
 	case seen < is:
-		return steps.Waits(time.Time{}, "Liqo has not looked at the latest change of %s yet (generation %d, seen %d)", what, is, seen).Or(describe)
+		return steps.Waits(
+			time.Time{}, "Liqo has not looked at the latest change of %s yet (generation %d, seen %d)", what, is, seen,
+		).Or(describe)
 	case phase == "NoClusterSelected" || conditionOf(here, "OffloadingRequired").status == "False":
-		return steps.Failed(what+" selects no virtual node of "+id+": its clusterSelector matches none", e.Kubectl()+" get nodes -l "+nodeTypeLabel+"="+virtualNodeType+" --show-labels    # then answer offloading.clusters with labels of those nodes, or leave it empty for all")
+		return steps.Failed(
+			what+" selects no virtual node of "+id+": its clusterSelector matches none",
+			e.Kubectl()+" get nodes -l "+nodeTypeLabel+"="+virtualNodeType+
+				" --show-labels    # then answer offloading.clusters with labels of those nodes, or leave it empty for all",
+		)
 	case ready.reason == "CreationLoopBackOff":
-		return steps.Failed(fmt.Sprintf("the provider can't make namespace %s: one that Liqo did not make has that name", text(o, "status", "remoteNamespaceName")), e.PeerKubectl()+" get namespace "+steps.Quoted(text(o, "status", "remoteNamespaceName"))+" -o yaml    # then undo this step and answer offloading.mapping or offloading.remote-name anew")
+		return steps.Failed(
+			fmt.Sprintf(
+				"the provider can't make namespace %s: one that Liqo did not make has that name",
+				text(o, "status", "remoteNamespaceName"),
+			),
+			e.PeerKubectl()+" get namespace "+steps.Quoted(text(o, "status", "remoteNamespaceName"))+
+				" -o yaml    # then undo this step and answer offloading.mapping or offloading.remote-name anew",
+		)
 	case phase == "AllFailed" || (phase == "SomeFailed" && ready.status != "True"):
 		return steps.Failed(strings.TrimSpace(what+" has failed ("+phase+") "+ready.why()), describe)
 	case phase == "SomeFailed":
@@ -69,7 +96,9 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	case phase == "Ready":
 		return steps.Passed("%s is ready", what)
 	default:
-		return steps.Waits(lastMoved(o, here), "%s", strings.TrimSpace(what+" is "+cmp.Or(phase, "None")+" "+ready.why())).Or(describe)
+		return steps.Waits(
+			lastMoved(o, here), "%s", strings.TrimSpace(what+" is "+cmp.Or(phase, "None")+" "+ready.why()),
+		).Or(describe)
 	}
 }
 
@@ -92,7 +121,8 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	var owned, bare []string
 	for _, p := range pods {
 		switch {
-		case p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" || !p.CreationTimestamp.Time.Before(o.GetCreationTimestamp().Time) || tolerates(p):
+		case p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" ||
+			!p.CreationTimestamp.Time.Before(o.GetCreationTimestamp().Time) || tolerates(p):
 		case len(p.OwnerReferences) > 0:
 			owned = append(owned, p.Name)
 		default:
@@ -106,7 +136,13 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	if len(bare) > 0 {
 		fix += "    # nothing makes " + strings.Join(bare, ", ") + " again: keep the manifest first"
 	}
-	return steps.Warned(fmt.Sprintf("%s waiting for a node, from before the namespace was extended: %s. None can go to the provider", counted(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare))), fix)
+	return steps.Warned(
+		fmt.Sprintf(
+			"%s waiting for a node, from before the namespace was extended: %s. None can go to the provider",
+			counted(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare)),
+		),
+		fix,
+	)
 }
 
 // tolerates tells whether a pod may go to virtual nodes.

@@ -50,14 +50,25 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 		free.Sub(taken[name])
 		if free.Cmp(want) < 0 {
 			total, used := have[name], taken[name]
-			lacks = append(lacks, fmt.Sprintf("%s %s, of which %s is free (%s less %s that other pods ask for)", name, want.String(), free.String(), total.String(), used.String()))
+			lacks = append(
+				lacks,
+				fmt.Sprintf(
+					"%s %s, of which %s is free (%s less %s that other pods ask for)", name, want.String(), free.String(),
+					total.String(), used.String(),
+				),
+			)
 			continue
 		}
 		fits = append(fits, fmt.Sprintf("%s %s", name, free.String()))
 	}
 	if len(lacks) > 0 {
-		return steps.Warned(fmt.Sprintf("%s asks for more than %s of the %s can give: %s. Liqo grants it all the same", consumerID, counted(count, "node"), e.SideName(), strings.Join(lacks, "; ")),
-			"answer resources.cpu, resources.memory, resources.pods or resources.more with less, or add nodes to the provider")
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s asks for more than %s of the %s can give: %s. Liqo grants it all the same", consumerID, counted(count, "node"),
+				e.SideName(), strings.Join(lacks, "; "),
+			),
+			"answer resources.cpu, resources.memory, resources.pods or resources.more with less, or add nodes to the provider",
+		)
 	}
 	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
 }
@@ -138,10 +149,12 @@ func addTo(sum, more corev1.ResourceList) {
 // takesPods tells whether a node takes pods of others: it is ready, real, not
 // cordoned, and no node of the control plane.
 func takesPods(n *corev1.Node) bool {
-	if n.Labels[nodeTypeLabel] == virtualNodeType || n.Spec.Unschedulable || check.NodeCondition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
+	if n.Labels[nodeTypeLabel] == virtualNodeType || n.Spec.Unschedulable ||
+		check.NodeCondition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
 		return false
 	}
 	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return (t.Key == "node-role.kubernetes.io/control-plane" || t.Key == "node-role.kubernetes.io/master") && t.Effect != corev1.TaintEffectPreferNoSchedule
+		return (t.Key == "node-role.kubernetes.io/control-plane" || t.Key == "node-role.kubernetes.io/master") &&
+			t.Effect != corev1.TaintEffectPreferNoSchedule
 	})
 }

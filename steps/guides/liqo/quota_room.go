@@ -35,7 +35,10 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("the provider has granted no resources yet: there is no quota for them")
 	}
 	if len(found) == 0 {
-		return steps.Warned("there is no Quota in "+ns+": the provider refuses every pod of the consumer", e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" logs -l app.kubernetes.io/name=controller-manager --tail 50")
+		return steps.Warned(
+			"there is no Quota in "+ns+": the provider refuses every pod of the consumer",
+			e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" logs -l app.kubernetes.io/name=controller-manager --tail 50",
+		)
 	}
 	var good []string
 	for _, q := range found {
@@ -53,10 +56,14 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 
 // judgeQuota says how much of a quota is used by the pods that its user made; a
 // fix where that is a warning.
-func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured) (found, fix string, err error) {
+func judgeQuota(
+	e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured,
+) (found, fix string, err error) {
 	what := "Quota " + q.GetNamespace() + "/" + q.GetName()
 	if cordoned, _, _ := unstructured.NestedBool(q.Object, "spec", "cordoned"); cordoned {
-		return what + " is cordoned: the consumer gets no more pods", "liqoctl uncordon resourceslice on the provider, or answer tenant.condition with Active, then: " + e.ApplyStep("authentication"), nil
+		return what +
+				" is cordoned: the consumer gets no more pods", "liqoctl uncordon resourceslice on the provider, or answer " +
+				"tenant.condition with Active, then: " + e.ApplyStep("authentication"), nil
 	}
 	used, count, ended, err := usedBy(text(q, "spec", "user"), pods)
 	if err != nil {
@@ -69,7 +76,8 @@ func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.
 		if err != nil {
 			return "", "", steps.Absent("%s has %s %q, which is no amount", what, name, limits[name])
 		}
-		if u, ok := used[corev1.ResourceName(name)]; ok && u.AsApproximateFloat64()*100 >= limit.AsApproximateFloat64()*nearlyFull {
+		if u, ok := used[corev1.ResourceName(name)]; ok &&
+			u.AsApproximateFloat64()*100 >= limit.AsApproximateFloat64()*nearlyFull {
 			full = append(full, fmt.Sprintf("%s %s of %s", name, u.String(), limit.String()))
 		}
 	}
@@ -78,7 +86,8 @@ func judgeQuota(e steps.Env, q *unstructured.Unstructured, pods []*unstructured.
 		if ended > 0 {
 			found += fmt.Sprintf("; %d of them ended, which count until they are deleted", ended)
 		}
-		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and resources.memory, then " + e.ApplyStep("resources"), nil
+		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and " +
+			"resources.memory, then " + e.ApplyStep("resources"), nil
 	}
 	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
 	switch text(q, "spec", "limitsEnforcement") {

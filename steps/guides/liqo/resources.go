@@ -24,17 +24,38 @@ func resources() steps.Step {
 	}
 	return steps.Step{
 		Name: "resources", Title: "Resources", When: servesConsumer,
-		Why: "The consumer asks for resources in a ResourceSlice. Liqo copies it to the provider, which accepts or denies it; a virtual node then stands for the provider on the consumer.",
+		Why: "The consumer asks for resources in a ResourceSlice. Liqo copies it to the provider, which accepts or denies " +
+			"it; a virtual node then stands for the provider on the consumer.",
 		Ask: []steps.Question{
-			{Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity, Help: "The provider's default class grants whatever is asked for; carrick compares it with what is free there.", Default: sliced("cpu", "4")},
-			{Key: "resources.memory", Title: "Memory to ask for", Kind: steps.Quantity, Help: "Such as 8Gi.", Default: sliced("memory", "8Gi")},
-			{Key: "resources.pods", Title: "Pods to ask for", Kind: steps.Quantity, Opt: true, Help: "Empty: the provider's default, 110.", Default: sliced("pods", "")},
-			{Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true, Help: "Such as nvidia.com/gpu=1.", Default: moreAsItExists},
-			{Key: "resources.class", Title: "Class of the request", Kind: steps.Name, Help: "default is granted by Liqo itself; another one by a controller of the provider's admin.", Default: sliced("class", "default")},
+			{
+				Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity,
+				Help:    "The provider's default class grants whatever is asked for; carrick compares it with what is free there.",
+				Default: sliced("cpu", "4"),
+			},
+			{
+				Key: "resources.memory", Title: "Memory to ask for", Kind: steps.Quantity, Help: "Such as 8Gi.",
+				Default: sliced("memory", "8Gi"),
+			},
+			{
+				Key: "resources.pods", Title: "Pods to ask for", Kind: steps.Quantity, Opt: true,
+				Help: "Empty: the provider's default, 110.", Default: sliced("pods", ""),
+			},
+			{
+				Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true,
+				Help: "Such as nvidia.com/gpu=1.", Default: moreAsItExists,
+			},
+			{
+				Key: "resources.class", Title: "Class of the request", Kind: steps.Name,
+				Help:    "default is granted by Liqo itself; another one by a controller of the provider's admin.",
+				Default: sliced("class", "default"),
+			},
 		},
 		Facts: []steps.Fact{
 			{Name: "slice", Title: "the ResourceSlice as it stands", On: steps.Local, Shared: true, Learn: sliceFact},
-			{Name: "slice-warning", Title: "Liqo's last warning of its copy", On: steps.Remote, Shared: true, Learn: sliceWarning},
+			{
+				Name: "slice-warning", Title: "Liqo's last warning of its copy", On: steps.Remote, Shared: true,
+				Learn: sliceWarning,
+			},
 		},
 		Actions: []steps.Action{{
 			Name: "resource-slice", Title: "Ask for resources", On: steps.Local,

@@ -59,7 +59,10 @@ var rows = []stepstest.Row{
 	{Number: 48, Asks: "the slice is accepted, twice", Checks: []string{"slice-accepted", "api-address"}},
 	{Number: 49, Asks: "there is room for it", Checks: []string{"provider-room"}},
 	{Number: 50, Asks: "the virtual node, and its node", Checks: []string{"virtual-node", "foreign-cluster"}},
-	{Number: 51, Asks: "the namespace is extended", Checks: []string{"offloading-namespace", "remote-namespace", "offloading-ready"}},
+	{
+		Number: 51, Asks: "the namespace is extended",
+		Checks: []string{"offloading-namespace", "remote-namespace", "offloading-ready"},
+	},
 	{Number: 52, Asks: "no pod from before waits", Checks: []string{"older-pods"}},
 	{Number: 53, Asks: "the quota has room", Checks: []string{"quota-room"}},
 	{Number: 54, Asks: "nothing is left of an older peering", Checks: []string{"leftovers"}},

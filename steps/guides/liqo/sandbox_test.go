@@ -42,7 +42,9 @@ func settled(t *testing.T, s *engine.Session, check string, side steps.Side) ste
 }
 
 // once is what a check says first that is of a status that is meant.
-func once(t *testing.T, s *engine.Session, check string, side steps.Side, meant func(steps.Status) bool) (v steps.Result) {
+func once(
+	t *testing.T, s *engine.Session, check string, side steps.Side, meant func(steps.Status) bool,
+) (v steps.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -63,7 +65,8 @@ var ways = map[string]map[string]any{
 	"as-it-comes": nil,
 	"otherwise": {
 		"network.server": "consumer", "network.service-type": "LoadBalancer", "auth.kind": "service-account",
-		"offloading.mapping": "SelectedName", "offloading.remote-name": "chosen", "offloading.pods": "Remote", "offloading.clusters": []any{"liqo.io/remote-cluster-id=rome"},
+		"offloading.mapping": "SelectedName", "offloading.remote-name": "chosen", "offloading.pods": "Remote",
+		"offloading.clusters": []any{"liqo.io/remote-cluster-id=rome"},
 	},
 	"offloading-only": {"network.join": "no"},
 }
@@ -96,9 +99,14 @@ func TestPrivateKeysStayWhereTheyAre(t *testing.T) {
 		if side == clustertest.Remote {
 			other, peer = clustertest.Local, "milan"
 		}
-		all := box.Run(t, other, "", "get", "secrets,configmaps,certificatesigningrequests,publickeies.networking.liqo.io", "-A", "-o", "yaml")
+		all := box.Run(
+			t, other, "", "get", "secrets,configmaps,certificatesigningrequests,publickeies.networking.liqo.io", "-A", "-o",
+			"yaml",
+		)
 		for _, at := range secrets {
-			encoded := box.Run(t, side, "", "-n", "liqo-tenant-"+peer, "get", "secret", at[0], "-o", "jsonpath={.data."+at[1]+"}")
+			encoded := box.Run(
+				t, side, "", "-n", "liqo-tenant-"+peer, "get", "secret", at[0], "-o", "jsonpath={.data."+at[1]+"}",
+			)
 			raw, err := base64.StdEncoding.DecodeString(encoded)
 			if err != nil || len(raw) < 32 {
 				t.Fatalf("%s of %s: %d bytes, %v", at[1], at[0], len(raw), err)
@@ -119,7 +127,10 @@ func TestVerifyRotation(t *testing.T) {
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	kubeconfig := func() string {
-		encoded := box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "secret", "kubeconfig-controlplane-rome", "-o", "jsonpath={.data.kubeconfig}")
+		encoded := box.Run(
+			t, clustertest.Local, "", "-n", "liqo-tenant-rome", "get", "secret", "kubeconfig-controlplane-rome", "-o",
+			"jsonpath={.data.kubeconfig}",
+		)
 		raw, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			t.Fatal(err)
@@ -127,12 +138,16 @@ func TestVerifyRotation(t *testing.T) {
 		return string(raw)
 	}
 	old := kubeconfig()
-	elsewhere := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", map[string]any{"offloading.clusters": []any{"liqo.io/remote-cluster-id=naples"}})
+	elsewhere := stepstest.Open(
+		t, box, liqo.Guide(), assets, "rotate",
+		map[string]any{"offloading.clusters": []any{"liqo.io/remote-cluster-id=naples"}},
+	)
 	narrowed, err := elsewhere.Plan(t.Context(), engine.Scope{Actions: []string{"offloading"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if items := narrowed.Of(steps.Update); len(items) != 1 || !strings.Contains(items[0].Note, "no longer select rome: Liqo deletes namespace demo-milan there") {
+	if items := narrowed.Of(steps.Update); len(items) != 1 ||
+		!strings.Contains(items[0].Note, "no longer select rome: Liqo deletes namespace demo-milan there") {
 		t.Errorf("the plan that leaves the provider out: %+v", items)
 	}
 	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
@@ -157,7 +172,9 @@ func TestVerifyRotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		right := permission.Rule{Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan"}
+		right := permission.Rule{
+			Verb: "list", Group: "authentication.liqo.io", Resource: "resourceslices", Namespace: "liqo-tenant-milan",
+		}
 		d, err := as.Can(t.Context(), right)
 		if err != nil || d[0].Allowed != c.may {
 			t.Errorf("the %s one: allowed %v, %v", name, d, err)
@@ -213,7 +230,9 @@ func TestVerifyUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	if got := box.Run(t, clustertest.Local, "", "-n", "demo", "get", "configmap", "precious", "-o", "name"); got == "" {
 		t.Error("the ConfigMap is gone")
 	}
-	if got := box.Run(t, clustertest.Local, "", "get", "namespace", "demo", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(got, "carrick") {
+	if got := box.Run(
+		t, clustertest.Local, "", "get", "namespace", "demo", "-o", "jsonpath={.metadata.annotations}",
+	); strings.Contains(got, "carrick") {
 		t.Errorf("the namespace still carries %s", got)
 	}
 }

@@ -35,8 +35,14 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if labels := got.GetLabels(); labels[replicatedLabel] != "true" || labels[originLabel] != consumerID {
-		return steps.Failed(fmt.Sprintf("ResourceSlice %s/%s is no copy of the consumer's: its labels don't say %s: \"true\" and %s: %s. It was made here, in the copy's place", ns, name, replicatedLabel, originLabel, consumerID),
-			fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), ns, steps.Quoted(name)))
+		return steps.Failed(
+			fmt.Sprintf(
+				"ResourceSlice %s/%s is no copy of the consumer's: its labels don't say %s: \"true\" and %s: %s. It was made "+
+					"here, in the copy's place",
+				ns, name, replicatedLabel, originLabel, consumerID,
+			),
+			fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), ns, steps.Quoted(name)),
+		)
 	}
 	if old := unlikeAsked(got, e.Peer); len(old) > 0 {
 		return steps.Waits(time.Time{}, "the consumer's latest change is not in the copy %s/%s yet (%s)",
@@ -52,7 +58,9 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 // error where the provider forbids it), cmd/crd-replicator/main.go (resync-period), 557c199cf.
 func copyAgain(e steps.Env) string {
 	in := e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer))
-	return in + " rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # it does not try again what it was refused, as by a " +
+	return in +
+		" rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # it does not try again what it was " +
+		"refused, as by a " +
 		"tenant that was drained; what that was: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
 }
 
@@ -93,7 +101,8 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	all := conditions(s, "status", "conditions")
 	who, what := conditionOf(all, "Authentication"), conditionOf(all, "Resources")
 	since := lastMoved(s, all)
-	describe := e.PeerKubectl() + " -n " + peerNamespace(e) + " describe resourceslices.authentication.liqo.io " + steps.Quoted(s.GetName())
+	describe := e.PeerKubectl() + " -n " + peerNamespace(e) + " describe resourceslices.authentication.liqo.io " +
+		steps.Quoted(s.GetName())
 	switch {
 	case who.status == "Denied":
 		return identityDenied(e, who, s.GetName(), describe)
@@ -102,14 +111,26 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	case who.status == accepted && what.status == accepted && !custom(s) && len(unlikeGranted(s)) > 0:
 		return grantStale(e, s, describe)
 	case who.status == accepted && what.status == accepted:
-		return steps.Passed("%s grants %s", text(s, "spec", "providerClusterID"), amounts(quantities(s, "status", "resources")))
+		return steps.Passed(
+			"%s grants %s", text(s, "spec", "providerClusterID"), amounts(quantities(s, "status", "resources")),
+		)
 	case text(s, "spec", "csr") == "":
-		return steps.Waits(since, "the consumer's own Liqo has put no certificate request into the slice yet; its key is in Secret authentication-keys of its namespace").
-			Or(e.Kubectl() + " -n " + liqoSpaceOf(e.Own) + " get secret authentication-keys    # then: logs -l app.kubernetes.io/name=controller-manager")
+		return steps.Waits(
+			since,
+			"the consumer's own Liqo has put no certificate request into the slice yet; its key is in Secret "+
+				"authentication-keys of its namespace",
+		).
+			Or(
+				e.Kubectl() + " -n " + liqoSpaceOf(e.Own) +
+					" get secret authentication-keys    # then: logs -l app.kubernetes.io/name=controller-manager",
+			)
 	case who.status != accepted:
 		return steps.Waits(since, "the provider has not answered who asks yet; it signs a certificate for that").Or(describe)
 	case custom(s):
-		return steps.Waits(since, "the resources of class %q are granted by a controller of the provider's admin, which has not answered yet", text(s, "spec", "class")).
+		return steps.Waits(
+			since, "the resources of class %q are granted by a controller of the provider's admin, which has not answered yet",
+			text(s, "spec", "class"),
+		).
 			Or("answer resources.class with default, or ask the provider's admin who grants that class")
 	}
 	return steps.Waits(since, "the provider has not answered what is asked for yet").Or(describe)
@@ -120,14 +141,27 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 	said, err := e.Peer.Text("slice-warning")
 	switch {
 	case err != nil:
-		return steps.Failed("the provider does not take who asks: "+c.why()+". The reason is in the events of the provider's copy", describe)
+		return steps.Failed(
+			"the provider does not take who asks: "+c.why()+". The reason is in the events of the provider's copy", describe,
+		)
 	case otherRequest(said):
 		in, secret := e.PeerKubectl()+" -n "+steps.Quoted(peerNamespace(e)), signedCertificate+"-"+slice
-		return steps.Failed(fmt.Sprintf("the provider does not take who asks: Secret %s there holds the certificate of an earlier request, with another key (%s)", secret, said),
-			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+steps.Quoted(slice)+
-				"    # the consumer's Liqo copies the request again, and the provider's signs it")
+		return steps.Failed(
+			fmt.Sprintf(
+				"the provider does not take who asks: Secret %s there holds the certificate of an earlier request, with "+
+					"another key (%s)",
+				secret, said,
+			),
+			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+
+				steps.Quoted(slice)+
+				"    # the consumer's Liqo copies the request again, and the provider's signs it",
+		)
 	case strings.Contains(said, notSigned):
-		return steps.Failed("the provider does not take who asks: its cluster signed no certificate for the slice within 30 seconds, and Liqo tries again ("+said+")", noSigner)
+		return steps.Failed(
+			"the provider does not take who asks: its cluster signed no certificate for the slice within 30 seconds, and Liqo "+
+				"tries again ("+said+")",
+			noSigner,
+		)
 	}
 	return steps.Failed("the provider does not take who asks: "+said, describe)
 }
@@ -140,8 +174,8 @@ const notSigned = "context canceled before certificate retrieval"
 
 // otherRequest reports whether Liqo says that a request is not the one whose certificate it keeps.
 //
-// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0; certificateIdentityProvider.go of
-// v1.0.3 and v1.1.2 names the cluster in between.
+// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0; certificateIdentityProvider.go
+// of v1.0.3 and v1.1.2 names the cluster in between.
 func otherRequest(said string) bool {
 	return strings.Contains(said, "the stored and the provided CSR ") && strings.Contains(said, " not match")
 }
@@ -204,5 +238,9 @@ func resourcesDenied(e steps.Env, c condition) steps.Result {
 	if now := heldBack(e); now != "" {
 		return steps.Failed(found+". Its Tenant is "+now, activate(e, now))
 	}
-	return steps.Failed(found, e.PeerKubectl()+" -n "+peerNamespace(e)+" get tenants.authentication.liqo.io -o yaml    # spec.tenantCondition must be Active")
+	return steps.Failed(
+		found,
+		e.PeerKubectl()+" -n "+peerNamespace(e)+
+			" get tenants.authentication.liqo.io -o yaml    # spec.tenantCondition must be Active",
+	)
 }

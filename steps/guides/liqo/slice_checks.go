@@ -24,44 +24,59 @@ const (
 func resourceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, FixedBy: "resource-slice", Needs: []string{"control-plane"},
-			Why:        "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a log. The published page has two of them",
+			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, FixedBy: "resource-slice",
+			Needs: []string{"control-plane"},
+			Why: "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a " +
+				"log. The published page has two of them",
 			References: []string{silentIssue, replicatorSource, page},
 			Run:        sliceSound,
 		},
 		{
-			Name: "slice-copied", Title: "the request has reached the provider", On: steps.Remote, Needs: []string{"tenant-namespace", "peer/slice"}, Timeout: 30 * time.Second,
-			Why:        "the consumer's Liqo copies it with the kubeconfig that it was given; where that is refused, only its log says so",
+			Name: "slice-copied", Title: "the request has reached the provider", On: steps.Remote,
+			Needs: []string{"tenant-namespace", "peer/slice"}, Timeout: 30 * time.Second,
+			Why: "the consumer's Liqo copies it with the kubeconfig that it was given; where that is refused, only its " +
+				"log says so",
 			References: []string{replicatorSource},
 			Run:        sliceCopied,
 		},
 		{
-			Name: "slice-accepted", Title: "the provider has accepted the request", On: steps.Local, FixedBy: "resource-slice", Needs: []string{"slice"}, Timeout: 60 * time.Second,
+			Name: "slice-accepted", Title: "the provider has accepted the request", On: steps.Local, FixedBy: "resource-slice",
+			Needs: []string{"slice"}, Timeout: 60 * time.Second,
 			Why:        "it accepts who asks and what is asked for apart from each other; a virtual node needs both",
 			References: []string{sliceSource},
 			Run:        sliceAccepted,
 		},
 		{
-			Name: "provider-room", Title: "what is asked for is free on the provider", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "Liqo's default class grants whatever is asked for, and looks at no node: pods that find no room stay Pending on the provider",
+			Name: "provider-room", Title: "what is asked for is free on the provider", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "Liqo's default class grants whatever is asked for, and looks at no node: pods that find no room stay " +
+				"Pending on the provider",
 			References: []string{sliceSource},
 			Run:        providerRoom,
 		},
 		{
-			Name: "virtual-node", Title: "the virtual node is ready", On: steps.Local, FixedBy: "resource-slice", Needs: []string{"slice-accepted"}, Timeout: 2 * time.Minute,
-			Why:        "it is where pods go that run on the provider. Liqo says Running as soon as the Deployment behind it is made, so the node itself is looked at, too",
-			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider"},
-			Run:        virtualNodeReady,
+			Name: "virtual-node", Title: "the virtual node is ready", On: steps.Local, FixedBy: "resource-slice",
+			Needs: []string{"slice-accepted"}, Timeout: 2 * time.Minute,
+			Why: "it is where pods go that run on the provider. Liqo says Running as soon as the Deployment behind it " +
+				"is made, so the node itself is looked at, too",
+			References: []string{
+				"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider",
+			},
+			Run: virtualNodeReady,
 		},
 		{
-			Name: "quota-room", Title: "the consumer's quota on the provider has room", On: steps.Remote, Needs: []string{"slice-copied"},
-			Why:        "the provider refuses a pod that its quota has no room for; pods that have ended count until they are deleted",
+			Name: "quota-room", Title: "the consumer's quota on the provider has room", On: steps.Remote,
+			Needs: []string{"slice-copied"},
+			Why: "the provider refuses a pod that its quota has no room for; pods that have ended count until they " +
+				"are deleted",
 			References: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},
 			Run:        quotaRoom,
 		},
 		{
-			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both, Needs: []string{"tenant-namespace"}, Timeout: balancerWithin,
-			Why:        "its ForeignCluster sums up what each of its modules thinks of the peering; it is what liqoctl info shows",
+			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both,
+			Needs: []string{"tenant-namespace"}, Timeout: balancerWithin,
+			Why: "its ForeignCluster sums up what each of its modules thinks of the peering; it is what " +
+				"liqoctl info shows",
 			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
 			Run:        foreignClusterHealthy,
 		},
@@ -88,13 +103,20 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	s := objectNamed(ours, existingName(ours, id))
 	bad := append(sliceFaults(s, id), sliceNameFaults(s.GetName(), s, id, all, nodes)...)
 	if len(bad) > 0 {
-		return steps.Failed(fmt.Sprintf("ResourceSlice %s/%s %s", s.GetNamespace(), s.GetName(), strings.Join(bad, "; it ")), "")
+		return steps.Failed(
+			fmt.Sprintf("ResourceSlice %s/%s %s", s.GetNamespace(), s.GetName(), strings.Join(bad, "; it ")), "",
+		)
 	}
-	asked := fmt.Sprintf("ResourceSlice %s/%s asks %s for %s", s.GetNamespace(), s.GetName(), id, amounts(sliceResources(s)))
+	asked := fmt.Sprintf(
+		"ResourceSlice %s/%s asks %s for %s", s.GetNamespace(), s.GetName(), id, amounts(sliceResources(s)),
+	)
 	for _, other := range ours {
 		if lacks := sliceFaults(other, id); len(lacks) > 0 {
 			return steps.Warned(fmt.Sprintf("%s; another, %s, does nothing: it %s", asked, other.GetName(), lacks[0]),
-				fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), other.GetNamespace(), steps.Quoted(other.GetName())))
+				fmt.Sprintf(
+					"%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), other.GetNamespace(),
+					steps.Quoted(other.GetName()),
+				))
 		}
 	}
 	if !makesNode(s) {
@@ -117,11 +139,16 @@ func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) st
 		case s.GetNamespace() == tenantNamespace(e):
 			found += fmt.Sprintf(". ResourceSlice %s there is for %q", s.GetName(), text(s, "spec", "providerClusterID"))
 		case len(slicesFor(all, s.GetNamespace(), id)) > 0:
-			found += fmt.Sprintf(". ResourceSlice %s is in namespace %s, where Liqo does not look", s.GetName(), s.GetNamespace())
+			found += fmt.Sprintf(
+				". ResourceSlice %s is in namespace %s, where Liqo does not look", s.GetName(), s.GetNamespace(),
+			)
 		}
 	}
 	if bad := sliceNameFaults(id, nil, id, all, nodes); len(bad) > 0 {
-		return steps.Failed(found+". One called "+id+" "+strings.Join(bad, "; it "), "make one with another name, with the labels of the example: "+page)
+		return steps.Failed(
+			found+". One called "+id+" "+strings.Join(bad, "; it "),
+			"make one with another name, with the labels of the example: "+page,
+		)
 	}
 	return steps.Failed(found, "")
 }
@@ -129,11 +156,19 @@ func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) st
 // sliceFaults are what Liqo passes over a slice for, without a word.
 func sliceFaults(s *unstructured.Unstructured, id string) []string {
 	var out []string
-	for _, label := range []struct{ key, want string }{{replicationLabel, "true"}, {destinationLabel, id}, {remoteIDLabel, id}} {
+	for _, label := range []struct{ key, want string }{
+		{replicationLabel, "true"}, {destinationLabel, id}, {remoteIDLabel, id},
+	} {
 		got, ok := s.GetLabels()[label.key]
 		switch {
 		case !ok && label.key == replicationLabel:
-			out = append(out, fmt.Sprintf("lacks the label %s: %q, which the published page leaves out: Liqo does not copy it, and nothing says so", label.key, label.want))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"lacks the label %s: %q, which the published page leaves out: Liqo does not copy it, and nothing says so",
+					label.key, label.want,
+				),
+			)
 		case !ok:
 			out = append(out, fmt.Sprintf("lacks the label %s: %s", label.key, label.want))
 		case got != label.want:
@@ -152,17 +187,24 @@ const longestSlice = 51
 
 // sliceNameFaults are what is wrong with a slice's name, which becomes that of a
 // node; s is the slice, nil where it is not made yet.
-func sliceNameFaults(name string, s *unstructured.Unstructured, id string, all, nodes []*unstructured.Unstructured) []string {
+func sliceNameFaults(
+	name string, s *unstructured.Unstructured, id string, all, nodes []*unstructured.Unstructured,
+) []string {
 	var out []string
 	if len(name) > longestSlice {
-		out = append(out, fmt.Sprintf("has a name of %d characters; Liqo's certificate has room for %d", len(name), longestSlice))
+		out = append(
+			out, fmt.Sprintf("has a name of %d characters; Liqo's certificate has room for %d", len(name), longestSlice),
+		)
 	}
 	if strings.Trim(name, "0123456789") == "" {
 		out = append(out, "has a name of digits alone, which Liqo's templates take for a number")
 	}
 	for _, other := range all {
-		if other.GetName() == name && other.GetNamespace() != namespaceOf(s) && other.GetLabels()[replicationLabel] == "true" && other.GetLabels()[replicatedLabel] != "true" {
-			out = append(out, "has the name of another, in namespace "+other.GetNamespace()+": Liqo refuses the second of a name")
+		if other.GetName() == name && other.GetNamespace() != namespaceOf(s) &&
+			other.GetLabels()[replicationLabel] == "true" && other.GetLabels()[replicatedLabel] != "true" {
+			out = append(
+				out, "has the name of another, in namespace "+other.GetNamespace()+": Liqo refuses the second of a name",
+			)
 		}
 	}
 	if n := objectNamed(nodes, name); n != nil {

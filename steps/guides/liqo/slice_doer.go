@@ -55,7 +55,8 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	}
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Leave, What: "the provider's side",
-		Note: "left for its admin: what is in the namespace there with the label " + remoteIDLabel + " of this consumer, and that namespace; where carrick made it: carrick undo LINK --side remote",
+		Note: "left for its admin: what is in the namespace there with the label " + remoteIDLabel +
+			" of this consumer, and that namespace; where carrick made it: carrick undo LINK --side remote",
 	})
 	return c, nil
 }
@@ -97,7 +98,8 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 	slices.Sort(there)
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "with it Liqo deletes at the provider every namespace that stands for an offloaded one, volumes and all, whoever offloaded it: " + strings.Join(there, ", ")
+			c.Items[i].Note = "with it Liqo deletes at the provider every namespace that stands for an offloaded one, volumes " +
+				"and all, whoever offloaded it: " + strings.Join(there, ", ")
 		}
 	}
 	return nil
@@ -111,8 +113,8 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 	return stillReached(ctx, e, needsProvider(e, d.vanishing.Undo(ctx, e, say)))
 }
 
-// stillReached adds to the error of an undo without the provider that Liqo still reaches it: it takes no cluster for gone
-// whose API server answers, whatever the annotation says.
+// stillReached adds to the error of an undo without the provider that Liqo still reaches it: it takes no cluster for
+// gone whose API server answers, whatever the annotation says.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func stillReached(ctx context.Context, e steps.Env, err error) error {
@@ -126,8 +128,10 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 	for _, fc := range all {
 		reached := conditionOf(conditions(fc, "status", "conditions"), "APIServerStatus").status == "Established"
 		if reached && fc.GetAnnotations()[unreachableNote] == "true" {
-			return fmt.Errorf("%w. Liqo still reaches the provider's API server (ForeignCluster %s: APIServerStatus is Established), "+
-				"so it waits for it: add remote to the link file and undo again", err, fc.GetName())
+			return fmt.Errorf(
+				"%w. Liqo still reaches the provider's API server (ForeignCluster %s: APIServerStatus is Established), "+
+					"so it waits for it: add remote to the link file and undo again", err, fc.GetName(),
+			)
 		}
 	}
 	return err
@@ -139,8 +143,9 @@ type offloadingDoer struct{ action.Manifest }
 
 // Plan says which namespaces Liqo deletes at providers that the labels no longer select.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (the cluster selector decides
-// which NamespaceMaps want the namespace), namespacemap-controller (deletes at the provider what is not wanted).
+// Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (the cluster selector
+// decides which NamespaceMaps want the namespace), namespacemap-controller (deletes at the provider what is not
+// wanted).
 func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.Plan(ctx, e)
 	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
@@ -151,7 +156,9 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	if err != nil || o == nil {
 		return c, err
 	}
-	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeTypeLabel + "=" + virtualNodeType})
+	nodes, err := check.List[corev1.Node](
+		ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeTypeLabel + "=" + virtualNodeType},
+	)
 	if err != nil {
 		return c, err
 	}
@@ -162,8 +169,8 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// leftOut returns the ids of the clusters to which a namespace is extended, and no longer would be with those labels, which
-// are of their virtual nodes.
+// leftOut returns the ids of the clusters to which a namespace is extended, and no longer would be with those labels,
+// which are of their virtual nodes.
 func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string) (ids []string) {
 	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
 	for id, about := range byCluster {
@@ -171,7 +178,9 @@ func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string
 		if conditionOf(conditionsOf(conditions), "OffloadingRequired").status == "False" {
 			continue
 		}
-		if !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Labels[remoteIDLabel] == id && hasAll(n.Labels, labels) }) {
+		if !slices.ContainsFunc(
+			nodes, func(n *corev1.Node) bool { return n.Labels[remoteIDLabel] == id && hasAll(n.Labels, labels) },
+		) {
 			ids = append(ids, clean.Text(id))
 		}
 	}
@@ -223,7 +232,11 @@ func needsProvider(e steps.Env, err error) error {
 	if known {
 		return err
 	}
-	return fmt.Errorf("%w. Liqo deletes it at the provider first. If the provider is gone for good, take remote out of the link file and undo again", err)
+	return fmt.Errorf(
+		"%w. Liqo deletes it at the provider first. If the provider is gone for good, take remote out of the link file "+
+			"and undo again",
+		err,
+	)
 }
 
 // planLost adds to a plan of undo that the provider is declared gone, where the
@@ -238,7 +251,10 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 			Verb: steps.Update, What: "ForeignCluster " + fc.GetName(), Hash: "lost:" + string(fc.GetUID()),
 			Note: "the link names no provider: it is declared unreachable for good, so that Liqo waits for it no more",
 		})
-		c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+		c.Permissions = append(
+			c.Permissions,
+			permission.Rule{Verb: "patch", Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()},
+		)
 	}
 	return err
 }
@@ -246,7 +262,9 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 // lostClusters are the ForeignClusters of the link's providers, but for those that are declared unreachable already.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	all, err := ownForeignClusters(ctx, e)
-	return slices.DeleteFunc(all, func(fc *unstructured.Unstructured) bool { return fc.GetAnnotations()[unreachableNote] == "true" }), err
+	return slices.DeleteFunc(
+		all, func(fc *unstructured.Unstructured) bool { return fc.GetAnnotations()[unreachableNote] == "true" },
+	), err
 }
 
 // ownForeignClusters are the ForeignClusters of the providers that this link's slices and namespaces are for.
@@ -262,7 +280,9 @@ func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstr
 	marked = append(marked, spaces...)
 	all, err := living(ctx, e, foreignClusters, "", "")
 	return slices.DeleteFunc(all, func(fc *unstructured.Unstructured) bool {
-		return !slices.ContainsFunc(marked, func(s inventory.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") })
+		return !slices.ContainsFunc(
+			marked, func(s inventory.Made) bool { return s.Labels[remoteIDLabel] == text(fc, "spec", "clusterID") },
+		)
 	}), err
 }
 
@@ -282,12 +302,16 @@ func declareLost(
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{unreachableNote: "true"}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{unreachableNote: "true"}}},
+	)
 	if err != nil {
 		return err
 	}
 	for _, fc := range lost {
-		if _, err := e.Cluster.Patch(ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()}); err != nil {
+		if _, err := e.Cluster.Patch(
+			ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()},
+		); err != nil {
 			return fmt.Errorf("declare ForeignCluster %s unreachable: %w", fc.GetName(), err)
 		}
 		say.Did(steps.Update, "ForeignCluster "+fc.GetName(), "")

@@ -39,13 +39,17 @@ func tenantExists(ctx context.Context, e steps.Env) steps.Result {
 	case 1:
 		return judgeTenant(here[0], id, e)
 	}
-	return steps.Failed(fmt.Sprintf("%d Tenants are in %s: %s. Liqo takes one", len(here), tenantNamespace(e), check.OrNone(names(here))),
-		e.Kubectl()+" -n "+tenantNamespace(e)+" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's")
+	return steps.Failed(
+		fmt.Sprintf("%d Tenants are in %s: %s. Liqo takes one", len(here), tenantNamespace(e), check.OrNone(names(here))),
+		e.Kubectl()+" -n "+tenantNamespace(e)+
+			" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's",
+	)
 }
 
 // deleteTenant is how to have another one made in its place.
 func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
-	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " + steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
+	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " +
+		steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
 }
 
 // noTenant says why the consumer has none, if that can be told.
@@ -54,11 +58,19 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 	for _, t := range all {
 		switch {
 		case text(t, "spec", "clusterID") == id:
-			return steps.Failed(fmt.Sprintf("the consumer's Tenant is %s/%s, not in %s", t.GetNamespace(), t.GetName(), tenantNamespace(e)),
-				deleteTenant(t, e))
+			return steps.Failed(
+				fmt.Sprintf("the consumer's Tenant is %s/%s, not in %s", t.GetNamespace(), t.GetName(), tenantNamespace(e)),
+				deleteTenant(t, e),
+			)
 		case t.GetName() == name:
-			return steps.Failed(fmt.Sprintf("there is none, and the name %s is taken by the Tenant of cluster %s in %s: names are unique on the whole provider",
-				name, text(t, "spec", "clusterID"), t.GetNamespace()), "answer tenant.name with "+id+", then "+e.ApplyStep("authentication"))
+			return steps.Failed(
+				fmt.Sprintf(
+					"there is none, and the name %s is taken by the Tenant of cluster %s in %s: names are unique on the "+
+						"whole provider",
+					name, text(t, "spec", "clusterID"), t.GetNamespace(),
+				),
+				"answer tenant.name with "+id+", then "+e.ApplyStep("authentication"),
+			)
 		}
 	}
 	return steps.Undone("there is no Tenant in " + tenantNamespace(e))
@@ -69,7 +81,9 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Result {
 	what := "Tenant " + t.GetNamespace() + "/" + t.GetName()
 	_, shook, _ := unstructured.NestedMap(t.Object, "status", "authParams")
-	policy, condition, space := text(t, "spec", "authzPolicy"), text(t, "spec", "tenantCondition"), text(t, "status", "tenantNamespace")
+	policy, condition, space := text(
+		t, "spec", "authzPolicy",
+	), text(t, "spec", "tenantCondition"), text(t, "status", "tenantNamespace")
 	var bad []string
 	if c := text(t, "spec", "clusterID"); c != id {
 		return steps.Failed(fmt.Sprintf("%s is of cluster %q, not %s, and that can't be changed", what, c, id),
@@ -86,13 +100,22 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	}
 	switch {
 	case condition == drained && !servesConsumer(e):
-		return steps.Warned(what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition))
+		return steps.Warned(
+			what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here",
+			activate(e, condition),
+		)
 	case condition == drained:
-		return steps.Failed(what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition))
+		return steps.Failed(
+			what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition),
+		)
 	case space == "":
-		return steps.Waits(t.GetCreationTimestamp().Time, "%s is not taken up by Liqo's controllers: it names no namespace in its status", what).Or(liqoLog(e, "controller-manager"))
+		return steps.Waits(
+			t.GetCreationTimestamp().Time, "%s is not taken up by Liqo's controllers: it names no namespace in its status", what,
+		).Or(liqoLog(e, "controller-manager"))
 	case space != t.GetNamespace():
-		return steps.Failed(fmt.Sprintf("%s is for namespace %s, says its status", what, space), liqoLog(e, "controller-manager"))
+		return steps.Failed(
+			fmt.Sprintf("%s is for namespace %s, says its status", what, space), liqoLog(e, "controller-manager"),
+		)
 	case condition == cordoned:
 		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", activate(e, condition))
 	}

@@ -52,7 +52,8 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	name, ns := e.Answers.Text("tenant.name"), tenantNamespace(e)
 	item := steps.Item{
-		Verb: steps.Replace, What: "Tenant " + ns + "/" + other.GetName(), Hash: "tenant:" + name + ":" + string(other.GetUID()),
+		Verb: steps.Replace, What: "Tenant " + ns + "/" + other.GetName(),
+		Hash: "tenant:" + name + ":" + string(other.GetUID()),
 		Note: "deleted, then made anew as " + name + ": Liqo takes one Tenant in a namespace",
 	}
 	copies, err := living(ctx, e, resourceSlices, ns, "")
@@ -60,8 +61,11 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return steps.Change{}, err
 	}
 	if len(copies) > 0 {
-		return steps.Change{}, fmt.Errorf("%s can't be renamed to %s while ResourceSlice %s of the consumer is at the provider: it would go, too. Undo the steps offloading and resources first, or answer tenant.name with %s",
-			item.What, name, check.OrNone(names(copies)), other.GetName())
+		return steps.Change{}, fmt.Errorf(
+			"%s can't be renamed to %s while ResourceSlice %s of the consumer is at the provider: it would go, too. Undo the "+
+				"steps offloading and resources first, or answer tenant.name with %s",
+			item.What, name, check.OrNone(names(copies)), other.GetName(),
+		)
 	}
 	return steps.Change{Items: []steps.Item{item}, Permissions: []permission.Rule{
 		{Verb: "delete", Group: tenants.Group, Resource: tenants.Resource, Namespace: ns, Name: other.GetName()},
@@ -108,7 +112,10 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	}
 	if other != nil {
 		if !e.Apply.Replace {
-			return fmt.Errorf("tenant %s would have to be deleted and made anew as %s, which was not confirmed", other.GetName(), e.Answers.Text("tenant.name"))
+			return fmt.Errorf(
+				"tenant %s would have to be deleted and made anew as %s, which was not confirmed", other.GetName(),
+				e.Answers.Text("tenant.name"),
+			)
 		}
 		if err := e.Cluster.Delete(ctx, tenants, other.GetNamespace(), other.GetName(), other.GetUID()); err != nil {
 			return fmt.Errorf("delete Tenant %s: %w", other.GetName(), err)
@@ -133,7 +140,8 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here that stand for offloaded ones, volumes and all"
+			c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here " +
+				"that stand for offloaded ones, volumes and all"
 		}
 	}
 	signed, err := d.signed(ctx, e)
@@ -215,7 +223,9 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 			continue
 		}
 		patch := []byte(`{"spec":{"tenantCondition":"` + drained + `"}}`)
-		if _, err := e.Cluster.Patch(ctx, tenants, t.Namespace, t.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: t.UID}); err != nil {
+		if _, err := e.Cluster.Patch(
+			ctx, tenants, t.Namespace, t.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: t.UID},
+		); err != nil {
 			return fmt.Errorf("drain Tenant %s: %w", t.Name, err)
 		}
 		say.Did(steps.Update, "Tenant "+t.Namespace+"/"+t.Name, "")
@@ -237,5 +247,7 @@ func copiesIn(ctx context.Context, e steps.Env, namespace string) ([]child, erro
 		return nil, err
 	}
 	maps, err := living(ctx, e, namespaceMaps, namespace, replicatedLabel+"=true")
-	return append(childrenOf(resourceSlices, "ResourceSlice", found), childrenOf(namespaceMaps, "NamespaceMap", maps)...), err
+	return append(
+		childrenOf(resourceSlices, "ResourceSlice", found), childrenOf(namespaceMaps, "NamespaceMap", maps)...,
+	), err
 }

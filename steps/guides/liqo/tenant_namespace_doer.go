@@ -77,7 +77,10 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 			Verb: steps.Delete, What: "ForeignCluster " + fc.GetName(), Hash: string(fc.GetUID()), Note: "Liqo leaves it behind",
 		})
 		for _, verb := range []string{"patch", "delete"} {
-			c.Permissions = append(c.Permissions, permission.Rule{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()})
+			c.Permissions = append(
+				c.Permissions,
+				permission.Rule{Verb: verb, Group: foreignClusters.Group, Resource: foreignClusters.Resource, Name: fc.GetName()},
+			)
 		}
 	}
 	return c, nil
@@ -131,7 +134,9 @@ func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructure
 		if fc.GetLabels()[key] == value {
 			continue
 		}
-		_, err := e.Cluster.Patch(ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()})
+		_, err := e.Cluster.Patch(
+			ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()},
+		)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("mark ForeignCluster %s: %w", fc.GetName(), err)
 		}
@@ -165,7 +170,8 @@ func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unst
 			id := labels[remoteIDLabel]
 			return id != "" && text(fc, "spec", "clusterID") == id
 		}
-		marked := fc.GetLabels()[key] == value && !slices.ContainsFunc(spaces, func(ns metav1.PartialObjectMetadata) bool { return of(ns.Labels) })
+		marked := fc.GetLabels()[key] == value &&
+			!slices.ContainsFunc(spaces, func(ns metav1.PartialObjectMetadata) bool { return of(ns.Labels) })
 		if marked || (goes && slices.ContainsFunc(own, func(ns inventory.Made) bool { return of(ns.Labels) })) {
 			out = append(out, fc)
 		}

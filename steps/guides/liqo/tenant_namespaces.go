@@ -20,19 +20,28 @@ func tenantNamespaces() steps.Step {
 	}
 	return steps.Step{
 		Name: "tenant-namespaces", Title: "Tenant namespaces",
-		Why: "Each side keeps what belongs to this peering in a namespace of its own, which Liqo finds by a label with the other side's cluster id.",
+		Why: "Each side keeps what belongs to this peering in a namespace of its own, which Liqo finds by a label with the " +
+			"other side's cluster id.",
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
 		Facts: []steps.Fact{
-			{Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Shared: true, Learn: labelledNamespace},
-			{Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Shared: true, Learn: namespaceLabel},
+			{
+				Name: "tenant-namespace", Title: "the namespace of this peering", On: steps.Both, Shared: true,
+				Learn: labelledNamespace,
+			},
+			{
+				Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Shared: true,
+				Learn: namespaceLabel,
+			},
 		},
-		Actions: twice("namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
-			Needs: []string{"cluster-id", "peer/cluster-id"},
-			Doer: tenantSpaceDoer{action.Manifest{File: "tenant-namespace.yaml", Values: action.Values{
-				"tenant-namespace": tenantSpace,
-				"pod-security":     gatewaySecurity,
-			}}},
-		}),
+		Actions: twice(
+			"namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
+				Needs: []string{"cluster-id", "peer/cluster-id"},
+				Doer: tenantSpaceDoer{action.Manifest{File: "tenant-namespace.yaml", Values: action.Values{
+					"tenant-namespace": tenantSpace,
+					"pod-security":     gatewaySecurity,
+				}}},
+			},
+		),
 		Checks: namespaceChecks(),
 	}
 }
@@ -57,7 +66,9 @@ func tenantSpaces(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 		return nil, err
 	}
 	found, err := living(ctx, e, check.Namespaces, "", sel)
-	return slices.DeleteFunc(found, func(ns *unstructured.Unstructured) bool { return ns.GetAnnotations()[remoteSpaceOwner] != "" }), err
+	return slices.DeleteFunc(
+		found, func(ns *unstructured.Unstructured) bool { return ns.GetAnnotations()[remoteSpaceOwner] != "" },
+	), err
 }
 
 func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {

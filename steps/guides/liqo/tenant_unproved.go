@@ -86,8 +86,8 @@ func proved(ctx context.Context, e steps.Env) error {
 	return errors.New(ns.found(e) + "; " + ns.fix(e))
 }
 
-// oneOfPeer refuses to give the id that a file claims to a second namespace: Liqo stops where it finds two, and the first
-// one may be another peer's.
+// oneOfPeer refuses to give the id that a file claims to a second namespace: Liqo stops where it finds two, and the
+// first one may be another peer's.
 func oneOfPeer(ctx context.Context, e steps.Env) error {
 	if !e.PeerFromFile() {
 		return nil

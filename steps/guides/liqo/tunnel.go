@@ -23,7 +23,8 @@ const (
 func tunnel() steps.Step {
 	return steps.Step{
 		Name: "tunnel", Title: "Tunnel", When: joins,
-		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who consumes: take the one that the other can reach.",
+		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who " +
+			"consumes: take the one that the other can reach.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Shared: true, Learn: allNodeAddresses},
@@ -43,7 +44,8 @@ func tunnel() steps.Step {
 				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			}),
 			twice("client", "Have the consumer's gateway connect", "Have the provider's gateway connect", steps.Action{
-				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"}, First: []string{"handshake"},
+				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"},
+				First: []string{"handshake"},
 				Doer: vanishing{action.Manifest{File: "gateway-client.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(gatewayClients),
@@ -97,7 +99,8 @@ func serverQuestions() []steps.Question {
 		},
 		{
 			Key: "network.mtu", Title: "MTU of the tunnel", Kind: steps.Number,
-			Help:    "The same on both sides; at most the path's own less 80. Too big a one lets pings through and makes TLS hang.",
+			Help: "The same on both sides; at most the path's own less 80. Too big a one lets pings through and " +
+				"makes TLS hang.",
 			Default: ofServer("mtu", usualMTU, "as liqoctl does"),
 		},
 	}

@@ -14,7 +14,10 @@ import (
 // Where nothing tells that both sides stand on one machine, loopback leads
 // nowhere.
 func TestLoopbackLeadsNowhereFromElsewhere(t *testing.T) {
-	for host, want := range map[string]steps.Status{"127.0.0.1": steps.Warn, "::1": steps.Warn, "198.51.100.7": steps.Pass, "100.64.1.1": steps.Warn, "fd00::7": steps.Warn} {
+	for host, want := range map[string]steps.Status{
+		"127.0.0.1": steps.Warn, "::1": steps.Warn, "198.51.100.7": steps.Pass, "100.64.1.1": steps.Warn,
+		"fd00::7": steps.Warn,
+	} {
 		if r := judgeTarget(steps.Env{}, host, netip.MustParseAddr(host)); r.Status != want {
 			t.Errorf("%s: %s %s", host, r.Status, r.Found)
 		}
@@ -33,7 +36,10 @@ func TestHandshakesThatCanNotBeTried(t *testing.T) {
 		err        error
 		found, fix string
 	}{
-		{syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (tried from this machine): the nodes", "udpecho --port=5000"},
+		{
+			syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (tried from this machine): the nodes",
+			"udpecho --port=5000",
+		},
 		{fmt.Errorf("read the key: %w", probe.ErrKey), "no handshake can be tried: ", "--step keys"},
 	} {
 		r := judgeHandshake(steps.Env{}, "198.51.100.7:51840", at, handshakeOutcome{err: c.err})

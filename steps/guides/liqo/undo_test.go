@@ -129,7 +129,8 @@ metadata:
 spec: {cidr: 10.1.0.0/16}
 `+defined("ipam.liqo.io", "Network"))
 	got := planned(t, s, engine.Scope{Steps: []string{"network"}, Side: steps.Local})
-	held := "delete Network liqo-tenant-rome/rome-pod-0: it is being deleted already, and held by network.ipam.liqo.io/finalizer"
+	held := "delete Network liqo-tenant-rome/rome-pod-0: it is being deleted already, and held by " +
+		"network.ipam.liqo.io/finalizer"
 	if !strings.Contains(got, held) || strings.Contains(got, "another") {
 		t.Errorf("the plan of undo:\n%s", got)
 	}

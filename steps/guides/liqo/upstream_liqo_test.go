@@ -243,7 +243,8 @@ func whileThere(
 	})
 }
 
-// webhookCertificate is a certificate for the webhooks that is its own authority, with its key, as their Secret holds them.
+// webhookCertificate is a certificate for the webhooks that is its own authority, with its key, as their Secret holds
+// them.
 func webhookCertificate(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,11 +17,13 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// TestUpstreamPeering peers two clusters that run Liqo's own controllers, replicator, webhooks and virtual kubelet, with
-// the RBAC of its chart.
+// TestUpstreamPeering peers two clusters that run Liqo's own controllers, replicator, webhooks and virtual kubelet,
+// with the RBAC of its chart.
 func TestUpstreamPeering(t *testing.T) {
 	src := upstream.Find(t, "liqo")
-	bin := src.Build(t, "./cmd/liqo-controller-manager", "./cmd/crd-replicator", "./cmd/webhook", "./cmd/virtual-kubelet", "./cmd/liqoctl")
+	bin := src.Build(
+		t, "./cmd/liqo-controller-manager", "./cmd/crd-replicator", "./cmd/webhook", "./cmd/virtual-kubelet", "./cmd/liqoctl",
+	)
 	box := clustertest.Start(t)
 	box.Reset(t)
 	consumer := realLiqo(t, box, src, bin, clustertest.Local, "milan", nil)
@@ -77,7 +79,9 @@ func TestUpstreamPeering(t *testing.T) {
 			t.Fatalf("slice-accepted: %s %s; %s", r.Status, r.Found, r.Fix)
 		}
 		box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "secret", "liqo-remote-certificate-rome")
-		box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "resourceslices.authentication.liqo.io", "rome")
+		box.Run(
+			t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "resourceslices.authentication.liqo.io", "rome",
+		)
 		settled(t, s, "virtual-node", steps.Local)
 		stepstest.Apply(t, s)
 		stepstest.Green(t, s)
@@ -102,13 +106,16 @@ func TestUpstreamPeering(t *testing.T) {
 			}
 			return string(out)
 		}
-		remote := []string{"--remote-kubeconfig", box.Kubeconfigs[clustertest.Remote], "--remote-context", box.Contexts[clustertest.Remote]}
+		remote := []string{
+			"--remote-kubeconfig", box.Kubeconfigs[clustertest.Remote], "--remote-context", box.Contexts[clustertest.Remote],
+		}
 		liqoctl(append([]string{"peer", "--networking-disabled", "--timeout", "3m"}, remote...)...)
 		box.Run(t, clustertest.Local, "", "create", "namespace", "shop")
 		liqoctl("offload", "namespace", "shop", "--timeout", "2m")
 		x := stepstest.SiteOf(t, box, liqo.Guide(), assets, true, nil)
 		bad := map[string]steps.Result{}
-		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) { // what liqoctl does not wait for
+		// what liqoctl does not wait for
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 			bad = x.Reds()
 			maps.DeleteFunc(bad, func(_ string, v steps.Result) bool { return v.Status == steps.Warn })
 			if len(bad) == 0 {
@@ -118,7 +125,9 @@ func TestUpstreamPeering(t *testing.T) {
 		for id, v := range bad {
 			t.Errorf("%s: %s: %s", id, v.Status, v.Found)
 		}
-		if said := liqoctl("info", "peer", "rome", "--output", "yaml"); strings.Count(said, "status: Healthy") < 2 || strings.Contains(said, "Unhealthy") { // credentials and nodes
+		// credentials and nodes
+		if said := liqoctl("info", "peer", "rome", "--output", "yaml"); strings.Count(said, "status: Healthy") < 2 ||
+			strings.Contains(said, "Unhealthy") {
 			t.Errorf("liqoctl says\n%s", said)
 		}
 		liqoctl("unoffload", "namespace", "shop", "--skip-confirm")
@@ -135,7 +144,10 @@ func TestUpstreamPeering(t *testing.T) {
 			steps.Local: {Cluster: box.Open(t, clustertest.Local, cluster.Options{}), Name: box.Contexts[clustertest.Local]},
 		})
 		stepstest.Undo(t, s)
-		left := box.Run(t, clustertest.Local, "", "get", "namespaces,foreignclusters.core.liqo.io", "-l", "liqo.io/remote-cluster-id", "-o", "name")
+		left := box.Run(
+			t, clustertest.Local, "", "get", "namespaces,foreignclusters.core.liqo.io", "-l", "liqo.io/remote-cluster-id", "-o",
+			"name",
+		)
 		if left != "" {
 			t.Errorf("the consumer has %s", left)
 		}
@@ -157,8 +169,8 @@ func fails(t *testing.T, s *engine.Session, check string, side steps.Side) steps
 	return once(t, s, check, side, func(v steps.Status) bool { return v == steps.Fail })
 }
 
-// madeForRequests are what Liqo's controllers leave of requests that they have signed: Kubernetes deletes them within the
-// hour.
+// madeForRequests are what Liqo's controllers leave of requests that they have signed: Kubernetes deletes them within
+// the hour.
 func madeForRequests(name string) bool {
 	return strings.Contains(name, " certificatesigningrequests.certificates.k8s.io ")
 }

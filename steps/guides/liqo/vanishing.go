@@ -223,7 +223,8 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 		for i, o := range left {
 			c.Items = append(c.Items, steps.Item{
 				Verb: steps.Delete, What: o.String(), Hash: string(o.uid), Terminating: true,
-				Note: "it is being deleted already, and held by " + held[i] + ": Liqo's controllers let go of it, and carrick waits for that",
+				Note: "it is being deleted already, and held by " + held[i] +
+					": Liqo's controllers let go of it, and carrick waits for that",
 			})
 		}
 		return c, err
@@ -240,7 +241,9 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 			}
 			for i := range c.Items {
 				if other != "" && c.Items[i].Verb == steps.Delete {
-					c.Items[i].Note = "the peering in the other direction goes through this tunnel, too (" + other + "), and ends with it. To take back this one alone: carrick undo LINK --step offloading, then --step resources, then --step authentication"
+					c.Items[i].Note = "the peering in the other direction goes through this tunnel, too (" + other +
+						"), and ends with it. To take back this one alone: carrick undo LINK --step offloading, then --step resources, " +
+						"then --step authentication"
 				}
 			}
 		}

@@ -41,7 +41,10 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if n == nil {
-		return steps.Waits(lastMoved(v, conditions(v, "status", "conditions")), "VirtualNode %s runs; its node has not come up yet", v.GetName()).Or(kubeletPods(e, s))
+		return steps.Waits(
+			lastMoved(v, conditions(v, "status", "conditions")), "VirtualNode %s runs; its node has not come up yet",
+			v.GetName(),
+		).Or(kubeletPods(e, s))
 	}
 	node, err := check.As[corev1.Node](n)
 	if err != nil {
@@ -51,7 +54,9 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // present is an object, or nil where there is none.
-func present(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+func present(
+	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, name string,
+) (*unstructured.Unstructured, error) {
 	o, err := e.Cluster.Get(ctx, gvr, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -71,25 +76,45 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 	granted := lastMoved(s, conditions(s, "status", "conditions"))
 	switch {
 	case v == nil && !makesNode(s):
-		return steps.Failed(fmt.Sprintf("there is no VirtualNode: ResourceSlice %s lacks the annotation %s: \"true\"", s.GetName(), virtualNodeNote), ""), false
+		return steps.Failed(
+			fmt.Sprintf(
+				"there is no VirtualNode: ResourceSlice %s lacks the annotation %s: \"true\"", s.GetName(), virtualNodeNote,
+			),
+			"",
+		), false
 	case v == nil:
 		return steps.Waits(granted, "Liqo has made no VirtualNode %s of the slice yet", s.GetName()).
-			Or(e.Kubectl() + " -n " + s.GetNamespace() + " get identities.authentication.liqo.io    # resourceslice-" + s.GetName() + " must name a kubeconfig; else see the logs of liqo-controller-manager"), false
+			Or(
+				e.Kubectl() + " -n " + s.GetNamespace() + " get identities.authentication.liqo.io    # resourceslice-" +
+					s.GetName() + " must name a kubeconfig; else see the logs of liqo-controller-manager",
+			), false
 	case v.GetDeletionTimestamp() != nil:
-		return steps.Failed(fmt.Sprintf("VirtualNode %s is being deleted (finalizers %s)", v.GetName(), check.OrNone(v.GetFinalizers())), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
+		return steps.Failed(
+			fmt.Sprintf("VirtualNode %s is being deleted (finalizers %s)", v.GetName(), check.OrNone(v.GetFinalizers())),
+			e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName(),
+		), false
 	}
 	if makes, ok, _ := unstructured.NestedBool(v.Object, "spec", "createNode"); ok && !makes {
 		return steps.Failed(fmt.Sprintf("VirtualNode %s is told to make no node (spec.createNode: false)", v.GetName()),
-			fmt.Sprintf(`%s -n %s patch virtualnodes.offloading.liqo.io %s --type merge -p '{"spec":{"createNode":true}}'`, e.Kubectl(), v.GetNamespace(), v.GetName())), false
+			fmt.Sprintf(
+				`%s -n %s patch virtualnodes.offloading.liqo.io %s --type merge -p '{"spec":{"createNode":true}}'`, e.Kubectl(),
+				v.GetNamespace(), v.GetName(),
+			)), false
 	}
 	all := conditions(v, "status", "conditions")
 	for _, kind := range []string{"VirtualKubelet", "Node"} {
 		switch c := conditionOf(all, kind); c.status {
 		case "Running":
 		case "Draining", "Deleting":
-			return steps.Failed(fmt.Sprintf("VirtualNode %s: %s is %s %s", v.GetName(), kind, c.status, c.why()), e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName()), false
+			return steps.Failed(
+				fmt.Sprintf("VirtualNode %s: %s is %s %s", v.GetName(), kind, c.status, c.why()),
+				e.Kubectl()+" -n "+v.GetNamespace()+" describe virtualnodes.offloading.liqo.io "+v.GetName(),
+			), false
 		default:
-			return steps.Waits(lastMoved(v, all), "VirtualNode %s: %s", v.GetName(), strings.TrimSpace(kind+" is "+cmp.Or(c.status, "None")+" "+c.why())).Or(kubeletPods(e, s)), false
+			return steps.Waits(
+				lastMoved(v, all), "VirtualNode %s: %s", v.GetName(),
+				strings.TrimSpace(kind+" is "+cmp.Or(c.status, "None")+" "+c.why()),
+			).Or(kubeletPods(e, s)), false
 		}
 	}
 	return steps.Result{}, true
@@ -98,7 +123,10 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 // judgeNode judges the node of a slice.
 func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.Result {
 	if n.Labels[nodeTypeLabel] != virtualNodeType {
-		return steps.Failed(fmt.Sprintf("node %s is a node of this cluster: the virtual node of that name can't be made", n.Name), "make a slice with another name, with the labels of the example: "+page)
+		return steps.Failed(
+			fmt.Sprintf("node %s is a node of this cluster: the virtual node of that name can't be made", n.Name),
+			"make a slice with another name, with the labels of the example: "+page,
+		)
 	}
 	if down := check.NodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
@@ -111,9 +139,14 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 					"    # delete what is left of an earlier peering, or answer network.join: true in "+e.LinkFile())
 		}
 		if down.Reason == networkDown {
-			return steps.Failed(fmt.Sprintf("node %s is up and its network is not (%s): the tunnel does not work", n.Name, networkDown), "carrick check "+e.LinkFile()+" --only connection,gateway-up")
+			return steps.Failed(
+				fmt.Sprintf("node %s is up and its network is not (%s): the tunnel does not work", n.Name, networkDown),
+				"carrick check "+e.LinkFile()+" --only connection,gateway-up",
+			)
 		}
-		return steps.Waits(down.LastTransitionTime.Time, "node %s has no network (%s %s)", n.Name, down.Reason, down.Message).Or(e.Kubectl() + " describe node " + n.Name)
+		return steps.Waits(
+			down.LastTransitionTime.Time, "node %s has no network (%s %s)", n.Name, down.Reason, down.Message,
+		).Or(e.Kubectl() + " describe node " + n.Name)
 	}
 	ready := check.NodeCondition(n, corev1.NodeReady)
 	if ready.Status != corev1.ConditionTrue {
@@ -121,14 +154,24 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 		if since.IsZero() {
 			since = n.CreationTimestamp.Time
 		}
-		return steps.Waits(since, "node %s is not ready (%s)", n.Name, strings.Trim(ready.Reason+": "+ready.Message, ": ")).Or(kubeletPods(e, s))
+		return steps.Waits(
+			since, "node %s is not ready (%s)", n.Name, strings.Trim(ready.Reason+": "+ready.Message, ": "),
+		).Or(kubeletPods(e, s))
 	}
 	if n.Spec.Unschedulable {
-		return steps.Warned(fmt.Sprintf("node %s is ready, and cordoned: it takes no pods", n.Name), e.Kubectl()+" uncordon "+n.Name)
+		return steps.Warned(
+			fmt.Sprintf("node %s is ready, and cordoned: it takes no pods", n.Name), e.Kubectl()+" uncordon "+n.Name,
+		)
 	}
 	if lacks := roomless(s, n); len(lacks) > 0 {
-		return steps.Failed(fmt.Sprintf("node %s is ready and has no room for a pod: it offers no %s. The provider grants what is asked for, and what its chart's "+
-			"offloading.defaultNodeResources names", n.Name, check.OrNone(lacks)), "answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"node %s is ready and has no room for a pod: it offers no %s. The provider grants what is asked for, and what "+
+					"its chart's "+
+					"offloading.defaultNodeResources names", n.Name, check.OrNone(lacks),
+			),
+			"answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"),
+		)
 	}
 	have := map[string]string{}
 	for name, q := range n.Status.Allocatable {

@@ -40,7 +40,9 @@ func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 	case 1:
 		return ids[0], "the file in " + clustersFolder + " with the adapter kubernetes", nil
 	}
-	return nil, "", fmt.Errorf("%s have the adapter kubernetes: which of them is meant can't be told", strings.Join(ids, " and "))
+	return nil, "", fmt.Errorf(
+		"%s have the adapter kubernetes: which of them is meant can't be told", strings.Join(ids, " and "),
+	)
 }
 
 // adoptClusterKey is what the cluster file has at a path.
@@ -76,8 +78,8 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 }
 
-// adoptPrefix is what hook.env and the cluster file have for a prefix, or the one of them that exists. Where they differ,
-// neither is adopted: an admin has to say which is right.
+// adoptPrefix is what hook.env and the cluster file have for a prefix, or the one of them that exists. Where they
+// differ, neither is adopted: an admin has to say which is right.
 func adoptPrefix(key, p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)

@@ -15,7 +15,9 @@ func bench() stepstest.Bench {
 	rules := func(more string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"rules":[` + secrets + more + `]}`
-			if _, err := c.Patch(tb.Context(), check.ClusterRoles, "", "ood-initializer", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+			if _, err := c.Patch(
+				tb.Context(), check.ClusterRoles, "", "ood-initializer", []byte(patch), cluster.PatchOptions{Manager: "bench"},
+			); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -36,7 +38,9 @@ func bench() stepstest.Bench {
 			{"auth", "can-i", "create", "pods", "-n", "user-alice"},
 		},
 		Breaks: "role-of-initializer", Break: rules(""),
-		FixedBy: rules(`,{"apiGroups":[""],"resources":["services","pods"],"verbs":["get"]},{"apiGroups":[""],"resources":["configmaps"],"verbs":["update","get","patch"]}`),
+		FixedBy: rules(
+			`,{"apiGroups":[""],"resources":["services","pods"],"verbs":["get"]},{"apiGroups":[""],"resources":["configmaps"],"verbs":["update","get","patch"]}`,
+		),
 	}
 }
 

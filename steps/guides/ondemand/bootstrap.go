@@ -26,15 +26,28 @@ const rolesSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 func bootstrap() steps.Step {
 	return steps.Step{
 		Name: "bootstrap", Title: "Bootstrap",
-		Why: "At each login root on the web node makes the user's namespace. It does so as one ServiceAccount, which may do that and hold what it grants to users: secrets of every namespace are among it, as upstream has it. Guard its token like an admin's.",
+		Why: "At each login root on the web node makes the user's namespace. It does so as one ServiceAccount, which may " +
+			"do that and hold what it grants to users: secrets of every namespace are among it, as upstream has it. Guard its " +
+			"token like an admin's.",
 		Facts: []steps.Fact{
-			{Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: check.ContextCA(noCA)},
+			{
+				Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: check.ContextCA(noCA),
+			},
 			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: check.VersionOf},
 		},
 		Actions: []steps.Action{
-			{Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote, Needs: []string{"signed-in"}, Doer: action.Manifest{File: "namespace.yaml"}},
-			{Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"}, Doer: action.Manifest{File: "service-account.yaml"}},
-			{Name: "cluster-roles", Title: "Grant it what the hooks do, and define what users get", On: steps.Remote, Needs: []string{"signed-in"}, Doer: action.Manifest{File: rolesFile}},
+			{
+				Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote,
+				Needs: []string{"signed-in"}, Doer: action.Manifest{File: "namespace.yaml"},
+			},
+			{
+				Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
+				Doer: action.Manifest{File: "service-account.yaml"},
+			},
+			{
+				Name: "cluster-roles", Title: "Grant it what the hooks do, and define what users get", On: steps.Remote,
+				Needs: []string{"signed-in"}, Doer: action.Manifest{File: rolesFile},
+			},
 		},
 		Checks: bootstrapChecks(),
 	}

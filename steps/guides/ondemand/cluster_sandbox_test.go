@@ -62,7 +62,9 @@ func clusterSession(t *testing.T, box *clustertest.Sandbox, name string, answers
 	return openCluster(t, box, clusterHalf(), name, answers)
 }
 
-func openCluster(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name string, answers map[string]any) *engine.Session {
+func openCluster(
+	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, name string, answers map[string]any,
+) *engine.Session {
 	t.Helper()
 	host, err := host.New(t.TempDir())
 	if err != nil {
@@ -144,7 +146,9 @@ metadata: {name: alice-ood-user, namespace: user-alice}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ood-user}
 subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]
 `
-	if out := box.Run(t, clustertest.Remote, theirs, "apply", "--dry-run=server", "-f", "-"); !strings.Contains(out, "rolebinding.rbac.authorization.k8s.io/alice-ood-user") {
+	if out := box.Run(
+		t, clustertest.Remote, theirs, "apply", "--dry-run=server", "-f", "-",
+	); !strings.Contains(out, "rolebinding.rbac.authorization.k8s.io/alice-ood-user") {
 		t.Errorf("kubectl says %q", out)
 	}
 }
@@ -191,7 +195,10 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 func TestTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
-	box.Run(t, clustertest.Remote, "", "create", "clusterrole", "job-pod-reaper", "--verb=list,delete", "--resource=pods,services,configmaps,secrets")
+	box.Run(
+		t, clustertest.Remote, "", "create", "clusterrole", "job-pod-reaper", "--verb=list,delete",
+		"--resource=pods,services,configmaps,secrets",
+	)
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrole", "job-pod-reaper")
 	s := clusterSession(t, box, "account", nil)
 	stepstest.Apply(t, s)
@@ -215,10 +222,14 @@ func TestTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
 	if err != nil || token.IsZero() || time.Until(ends) < time.Hour {
 		t.Errorf("it does not renew its token: %v, good until %v", err, ends)
 	}
-	if _, _, err := as.RequestToken(t.Context(), "ondemand", "default", cluster.TokenOptions{}); !apierrors.IsForbidden(err) {
+	if _, _, err := as.RequestToken(
+		t.Context(), "ondemand", "default", cluster.TokenOptions{},
+	); !apierrors.IsForbidden(err) {
 		t.Errorf("it gets a token of another ServiceAccount: %v", err)
 	}
-	if _, _, err := as.RequestToken(t.Context(), "kube-system", "default", cluster.TokenOptions{}); !apierrors.IsForbidden(err) {
+	if _, _, err := as.RequestToken(
+		t.Context(), "kube-system", "default", cluster.TokenOptions{},
+	); !apierrors.IsForbidden(err) {
 		t.Errorf("it gets a token of another namespace: %v", err)
 	}
 }
@@ -260,7 +271,9 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "k8-ldap-configmap")
 	s := clusterSession(t, box, "ids", map[string]any{"policies.ids": "admission-policy"})
 	policies := func() string {
-		return box.Run(t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
+		return box.Run(
+			t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name",
+		)
 	}
 	before := policies()
 	stepstest.Apply(t, s)
@@ -276,7 +289,8 @@ func TestThePoliciesPinIDs(t *testing.T) {
 		return err
 	}
 	wrongUID := func(spec map[string]any) { own(spec)["runAsUser"] = int64(5002) }
-	for end := time.Now().Add(5 * time.Minute); try(wrongUID) == nil && time.Now().Before(end); { // until all three are in force
+	// until all three are in force
+	for end := time.Now().Add(5 * time.Minute); try(wrongUID) == nil && time.Now().Before(end); {
 	}
 	for end := time.Now().Add(5 * time.Minute); try(func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(1)} }) == nil && time.Now().Before(end); {
 	}
@@ -284,17 +298,21 @@ func TestThePoliciesPinIDs(t *testing.T) {
 		change func(map[string]any)
 		says   string // "": it is let through
 	}{
-		"the portal's":      {func(map[string]any) {}, ""},
-		"uid of another":    {wrongUID, "uid 5001"},
-		"no uid":            {func(spec map[string]any) { delete(own(spec), "runAsUser") }, "uid 5001"},
-		"uid of container":  {func(spec map[string]any) { at(spec, "containers")["runAsUser"] = int64(5002) }, "uid 5001"},
-		"uid of init":       {func(spec map[string]any) { at(spec, "initContainers")["runAsUser"] = int64(5002) }, "uid 5001"},
+		"the portal's":     {func(map[string]any) {}, ""},
+		"uid of another":   {wrongUID, "uid 5001"},
+		"no uid":           {func(spec map[string]any) { delete(own(spec), "runAsUser") }, "uid 5001"},
+		"uid of container": {func(spec map[string]any) { at(spec, "containers")["runAsUser"] = int64(5002) }, "uid 5001"},
+		"uid of init": {
+			func(spec map[string]any) { at(spec, "initContainers")["runAsUser"] = int64(5002) }, "uid 5001",
+		},
 		"own uid by each":   {func(spec map[string]any) { at(spec, "containers")["runAsUser"] = int64(5001) }, ""},
 		"gid of another":    {func(spec map[string]any) { own(spec)["runAsGroup"] = int64(6002) }, "gid 6001"},
 		"fsGroup of others": {func(spec map[string]any) { own(spec)["fsGroup"] = int64(0) }, "gid 6001"},
 		"no fsGroup":        {func(spec map[string]any) { delete(own(spec), "fsGroup") }, ""},
-		"other's group":     {func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(7001), int64(700)} }, "supplementalGroups"},
-		"own group":         {func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(6001), int64(7001)} }, ""},
+		"other's group": {
+			func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(7001), int64(700)} }, "supplementalGroups",
+		},
+		"own group": {func(spec map[string]any) { own(spec)["supplementalGroups"] = []any{int64(6001), int64(7001)} }, ""},
 		"group by fsGroup": {func(spec map[string]any) {
 			own(spec)["fsGroup"], own(spec)["supplementalGroups"] = int64(700), []any{int64(700)}
 		}, "gid 6001"},
@@ -314,7 +332,10 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	t.Run("who is in no map is refused", func(t *testing.T) {
 		mapped := func(uid string, done func(error) bool) {
 			t.Helper()
-			box.Run(t, clustertest.Remote, "", "-n", "k8-ldap-configmap", "patch", "configmap", "user-uid-map", "--type=merge", "-p", `{"data":{"user-alice":`+uid+`}}`)
+			box.Run(
+				t, clustertest.Remote, "", "-n", "k8-ldap-configmap", "patch", "configmap", "user-uid-map", "--type=merge", "-p",
+				`{"data":{"user-alice":`+uid+`}}`,
+			)
 			var err error
 			for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 				if err = try(func(map[string]any) {}); done(err) {
@@ -345,9 +366,10 @@ func TestIsolationIsWhatTheAPIServerSays(t *testing.T) {
 	defer stepstest.Undo(t, s)
 	stepstest.Green(t, s)
 	wide := &rbacv1.ClusterRoleBinding{
-		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: "everybody-everywhere"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "ood-user"},
-		Subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: "rbac.authorization.k8s.io", Name: "system:authenticated"}},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: "everybody-everywhere"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "ood-user"},
+		Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: "rbac.authorization.k8s.io", Name: "system:authenticated"}},
 	}
 	text, err := yaml.Marshal(wide)
 	if err != nil {

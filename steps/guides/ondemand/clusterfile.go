@@ -12,36 +12,49 @@ import (
 func clusterFile() steps.Step {
 	return steps.Step{
 		Name: "clusterfile", Title: "Cluster file",
-		Why: "The dashboard learns of a cluster from one file. Upstream passes over a key that it does not know without a word, and takes a default in its place: so each key is held against the list of all that it knows.",
+		Why: "The dashboard learns of a cluster from one file. Upstream passes over a key that it does not know without a " +
+			"word, and takes a default in its place: so each key is held against the list of all that it knows.",
 		Ask: []steps.Question{
 			{
-				Key: "clusterfile.cluster", Title: "Name of the cluster in users' kubeconfigs", Kind: steps.Text, Check: checkUserPrefix, Adopt: adoptClusterKey("job.cluster"),
-				Help:    "At each start of the dashboard the entry of that name in the user's kubeconfig is overwritten: it must be no name that users have for another cluster.",
+				Key: "clusterfile.cluster", Title: "Name of the cluster in users' kubeconfigs", Kind: steps.Text,
+				Check: checkUserPrefix, Adopt: adoptClusterKey("job.cluster"),
+				Help: "At each start of the dashboard the entry of that name in the user's kubeconfig is overwritten: it must " +
+					"be no name that users have for another cluster.",
 				Default: func(e steps.Env) (any, string) { return e.Answers.Text("cluster.id"), "the short name" },
 			},
 			{
-				Key: "clusterfile.context", Title: "Context that kubectl is called with", Kind: steps.Text, Opt: true, Check: checkUserPrefix, Adopt: adoptClusterKey("job.context"),
+				Key: "clusterfile.context", Title: "Context that kubectl is called with", Kind: steps.Text, Opt: true,
+				Check: checkUserPrefix, Adopt: adoptClusterKey("job.context"),
 				Help:    "With auth type oidc the dashboard makes it; with managed it has to be there.",
 				Default: func(e steps.Env) (any, string) { return e.Answers.Text("clusterfile.cluster"), "the cluster's name" },
 			},
 			{
-				Key: "clusterfile.all-namespaces", Title: "Users see the pods of all namespaces", Kind: steps.YesNo, Adopt: adoptFlag("job.all_namespaces"),
-				Help:    "all_namespaces in the cluster file. They need the right to list pods everywhere, which upstream's roles don't give.",
+				Key: "clusterfile.all-namespaces", Title: "Users see the pods of all namespaces", Kind: steps.YesNo,
+				Adopt: adoptFlag("job.all_namespaces"),
+				Help: "all_namespaces in the cluster file. They need the right to list pods everywhere, which upstream's " +
+					"roles don't give.",
 				Default: steps.Fixed(false, "upstream's default"),
 			},
 			{
-				Key: "clusterfile.supplemental-groups", Title: "Pods get all groups of their user", Kind: steps.YesNo, Adopt: adoptFlag("job.auto_supplemental_groups"),
-				Help:    "auto_supplemental_groups in the cluster file: the user's groups from 1000 on, for files that are shared by a group.",
+				Key: "clusterfile.supplemental-groups", Title: "Pods get all groups of their user", Kind: steps.YesNo,
+				Adopt: adoptFlag("job.auto_supplemental_groups"),
+				Help: "auto_supplemental_groups in the cluster file: the user's groups from 1000 on, for files that are " +
+					"shared by a group.",
 				Default: steps.Fixed(false, "upstream's default"),
 			},
 			{
-				Key: "clusterfile.mounts", Title: "Mounts of all pods", Kind: steps.YAML, Opt: true, Check: checkMounts, Adopt: adoptMounts,
-				Help:    "A list of mounts of type host (name, host_type, path, destination_path) or nfs (name, host, path, destination_path). Mounts of type host need the level privileged, those of type nfs baseline.",
+				Key: "clusterfile.mounts", Title: "Mounts of all pods", Kind: steps.YAML, Opt: true, Check: checkMounts,
+				Adopt: adoptMounts,
+				Help: "A list of mounts of type host (name, host_type, path, destination_path) or nfs (name, host, path, " +
+					"destination_path). Mounts of type host need the level privileged, those of type nfs baseline.",
 				Default: steps.Fixed("", "pods bring their own"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "mount-types", Title: "the types of the mounts in the cluster file", On: steps.Local, Shared: true, Learn: learnMountTypes},
+			{
+				Name: "mount-types", Title: "the types of the mounts in the cluster file", On: steps.Local, Shared: true,
+				Learn: learnMountTypes,
+			},
 		},
 		Actions: []steps.Action{{
 			Name: "cluster-file", Title: "Write the cluster file", On: steps.Local,

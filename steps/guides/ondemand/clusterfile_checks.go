@@ -11,9 +11,12 @@ import (
 )
 
 func clusterFileChecks() []steps.Check {
-	local := func(name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string) steps.Check {
+	local := func(
+		name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string,
+	) steps.Check {
 		return steps.Check{
-			Name: name, Title: title, On: steps.Local, FixedBy: "cluster-file", Why: why, References: []string{see, page}, Needs: needs,
+			Name: name, Title: title, On: steps.Local, FixedBy: "cluster-file", Why: why, References: []string{see, page},
+			Needs: needs,
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				d, err := openClusterFile(ctx, e)
 				if err != nil {
@@ -28,22 +31,82 @@ func clusterFileChecks() []steps.Check {
 	}
 	const file = "cluster-file"
 	out := []steps.Check{
-		local(file, "the cluster file is there, and upstream can read it", "it is read as plain YAML, without ERB; what can't be read is passed over, and the cluster is not in the portal", inClusters, clusterFileReads),
-		local("cluster-file-keys", "upstream knows all of its keys", "a key with a typing error, or in the wrong place, is passed over without a word, and a default takes its place", inBatch, clusterFileKeys, file),
-		local("cluster-file-values", "its values are of the right form, mounts too", "to Ruby a text is true whatever it says; a mount of another type gives a pod that the API server refuses", inPod, clusterFileValues, file),
-		local("adapter", "its adapter is kubernetes", "the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs, file),
-		local("auth-type", "its auth type is one that upstream knows", "of an unknown one the adapter does nothing at all: no context is made, and kubectl uses whatever the user's kubeconfig has at that moment. The published page says odic in one place", inBatch, authType, file),
-		local("kubectl-bin", "its bin is a kubectl that users may run", "upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binExists, file),
-		local("config-file", "it names no kubeconfig under ~", "the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it runs in. The published page has it so", inBatch, clusterConfigFile, file),
-		local("endpoint", "its endpoint is the API server's", "the dashboard writes it into each user's kubeconfig at each start, with auth type managed, too. Without one it writes https://localhost:8080", inK8sInit, endpointIs, file),
-		local("endpoint-tls", "users' kubectl trusts the endpoint's certificate", "kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint"),
-		local("cluster-name-free", "nobody has its cluster name for another server", "kubectl config set-cluster overwrites the entry of that name in the user's kubeconfig, at each start of the dashboard", inK8sInit, clusterNameFree, file),
-		local("prefixes-agree", "its prefixes are those of hook.env", "the hook makes the namespace, and the dashboard looks for it: with another prefix no app ever starts", inBatch, prefixesAgree, file, "hook-env"),
-		local("no-ssh", "the portal offers no shell on the cluster's nodes", "without ssh_allow: false the page of each app has a button that opens SSH to a worker node; a login host makes one in the menu", clusterSource, noSSH, file),
+		local(
+			file, "the cluster file is there, and upstream can read it",
+			"it is read as plain YAML, without ERB; what can't be read is passed over, and the cluster is not in the portal",
+			inClusters, clusterFileReads,
+		),
+		local(
+			"cluster-file-keys", "upstream knows all of its keys",
+			"a key with a typing error, or in the wrong place, is passed over without a word, and a default takes its place",
+			inBatch, clusterFileKeys, file,
+		),
+		local(
+			"cluster-file-values", "its values are of the right form, mounts too",
+			"to Ruby a text is true whatever it says; a mount of another type gives a pod that the API server refuses", inPod,
+			clusterFileValues, file,
+		),
+		local(
+			"adapter", "its adapter is kubernetes",
+			"the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs, file,
+		),
+		local(
+			"auth-type", "its auth type is one that upstream knows",
+			"of an unknown one the adapter does nothing at all: no context is made, and kubectl uses whatever the user's "+
+				"kubeconfig has at that moment. The published page says odic in one place",
+			inBatch, authType, file,
+		),
+		local(
+			"kubectl-bin", "its bin is a kubectl that users may run",
+			"upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binExists,
+			file,
+		),
+		local(
+			"config-file", "it names no kubeconfig under ~",
+			"the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it "+
+				"runs in. The published page has it so",
+			inBatch, clusterConfigFile, file,
+		),
+		local(
+			"endpoint", "its endpoint is the API server's",
+			"the dashboard writes it into each user's kubeconfig at each start, with auth type managed, too. Without one it "+
+				"writes https://localhost:8080",
+			inK8sInit, endpointIs, file,
+		),
+		local(
+			"endpoint-tls", "users' kubectl trusts the endpoint's certificate",
+			"kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint",
+		),
+		local(
+			"cluster-name-free", "nobody has its cluster name for another server",
+			"kubectl config set-cluster overwrites the entry of that name in the user's kubeconfig, at each start of "+
+				"the dashboard",
+			inK8sInit, clusterNameFree, file,
+		),
+		local(
+			"prefixes-agree", "its prefixes are those of hook.env",
+			"the hook makes the namespace, and the dashboard looks for it: with another prefix no app ever starts", inBatch,
+			prefixesAgree, file, "hook-env",
+		),
+		local(
+			"no-ssh", "the portal offers no shell on the cluster's nodes",
+			"without ssh_allow: false the page of each app has a button that opens SSH to a worker node; a login host makes "+
+				"one in the menu",
+			clusterSource, noSSH, file,
+		),
 	}
-	managed := local("managed-context", "it names a context that users have", "with auth type managed the dashboard makes no context: without the key kubectl uses whatever is current", inBatch, managedContext, file)
+	managed := local(
+		"managed-context", "it names a context that users have",
+		"with auth type managed the dashboard makes no context: without the key kubectl uses whatever is current", inBatch,
+		managedContext, file,
+	)
 	managed.When = func(e steps.Env) bool { return auth(e) == "managed" }
-	gke := local("gke-account", "it names Google's service account file", "the dashboard calls gcloud with it at each start, as the user; without the key it ends there. Whether Google lets that account in is not looked at: that takes its key", inBatch, gkeAccount, file)
+	gke := local(
+		"gke-account", "it names Google's service account file",
+		"the dashboard calls gcloud with it at each start, as the user; without the key it ends there. Whether Google lets "+
+			"that account in is not looked at: that takes its key",
+		inBatch, gkeAccount, file,
+	)
 	gke.When, gke.FixedBy = func(e steps.Env) bool { return auth(e) == "gke" }, ""
 	for i := range out {
 		switch out[i].Name {
@@ -82,14 +145,20 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 		return steps.Errored(err)
 	}
 	if there {
-		return steps.Failed("there are two of that name, "+d.path+" and "+other+": which of them counts is luck", onWebNode("mv "+steps.Quoted(other)+" "+steps.Quoted(other+".old")))
+		return steps.Failed(
+			"there are two of that name, "+d.path+" and "+other+": which of them counts is luck",
+			onWebNode("mv "+steps.Quoted(other)+" "+steps.Quoted(other+".old")),
+		)
 	}
 	info, err := e.Host.Stat(ctx, d.path)
 	switch {
 	case err != nil:
 		return steps.Errored(err)
 	case info.Mode.Perm()&0o004 == 0:
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()), permissionFix(e, d.path, "chmod 0644 %s"))
+		return steps.Failed(
+			fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()),
+			permissionFix(e, d.path, "chmod 0644 %s"),
+		)
 	}
 	if r := clustersListed(ctx, e); r.Status != steps.Pass {
 		return r
@@ -141,7 +210,9 @@ func adapterIs(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	case "":
 		return steps.Failed(d.path+" names no job.adapter", "")
 	default:
-		return steps.Failed(d.place("job.adapter")+": job.adapter is "+shownWord(v)+", and has to be kubernetes, to the letter", "")
+		return steps.Failed(
+			d.place("job.adapter")+": job.adapter is "+shownWord(v)+", and has to be kubernetes, to the letter", "",
+		)
 	}
 }
 
@@ -149,17 +220,25 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	v, want := d.text("job.auth.type"), auth(e)
 	switch {
 	case v == "" && d.at("job.auth") != nil:
-		return steps.Failed(d.place("job.auth")+": job.auth has no type, and the adapter then makes no cluster, no context, nothing", "")
+		return steps.Failed(
+			d.place("job.auth")+": job.auth has no type, and the adapter then makes no cluster, no context, nothing", "",
+		)
 	case v == "":
 		v = "managed"
 	case v == "odic":
-		return steps.Failed(d.place("job.auth.type")+": job.auth.type is odic, as the published page has it: it is oidc. The adapter makes no context, and says nothing", "")
+		return steps.Failed(
+			d.place("job.auth.type")+
+				": job.auth.type is odic, as the published page has it: it is oidc. The adapter makes no context, and says nothing",
+			"",
+		)
 	case !slices.Contains([]string{"managed", "oidc", "gke"}, v):
 		return steps.Failed(d.place("job.auth.type")+": upstream knows no job.auth.type "+shownWord(v)+
 			likelyAuth(v), "")
 	}
 	if v != want {
-		return steps.Failed(fmt.Sprintf("%s: it is %s, and cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "")
+		return steps.Failed(
+			fmt.Sprintf("%s: it is %s, and cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "",
+		)
 	}
 	return steps.Passed("%s", v)
 }
@@ -203,9 +282,14 @@ func clusterConfigFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Resul
 	case v == "":
 		return steps.Passed("it names none: each user's own")
 	case strings.HasPrefix(v, "~"):
-		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", which kubectl takes for a folder of the name ~", "")
+		return steps.Failed(
+			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", which kubectl takes for a folder of the name ~",
+			"",
+		)
 	case strings.Contains(v, "$"):
-		return steps.Warned(d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and what $ becomes is up to the shell", "")
+		return steps.Warned(
+			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and what $ becomes is up to the shell", "",
+		)
 	case !strings.HasPrefix(v, "/"):
 		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+
 			", not an absolute path", "")
@@ -219,7 +303,11 @@ func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 		return steps.Failed(d.path+" has no batch_connect.ssh_allow: false", "")
 	}
 	if d.at("login") != nil {
-		return steps.Warned(d.place("login")+": there is a login host, which a Kubernetes cluster has none of: the portal's menu has a shell that leads nowhere", onWebNode(d.edit("login")))
+		return steps.Warned(
+			d.place("login")+
+				": there is a login host, which a Kubernetes cluster has none of: the portal's menu has a shell that leads nowhere",
+			onWebNode(d.edit("login")),
+		)
 	}
 	return steps.Passed("ssh_allow is false, and there is no login host")
 }
@@ -229,13 +317,24 @@ func gkeAccount(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	zone, region := d.text("job.auth.zone"), d.text("job.auth.region")
 	switch {
 	case v == "":
-		return steps.Failed(d.path+" has no job.auth.svc_acct_file", onWebNode(d.edit("job.auth")+"    # svc_acct_file: /absolute/path, one of each user's own"))
+		return steps.Failed(
+			d.path+" has no job.auth.svc_acct_file",
+			onWebNode(d.edit("job.auth")+"    # svc_acct_file: /absolute/path, one of each user's own"),
+		)
 	case zone == "" && region == "":
-		return steps.Failed(d.place("job.auth")+": neither zone nor region is set, and gcloud then asks", onWebNode(d.edit("job.auth")))
+		return steps.Failed(
+			d.place("job.auth")+": neither zone nor region is set, and gcloud then asks", onWebNode(d.edit("job.auth")),
+		)
 	case strings.HasPrefix(v, "~"):
-		return steps.Warned(d.place("job.auth.svc_acct_file")+": "+shownWord(v)+" begins with ~, which a shell does not replace behind --key-file=", onWebNode(d.edit("job.auth.svc_acct_file")))
+		return steps.Warned(
+			d.place("job.auth.svc_acct_file")+": "+shownWord(v)+
+				" begins with ~, which a shell does not replace behind --key-file=",
+			onWebNode(d.edit("job.auth.svc_acct_file")),
+		)
 	case zone != "" && region != "":
-		return steps.Warned(d.place("job.auth")+": both zone and region are set: the region wins", onWebNode(d.edit("job.auth")))
+		return steps.Warned(
+			d.place("job.auth")+": both zone and region are set: the region wins", onWebNode(d.edit("job.auth")),
+		)
 	}
 	return steps.Passed("%s, %s", v, zone+region)
 }

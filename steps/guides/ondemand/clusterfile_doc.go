@@ -117,14 +117,19 @@ func (d *clusterDoc) note(n *yaml.Node, kind faultKind, says string, args ...any
 
 // withoutV2 says what stands where v2 should.
 func (d *clusterDoc) withoutV2() fileFault {
-	f := fileFault{line: d.root.Line, column: d.root.Column, says: "the top key v2 is missing, so upstream finds no cluster in the file"}
+	f := fileFault{
+		line: d.root.Line, column: d.root.Column, says: "the top key v2 is missing, so upstream finds no cluster in the file",
+	}
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		k := d.root.Content[i]
 		switch {
 		case strings.EqualFold(k.Value, "v2") || k.Value == "v1" || k.Value == "v3":
 			return fileFault{line: k.Line, column: k.Column, says: fmt.Sprintf("the top key is %s, not v2", shownWord(k.Value))}
 		case keyAt(k.Value) != nil:
-			return fileFault{line: k.Line, column: k.Column, says: fmt.Sprintf("%s stands at the top: all of it belongs under v2, indented", k.Value)}
+			return fileFault{
+				line: k.Line, column: k.Column,
+				says: fmt.Sprintf("%s stands at the top: all of it belongs under v2, indented", k.Value),
+			}
 		}
 	}
 	return f
@@ -137,12 +142,20 @@ func (d *clusterDoc) refused(n *yaml.Node) {
 	case n.Kind == yaml.AliasNode:
 		d.note(n, syntax, "an alias (*%s) is refused by upstream's YAML.safe_load, and with it the whole file", n.Value)
 		return
-	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"), n.Tag == "!!binary" && n.Style&yaml.TaggedStyle != 0:
+	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"), n.Tag == "!!binary" &&
+		n.Style&yaml.TaggedStyle != 0:
 		d.note(n, syntax, "the tag %s is refused by upstream's YAML.safe_load, and with it the whole file", n.Tag)
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!timestamp" && n.Style == 0:
-		d.note(n, syntax, "%s is a date to YAML, which upstream's YAML.safe_load refuses, and with it the whole file: put it in quotes", shownWord(n.Value))
+		d.note(
+			n, syntax,
+			"%s is a date to YAML, which upstream's YAML.safe_load refuses, and with it the whole file: put it in quotes",
+			shownWord(n.Value),
+		)
 	case n.Kind == yaml.ScalarNode && n.Style == 0 && len(n.Value) > 1 && strings.HasPrefix(n.Value, ":"):
-		d.note(n, syntax, "%s is a symbol to Ruby, which YAML.safe_load refuses, and with it the whole file: put it in quotes", shownWord(n.Value))
+		d.note(
+			n, syntax, "%s is a symbol to Ruby, which YAML.safe_load refuses, and with it the whole file: put it in quotes",
+			shownWord(n.Value),
+		)
 	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "<%"):
 		d.note(n, syntax, "%s looks like ERB, which nothing evaluates in a cluster file", shownWord(n.Value))
 	}

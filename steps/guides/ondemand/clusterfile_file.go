@@ -26,7 +26,10 @@ func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 		if there, err := fileExists(ctx, e, other); err != nil {
 			return masked.Value{}, err
 		} else if there {
-			return masked.Value{}, fmt.Errorf("the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other, clusterPath(e))
+			return masked.Value{}, fmt.Errorf(
+				"the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other,
+				clusterPath(e),
+			)
 		}
 	}
 	if err := undisputed(ctx, e); err != nil {
@@ -41,7 +44,9 @@ func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 func withClusterKeys(at string, have []byte, e steps.Env) ([]byte, error) {
 	d := parseClusterFile(at, have)
 	if len(bytes.TrimSpace(have)) > 0 && d.v2 == nil {
-		return nil, fmt.Errorf("carrick does not edit %s, which it can't read: %s. Mend it, or move it away: mv %s %s", at, d.bad[0], at, at+".old")
+		return nil, fmt.Errorf(
+			"carrick does not edit %s, which it can't read: %s. Mend it, or move it away: mv %s %s", at, d.bad[0], at, at+".old",
+		)
 	}
 	fresh := d.v2 == nil
 	if fresh {

@@ -72,7 +72,8 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	var taken []string
 	for _, p := range order {
 		for _, c := range found[p].Clusters {
-			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered && server != "https://localhost:8080" {
+			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered &&
+				server != "https://localhost:8080" {
 				taken = append(taken, fmt.Sprintf("%s leads to %s", p, shownWord(server)))
 			}
 		}
@@ -88,7 +89,8 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 			taken = append(taken, fmt.Sprintf("%s has it for %s", other.path, shownWord(server)))
 		}
 	}
-	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name + "\")].cluster.server}'; done"
+	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name +
+		"\")].cluster.server}'; done"
 	switch {
 	case len(taken) > 0:
 		return steps.Failed(
@@ -96,9 +98,15 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 			e.ApplyStep("clusterfile")+"    # with another answer to clusterfile.cluster",
 		)
 	case shut > 0:
-		return steps.Warned(fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", shownWord(name), len(order), shut), onWebNode(look))
+		return steps.Warned(
+			fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", shownWord(name), len(order), shut),
+			onWebNode(look),
+		)
 	}
-	return steps.Passed("%s: %d kubeconfigs of root and of users that the web node lists, %d other cluster files", shownWord(name), len(order), len(others))
+	return steps.Passed(
+		"%s: %d kubeconfigs of root and of users that the web node lists, %d other cluster files", shownWord(name),
+		len(order), len(others),
+	)
 }
 
 func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
@@ -127,15 +135,24 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 	}
 	switch {
 	case len(lack) > 0:
-		return steps.Warned(fmt.Sprintf("%d of %d users' kubeconfigs have no context %s: %s", len(lack), users, shownWord(name), shortList(lack, ", ")), "make the context there, by whatever makes these kubeconfigs: kubectl config set-context "+steps.Quoted(name)+" --cluster=CLUSTER --user=USER")
+		return steps.Warned(
+			fmt.Sprintf(
+				"%d of %d users' kubeconfigs have no context %s: %s", len(lack), users, shownWord(name), shortList(lack, ", "),
+			),
+			"make the context there, by whatever makes these kubeconfigs: kubectl config set-context "+steps.Quoted(name)+
+				" --cluster=CLUSTER --user=USER",
+		)
 	case users == 0 || shut > 0:
-		return steps.Warned(fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", shownWord(name), users, shut), onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)))
+		return steps.Warned(
+			fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", shownWord(name), users, shut),
+			onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)),
+		)
 	}
 	return steps.Passed("%s, which all %d users' kubeconfigs have", shownWord(name), users)
 }
 
-// otherClusterFiles are the files of other Kubernetes clusters. For each of them the dashboard writes an entry into users'
-// kubeconfigs when it starts (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, configure_kube!).
+// otherClusterFiles are the files of other Kubernetes clusters. For each of them the dashboard writes an entry into
+// users' kubeconfigs when it starts (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, configure_kube!).
 func otherClusterFiles(ctx context.Context, e steps.Env, d clusterDoc) (out []clusterDoc, err error) {
 	names, err := e.Host.List(ctx, clustersFolder)
 	if err != nil {

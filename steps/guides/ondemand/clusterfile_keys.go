@@ -86,17 +86,32 @@ var clusterKeys = []clusterKey{
 	{path: "acls[].type", empty: "allowlist", read: inACL},
 	{path: "job", form: mapping, read: clusterSource},
 	{path: "job.adapter", read: inFactory, write: fixed("kubernetes")},
-	{path: "job.config_file", form: file, empty: "$KUBECONFIG, or ~/.kube/config of the user", read: inBatch, write: fixed(dropRelative{})},
+	{
+		path: "job.config_file", form: file, empty: "$KUBECONFIG, or ~/.kube/config of the user", read: inBatch,
+		write: fixed(dropRelative{}),
+	},
 	{path: "job.cluster", empty: "open-ondemand", read: inBatch, write: keyAnswer("clusterfile.cluster")},
-	{path: "job.context", empty: "none; with auth type oidc the cluster's name", read: inBatch, write: answeredOrDrop("clusterfile.context")},
+	{
+		path: "job.context", empty: "none; with auth type oidc the cluster's name", read: inBatch,
+		write: answeredOrDrop("clusterfile.context"),
+	},
 	{path: "job.bin", form: file, empty: "/usr/bin/kubectl", read: inBatch, write: keyAnswer("kubectl.path")},
 	{path: "job.username_prefix", empty: "none", read: inBatch, write: keyAnswer("users.username-prefix")},
 	{path: "job.namespace_prefix", empty: "none", read: inBatch, write: keyAnswer("users.namespace-prefix")},
-	{path: "job.all_namespaces", form: flag, empty: "false", read: inBatch, write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.all-namespaces") }},
-	{path: "job.auto_supplemental_groups", form: flag, empty: "false", read: inBatch, write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.supplemental-groups") }},
+	{
+		path: "job.all_namespaces", form: flag, empty: "false", read: inBatch,
+		write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.all-namespaces") },
+	},
+	{
+		path: "job.auto_supplemental_groups", form: flag, empty: "false", read: inBatch,
+		write: func(e steps.Env) any { return e.Answers.Bool("clusterfile.supplemental-groups") },
+	},
 	{path: "job.server", form: mapping, empty: "the endpoint https://localhost:8080", read: inBatch},
 	{path: "job.server.endpoint", read: inBatch, write: keyAnswer("cluster.server")},
-	{path: "job.server.cert_authority_file", form: file, empty: "the CAs that the system trusts", read: inBatch, write: fixed(clusterCA)},
+	{
+		path: "job.server.cert_authority_file", form: file, empty: "the CAs that the system trusts", read: inBatch,
+		write: fixed(clusterCA),
+	},
 	{path: "job.auth", form: mapping, empty: "type managed", read: inBatch},
 	{path: "job.auth.type", read: inBatch, write: keyAnswer("cluster.auth")},
 	{path: "job.auth.svc_acct_file", form: file, read: inBatch},
@@ -119,7 +134,10 @@ var clusterKeys = []clusterKey{
 	{path: "job.acls[].type", empty: "allowlist", read: inACL},
 	{path: "custom", form: mapping, open: true, read: clusterSource},
 	{path: "batch_connect", form: mapping, open: true, read: clusterSource},
-	{path: "batch_connect.ssh_allow", form: flag, empty: "what the site says, which is true", read: clusterSource, write: fixed(false)},
+	{
+		path: "batch_connect.ssh_allow", form: flag, empty: "what the site says, which is true", read: clusterSource,
+		write: fixed(false),
+	},
 }
 
 // keyAt is the row of the table for a path; nil: upstream knows no such key.

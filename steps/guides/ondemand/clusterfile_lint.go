@@ -71,10 +71,16 @@ func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 
 // null is a key without a value: upstream's default does not stand then.
 func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
-	if k.form == anyForm || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" || p == "login.host" {
+	if k.form == anyForm || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" ||
+		p == "login.host" {
 		return
 	}
-	d.note(n, typing, "v2.%s has no value, which is not the same as no such key: upstream takes it for empty. Give it one, or take the line out", p)
+	d.note(
+		n, typing,
+		"v2.%s has no value, which is not the same as no such key: upstream takes it for empty. Give it one, or take "+
+			"the line out",
+		p,
+	)
 }
 
 // booleans are what Ruby's YAML 1.1 takes for true or false.
@@ -123,7 +129,9 @@ var mountForms = map[string][]string{
 }
 
 // hostTypes are the kinds of hostPath that upstream's documentation names.
-var hostTypes = []string{"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", ""}
+var hostTypes = []string{
+	"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", "",
+}
 
 // mountsOf looks at mounts beyond the forms of their values.
 func (d *clusterDoc) mountsOf(n *yaml.Node) {
@@ -138,7 +146,11 @@ func (d *clusterDoc) mountsOf(n *yaml.Node) {
 		d.mountOf(m)
 		if _, name := entry(m, "name"); name != nil {
 			if first := names[name.Value]; first != 0 {
-				d.note(name, typing, "the mount's name %s is taken by the one in line %d: the API server refuses a pod with two volumes of one name", shownWord(name.Value), first)
+				d.note(
+					name, typing,
+					"the mount's name %s is taken by the one in line %d: the API server refuses a pod with two volumes of one name",
+					shownWord(name.Value), first,
+				)
 			}
 			names[name.Value] = name.Line
 		}
@@ -148,19 +160,29 @@ func (d *clusterDoc) mountsOf(n *yaml.Node) {
 func (d *clusterDoc) mountOf(m *yaml.Node) {
 	_, kind := entry(m, "type")
 	if kind == nil {
-		d.note(m, typing, "the mount has no type: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs")
+		d.note(
+			m, typing,
+			"the mount has no type: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs",
+		)
 		return
 	}
 	takes, known := mountForms[kind.Value]
 	if !known {
-		d.note(kind, typing, "upstream has no mount of type %s: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs", shownWord(kind.Value))
+		d.note(
+			kind, typing,
+			"upstream has no mount of type %s: the pod gets a mount without a volume, and the API server refuses it. It takes "+
+				"host or nfs",
+			shownWord(kind.Value),
+		)
 		return
 	}
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
 		switch {
 		case key.Value == "host_type" && !slices.Contains(hostTypes, value.Value):
-			d.note(value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", shownWord(value.Value))
+			d.note(
+				value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", shownWord(value.Value),
+			)
 		case (key.Value == "path" || key.Value == "destination_path") && !path.IsAbs(value.Value):
 			d.note(value, typing, "%s of the mount is %s, not an absolute path", key.Value, shownWord(value.Value))
 		}

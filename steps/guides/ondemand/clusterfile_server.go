@@ -22,13 +22,23 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	u, err := url.Parse(v)
 	switch {
 	case v == "" && d.at("job.server") != nil:
-		return steps.Failed(d.place("job.server")+": job.server has no endpoint, and the adapter makes no entry for the cluster at all", "")
+		return steps.Failed(
+			d.place("job.server")+": job.server has no endpoint, and the adapter makes no entry for the cluster at all", "",
+		)
 	case v == "":
-		return steps.Failed(d.path+" has no job.server: the dashboard writes https://localhost:8080 into each user's kubeconfig", "")
+		return steps.Failed(
+			d.path+" has no job.server: the dashboard writes https://localhost:8080 into each user's kubeconfig", "",
+		)
 	case err != nil || u.Scheme != "https" || u.Hostname() == "":
-		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and has to begin with https://", "")
+		return steps.Failed(
+			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and has to begin with https://", "",
+		)
 	case strings.TrimSuffix(v, "/") != strings.TrimSuffix(want, "/"):
-		return steps.Failed(d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and cluster.server is answered with "+want, "")
+		return steps.Failed(
+			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and cluster.server is answered with "+
+				want,
+			"",
+		)
 	}
 	return steps.Passed("%s", v)
 }
@@ -47,7 +57,9 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		by = at
 		if roots, err = e.Host.Read(ctx, at); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return steps.Failed(d.place("job.server.cert_authority_file")+" names "+shownWord(at)+", which is not there", e.ApplyStep("kubectl")).Symptom()
+				return steps.Failed(
+					d.place("job.server.cert_authority_file")+" names "+shownWord(at)+", which is not there", e.ApplyStep("kubectl"),
+				).Symptom()
 			}
 			return steps.Errored(err)
 		}
@@ -56,23 +68,38 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 			return steps.Errored(err)
 		}
 		if info.Mode.Perm()&0o004 == 0 {
-			return steps.Failed(fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
+			return steps.Failed(
+				fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()),
+				permissionFix(e, at, "chmod 0644 %s"),
+			)
 		}
 		if _, err := probe.ParseCerts(roots); err != nil {
 			return steps.Failed(at+": "+err.Error(), e.ApplyStep("kubectl"))
 		}
 	}
 	where := check.HostPort(u)
-	seen, err := tracked.Look(ctx, "tls/"+where, time.Minute, func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) })
+	seen, err := tracked.Look(
+		ctx, "tls/"+where, time.Minute,
+		func(ctx context.Context) (probe.TLSReport, error) { return probe.TLS(ctx, where, "", nil) },
+	)
 	if err != nil {
-		return steps.Failed(where+": "+failure.Explain(err), onWebNode("curl -v --cacert "+steps.Quoted(cmp.Or(at, "/etc/ssl/certs/ca-bundle.crt"))+" "+steps.Quoted(u.String()+"/version")))
+		return steps.Failed(
+			where+": "+failure.Explain(err),
+			onWebNode("curl -v --cacert "+steps.Quoted(
+				cmp.Or(at, "/etc/ssl/certs/ca-bundle.crt"),
+			)+" "+steps.Quoted(u.String()+"/version")),
+		)
 	}
 	judged, err := seen.Judge(u.Hostname(), roots)
 	switch {
 	case err != nil:
 		return steps.Errored(err)
 	case !judged.Trusted:
-		return steps.Failed("by "+by+": "+judged.Problem, "put the CA of the API server into "+cmp.Or(at, clusterCA)+", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "))
+		return steps.Failed(
+			"by "+by+": "+judged.Problem,
+			"put the CA of the API server into "+cmp.Or(at, clusterCA)+
+				", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "),
+		)
 	}
 	return steps.Passed("by %s, until %s", by, judged.NotAfter.Format(time.DateOnly))
 }

@@ -187,14 +187,18 @@ v2:
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := withClusterKeys("f.yml", []byte("v1: {}\n"), steps.Env{}); err == nil || !strings.Contains(err.Error(), "v1") {
+	if _, err := withClusterKeys("f.yml", []byte("v1: {}\n"), steps.Env{}); err == nil ||
+		!strings.Contains(err.Error(), "v1") {
 		t.Errorf("a file that can't be read: %v", err)
 	}
 }
 
 // What carrick writes says back what was set, whatever is in it.
 func TestClusterFileTakesAnyText(t *testing.T) {
-	for _, text := range []string{"plain", "yes", "1", "2024-01-01", ":a", "a: b # c", "\"'", "*x", "{}", "[", "<%= x %>", "ü…\t", "\\", "- a", "null", "~", "", " a "} {
+	for _, text := range []string{
+		"plain", "yes", "1", "2024-01-01", ":a", "a: b # c", "\"'", "*x", "{}", "[", "<%= x %>", "ü…\t", "\\", "- a", "null",
+		"~", "", " a ",
+	} {
 		d := parseClusterFile("f.yml", []byte("v2: {}"))
 		if _, err := d.set("metadata.title", text); err != nil {
 			t.Fatal(err)
@@ -223,14 +227,19 @@ func TestMountsOfTheAnswer(t *testing.T) {
 		{"- {type: csi, name: home}", "line 1: upstream has no mount of type"},
 		{"- home", "line 1: v2.job.mounts[] is to be a mapping"},
 		{"- {type: host, name: home, path: /home, destination_path: home}", "line 1: destination_path of the mount"},
-		{"- {type: host, name: home, path: /home, destination_path: /home, host_type: Folder}", "line 1: Kubernetes knows no hostPath of type"},
+		{
+			"- {type: host, name: home, path: /home, destination_path: /home, host_type: Folder}",
+			"line 1: Kubernetes knows no hostPath of type",
+		},
 	} {
 		err := checkMounts(tc.text)
 		if (err == nil) != (tc.fault == "") || err != nil && !strings.HasPrefix(err.Error(), tc.fault) {
 			t.Errorf("%s: %v, want %q", tc.text, err, tc.fault)
 		}
 	}
-	if fmt.Sprint(parseClusterFile("f", []byte("v2: {job: {mounts: [{type: nfs}, {type: host}, {type: nfs}]}}")).mountTypes()) != "[host nfs]" {
+	if fmt.Sprint(
+		parseClusterFile("f", []byte("v2: {job: {mounts: [{type: nfs}, {type: host}, {type: nfs}]}}")).mountTypes(),
+	) != "[host nfs]" {
 		t.Error("the types of mounts are not told")
 	}
 }

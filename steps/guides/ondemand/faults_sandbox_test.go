@@ -24,40 +24,128 @@ func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 	return stepstest.SiteOf(t, box, ondemand.Guide(), assets, adopted, given)
 }
 
-// onPortal are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in their
-// recorded states.
+// onPortal are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in
+// their recorded states.
 var onPortal = map[string]struct {
 	adopted bool // a set-up stands, and is adopted
 	says    []stepstest.Finding
 }{
-	"by-hand":               {true, nil},
-	"admin-kubeconfig":      {true, []stepstest.Finding{{Check: "root-identity", Found: "acts as sandbox-remote-admin of system:masters", Fix: "--step kubectl", Fixed: true}}},
-	"auth-typo":             {true, []stepstest.Finding{{Check: "auth-type", Found: "job.auth.type is odic, as the published page has it", Fix: "--step clusterfile", Fixed: true}}},
-	"ca-missing":            {true, []stepstest.Finding{{Check: "ca-file", Found: "there is no /etc/ood/hooks/cluster-ca.crt", Fix: "--step kubectl", Fixed: true}}},
-	"hook-env-crlf":         {true, []stepstest.Finding{{Check: "hook-env-lines", Found: "ends as on Windows (CR LF)", Fix: hookEnvPath, Fixed: true}}},
-	"hook-env-readable":     {true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true}}},
-	"hook-not-executable":   {true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it can't be run", Fix: "chmod 0700", Fixed: true}}},
-	"hooks-env":             {true, []stepstest.Finding{{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true}}},
-	"network-shut":          {true, []stepstest.Finding{{Check: "allow-cidr", Found: "NETWORK_POLICY_ALLOW_CIDR is 127.0.0.1/32", Fix: "--step hooks", Fixed: true}}},
-	"no-endpoint":           {true, []stepstest.Finding{{Check: "endpoint", Found: "has no job.server", Fix: "--step clusterfile", Fixed: true}}},
-	"no-pre-hook":           {true, []stepstest.Finding{{Check: "pre-hook-set", Found: "pun_pre_hook_root_cmd is not set", Fix: "--step hooks", Fixed: true}}},
-	"pod-security-policies": {true, []stepstest.Finding{{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Fixed: true}}},
-	"prefix-differs":        {true, []stepstest.Finding{{Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`, Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`}}},
-	"renewal-forbidden":     {true, []stepstest.Finding{{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true}, {Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true}}},
-	"role-narrowed":         {true, []stepstest.Finding{{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Fixed: true}, {Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Fixed: true}}},
-	"tilde":                 {true, []stepstest.Finding{{Check: "config-file", Found: `job.config_file is "~/.kube/config"`, Fix: "--step clusterfile", Fixed: true}}},
-	"token-endpoint":        {true, []stepstest.Finding{{Check: "hook-env-oidc", Found: "a token endpoint: the issuer is", Fix: "--step hooks", Fixed: true}}},
-	"token-expired":         {true, []stepstest.Finding{{Check: "root-token-lasts", Found: "it can't renew itself", Fix: "--step token", Fixed: true}}},
+	"by-hand": {true, nil},
+	"admin-kubeconfig": {
+		true,
+		[]stepstest.Finding{
+			{
+				Check: "root-identity", Found: "acts as sandbox-remote-admin of system:masters", Fix: "--step kubectl", Fixed: true,
+			},
+		},
+	},
+	"auth-typo": {
+		true,
+		[]stepstest.Finding{
+			{
+				Check: "auth-type", Found: "job.auth.type is odic, as the published page has it", Fix: "--step clusterfile",
+				Fixed: true,
+			},
+		},
+	},
+	"ca-missing": {
+		true,
+		[]stepstest.Finding{
+			{Check: "ca-file", Found: "there is no /etc/ood/hooks/cluster-ca.crt", Fix: "--step kubectl", Fixed: true},
+		},
+	},
+	"hook-env-crlf": {
+		true,
+		[]stepstest.Finding{{Check: "hook-env-lines", Found: "ends as on Windows (CR LF)", Fix: hookEnvPath, Fixed: true}},
+	},
+	"hook-env-readable": {
+		true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true}},
+	},
+	"hook-not-executable": {
+		true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it can't be run", Fix: "chmod 0700", Fixed: true}},
+	},
+	"hooks-env": {
+		true,
+		[]stepstest.Finding{
+			{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true},
+		},
+	},
+	"network-shut": {
+		true,
+		[]stepstest.Finding{
+			{Check: "allow-cidr", Found: "NETWORK_POLICY_ALLOW_CIDR is 127.0.0.1/32", Fix: "--step hooks", Fixed: true},
+		},
+	},
+	"no-endpoint": {
+		true, []stepstest.Finding{{Check: "endpoint", Found: "has no job.server", Fix: "--step clusterfile", Fixed: true}},
+	},
+	"no-pre-hook": {
+		true,
+		[]stepstest.Finding{
+			{Check: "pre-hook-set", Found: "pun_pre_hook_root_cmd is not set", Fix: "--step hooks", Fixed: true},
+		},
+	},
+	"pod-security-policies": {
+		true,
+		[]stepstest.Finding{
+			{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Fixed: true},
+		},
+	},
+	"prefix-differs": {
+		true,
+		[]stepstest.Finding{
+			{
+				Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`,
+				Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`,
+			},
+		},
+	},
+	"renewal-forbidden": {
+		true,
+		[]stepstest.Finding{
+			{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true},
+			{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true},
+		},
+	},
+	"role-narrowed": {
+		true,
+		[]stepstest.Finding{
+			{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Fixed: true},
+			{Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Fixed: true},
+		},
+	},
+	"tilde": {
+		true,
+		[]stepstest.Finding{
+			{Check: "config-file", Found: `job.config_file is "~/.kube/config"`, Fix: "--step clusterfile", Fixed: true},
+		},
+	},
+	"token-endpoint": {
+		true,
+		[]stepstest.Finding{
+			{Check: "hook-env-oidc", Found: "a token endpoint: the issuer is", Fix: "--step hooks", Fixed: true},
+		},
+	},
+	"token-expired": {
+		true,
+		[]stepstest.Finding{{Check: "root-token-lasts", Found: "it can't renew itself", Fix: "--step token", Fixed: true}},
+	},
 	"page": {true, []stepstest.Finding{
 		{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true},
 		{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true},
 		{Check: "auth-type", Found: "odic, as the published page has it", Fix: "--step clusterfile", Fixed: true},
-		{Check: "config-file", Found: `"~/.kube/config", which kubectl takes for a folder`, Fix: "--step clusterfile", Fixed: true},
+		{
+			Check: "config-file", Found: `"~/.kube/config", which kubectl takes for a folder`, Fix: "--step clusterfile",
+			Fixed: true,
+		},
 		{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true},
 		{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true},
 		{Check: "renewal-there", Found: "renews as the published page has it", Fix: "--step token", Fixed: true},
 		{Check: "root-kubeconfig-static", Found: "holds the token itself", Fix: "--step kubectl", Fixed: true},
-		{Check: "renewal-published", Found: "/etc/cron.d/renew-ondemand-token", Fix: "config unset users.ondemand@kubernetes.token"},
+		{
+			Check: "renewal-published", Found: "/etc/cron.d/renew-ondemand-token",
+			Fix: "config unset users.ondemand@kubernetes.token",
+		},
 		{Check: "reaper-values", Found: "where the chart ignores them", Fix: "--set config.reapNamespaces=false"},
 		{Check: "reaper-narrow", Found: "in every namespace", Fix: "--set config.reapNamespaces=false"},
 	}},
@@ -71,9 +159,17 @@ var withAnswers = map[string]struct {
 	first string // the step that is applied before
 	says  stepstest.Finding
 }{
-	"prometheus-empty":  {[]string{"idle.use", "idle.source"}, "", stepstest.Finding{Check: "prometheus-knows-pods"}},
-	"namespace-unbound": {[]string{"walltime.use", "walltime.source"}, "walltime", stepstest.Finding{Check: "reaper-bound", Found: "lack the RoleBinding"}},
-	"registry-refuses":  {[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"}, "registry", stepstest.Finding{Check: "registry-login"}},
+	"prometheus-empty": {[]string{"idle.use", "idle.source"}, "", stepstest.Finding{Check: "prometheus-knows-pods"}},
+	"namespace-unbound": {
+		[]string{"walltime.use", "walltime.source"},
+		"walltime",
+		stepstest.Finding{Check: "reaper-bound", Found: "lack the RoleBinding"},
+	},
+	"registry-refuses": {
+		[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"},
+		"registry",
+		stepstest.Finding{Check: "registry-login"},
+	},
 }
 
 // liveFaults are those that make test tries on real control planes: RBAC, a token and a file.
@@ -107,7 +203,8 @@ func TestVerifyLivePrefixesThatDifferAreAskedFor(t *testing.T) {
 	x := portal(t, box, "prefix-differs", true)
 	for _, action := range []string{"hook-env", "cluster-file"} {
 		p, err := x.Plan(t.Context(), engine.Scope{Actions: []string{action}})
-		if err != nil || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Pending, `NAMESPACE_PREFIX is "ood-" in hook.env`) {
+		if err != nil || len(p.Actions) != 1 ||
+			!strings.Contains(p.Actions[0].Pending, `NAMESPACE_PREFIX is "ood-" in hook.env`) {
 			t.Errorf("action %s takes one of them: %+v, %v", action, p, err)
 		}
 	}
@@ -126,7 +223,8 @@ func TestVerifyLiveFaultsThatShowWithAnAnswer(t *testing.T) {
 			x.Fix("carrick apply demo.yaml --step " + f.first)
 			x.Forget()
 		}
-		if v := x.Of(f.says.Check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" || !strings.Contains(v.Found, f.says.Found) {
+		if v := x.Of(f.says.Check); v.Status.Holds() || v.Status == steps.Skip || v.Fix == "" ||
+			!strings.Contains(v.Found, f.says.Found) {
 			t.Errorf("%s is %s: %s; fix %q", f.says.Check, v.Status, v.Found, v.Fix)
 		} else {
 			t.Logf("%s: %s; fix %s", v.Status, v.Found, v.Fix)

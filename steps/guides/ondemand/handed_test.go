@@ -11,7 +11,9 @@ import (
 
 // Tokens of root and of users go to that address: root takes it from no file, and is shown what the file says.
 func TestTheServerComesFromNoFile(t *testing.T) {
-	for name, answers := range map[string]map[string]any{"not answered": nil, "answered": {"cluster.server": "https://k8s.example.org:6443"}} {
+	for name, answers := range map[string]map[string]any{
+		"not answered": nil, "answered": {"cluster.server": "https://k8s.example.org:6443"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepstest.StandHanded(t, ondemand.Guide(), assets, "testdata", "healthy", "test", steps.Remote, answers)
 			for _, a := range s.Answers(t.Context(), &s.Guide().Steps[0]) {
@@ -21,7 +23,8 @@ func TestTheServerComesFromNoFile(t *testing.T) {
 				if want := answers["cluster.server"]; a.Value != want {
 					t.Errorf("it is %v, want %v", a.Value, want)
 				}
-				if !strings.Contains(a.Proposed, "the cluster's file of") || !strings.Contains(a.Proposed, "proposes https://127.0.0.1:") {
+				if !strings.Contains(a.Proposed, "the cluster's file of") ||
+					!strings.Contains(a.Proposed, "proposes https://127.0.0.1:") {
 					t.Errorf("proposed: %q", a.Proposed)
 				}
 			}

@@ -45,12 +45,21 @@ type envKey struct {
 var envKeys = []envKey{
 	{name: "K8S_USERNAME_PREFIX", use: "set-k8s-creds.sh: before the user's name in their kubeconfig"},
 	{name: "NAMESPACE_PREFIX", yaml: true, use: "k8s-bootstrap-ondemand.sh: before the user's name in the namespace's"},
-	{name: "NETWORK_POLICY_ALLOW_CIDR", ships: "127.0.0.1/32", yaml: true, use: "k8s-bootstrap-ondemand.sh: who may reach users' pods"},
-	{name: "IDP_ISSUER_URL", ships: "https://idp.example.com/auth/realms/main/protocol/openid-connect/token", use: "set-k8s-creds.sh"},
+	{
+		name: "NETWORK_POLICY_ALLOW_CIDR", ships: "127.0.0.1/32", yaml: true,
+		use: "k8s-bootstrap-ondemand.sh: who may reach users' pods",
+	},
+	{
+		name: "IDP_ISSUER_URL", ships: "https://idp.example.com/auth/realms/main/protocol/openid-connect/token",
+		use: "set-k8s-creds.sh",
+	},
 	{name: "CLIENT_ID", ships: "changeme", use: "set-k8s-creds.sh"},
 	{name: "CLIENT_SECRET", ships: "changeme", secret: true, use: "set-k8s-creds.sh"},
 	{name: "IMAGE_PULL_SECRET", yaml: true, use: "k8s-bootstrap-ondemand.sh: the name of the Secret that it makes"},
-	{name: "REGISTRY_DOCKER_CONFIG_JSON", ships: "/some/path/to/docker/config.json", use: "k8s-bootstrap-ondemand.sh: what goes into that Secret"},
+	{
+		name: "REGISTRY_DOCKER_CONFIG_JSON", ships: "/some/path/to/docker/config.json",
+		use: "k8s-bootstrap-ondemand.sh: what goes into that Secret",
+	},
 	{name: "USE_POD_SECURITY_POLICY", ships: "false", use: "k8s-bootstrap-ondemand.sh"},
 	{name: "USE_JOB_POD_REAPER", ships: "false", use: "k8s-bootstrap-ondemand.sh"},
 }
@@ -194,7 +203,8 @@ func (f *envFile) set(key, value string) error {
 		return nil
 	}
 	for i, l := range f.lines {
-		if name, _, ok := strings.Cut(strings.TrimLeft(l.text, "# \t"), "="); ok && name == key && strings.HasPrefix(l.text, "#") {
+		if name, _, ok := strings.Cut(strings.TrimLeft(l.text, "# \t"), "="); ok && name == key &&
+			strings.HasPrefix(l.text, "#") {
 			f.lines = append(f.lines[:i+1:i+1], append([]envLine{line}, f.lines[i+1:]...)...)
 			return nil
 		}
@@ -223,7 +233,11 @@ func unfit(key, value string) string {
 		}
 	}
 	if k := envKeyOf(key); k != nil && k.yaml && !yamlSafe.MatchString(value) {
-		return fmt.Sprintf("upstream's hook puts %s into YAML as it stands, and it has more than letters, digits, dots, slashes, colons, - and _", shownWord(value))
+		return fmt.Sprintf(
+			"upstream's hook puts %s into YAML as it stands, and it has more than letters, digits, dots, slashes, "+
+				"colons, - and _",
+			shownWord(value),
+		)
 	}
 	return ""
 }

@@ -27,28 +27,40 @@ func hookEnvChecks() []steps.Check {
 			References: []string{hookEnvSource}, Run: hookEnvPrivate,
 		},
 		{
-			Name: "hook-env-lines", Title: "both of hook.env's readers take each line for what it is", On: steps.Local, FixedBy: "hook-env",
-			Why:        "upstream's hook has bash source the file, and then exports what stands before the first = of each line that does not begin with #. An indented comment ends it; with CR LF, true is not true. Nobody sees that: the hook's output goes nowhere",
+			Name: "hook-env-lines", Title: "both of hook.env's readers take each line for what it is", On: steps.Local,
+			FixedBy: "hook-env",
+			Why: "upstream's hook has bash source the file, and then exports what stands before the first = of each " +
+				"line that does not begin with #. An indented comment ends it; with CR LF, true is not true. Nobody sees that: " +
+				"the hook's output goes nowhere",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: hookEnvLines,
 		},
 		{
-			Name: "hook-env-oidc", Title: "hook.env holds the OIDC client that is answered", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"}, When: withOIDC,
-			Why:        "they go into each user's kubeconfig at login; kubectl renews its tokens with them. The example's issuer is the address of the token endpoint, which is no issuer",
+			Name: "hook-env-oidc", Title: "hook.env holds the OIDC client that is answered", On: steps.Local,
+			FixedBy: "hook-env", Needs: []string{"hook-env"}, When: withOIDC,
+			Why: "they go into each user's kubeconfig at login; kubectl renews its tokens with them. The example's " +
+				"issuer is the address of the token endpoint, which is no issuer",
 			References: []string{hookEnvSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: hookEnvOIDC,
 		},
 		{
-			Name: "allow-cidr", Title: "the web node and the nodes may reach users' pods", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"},
-			Why:        "the network policy of each user's namespace lets in only this CIDR and the namespace itself. As shipped it is 127.0.0.1/32: no app of any user can be opened. What comes by a NodePort carries the address of a node",
+			Name: "allow-cidr", Title: "the web node and the nodes may reach users' pods", On: steps.Local, FixedBy: "hook-env",
+			Needs: []string{"hook-env"},
+			Why: "the network policy of each user's namespace lets in only this CIDR and the namespace itself. As " +
+				"shipped it is 127.0.0.1/32: no app of any user can be opened. What comes by a NodePort carries the " +
+				"address of a node",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/network-policy.yaml"}, Run: allowedCIDR,
 		},
 		{
-			Name: "no-psp", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"},
-			Why:        "upstream's hook then sets UID, which bash does not let anybody set, and ends before it has made anything, whatever the cluster's version. Clusters since 1.25 have no such policies",
+			Name: "no-psp", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env",
+			Needs: []string{"hook-env"},
+			Why: "upstream's hook then sets UID, which bash does not let anybody set, and ends before it has made " +
+				"anything, whatever the cluster's version. Clusters since 1.25 have no such policies",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: noPSP,
 		},
 		{
-			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER is true where the reaper is used, and only there", On: steps.Local, FixedBy: "hook-env", Needs: []string{"hook-env"},
-			Why:        "only the word true makes the reaper's RoleBinding at login; without the reaper's ClusterRole that binding is refused, and with it the user's namespace",
+			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER is true where the reaper is used, and only there", On: steps.Local,
+			FixedBy: "hook-env", Needs: []string{"hook-env"},
+			Why: "only the word true makes the reaper's RoleBinding at login; without the reaper's ClusterRole that " +
+				"binding is refused, and with it the user's namespace",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml"}, Run: reaperFlag,
 		},
 	}
@@ -65,13 +77,19 @@ func hookEnvExists(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case wrong && (!there || f.unedited()):
-		return steps.Failed(wrongHookEnv+" was edited, and nothing reads it: the file is called hook.env", onWebNode("install -m 0600 -o root -g root "+wrongHookEnv+" "+hookEnv+" && rm "+wrongHookEnv))
+		return steps.Failed(
+			wrongHookEnv+" was edited, and nothing reads it: the file is called hook.env",
+			onWebNode("install -m 0600 -o root -g root "+wrongHookEnv+" "+hookEnv+" && rm "+wrongHookEnv),
+		)
 	case !there:
 		return steps.Undone("there is no " + hookEnv)
 	case f.unedited():
 		return steps.Undone(hookEnv + " stands as the package ships it")
 	case wrong:
-		return steps.Warned(hookEnv+" is edited, and there is a "+wrongHookEnv+", which nothing reads", onWebNode("diff "+hookEnv+" "+wrongHookEnv+" ; rm "+wrongHookEnv))
+		return steps.Warned(
+			hookEnv+" is edited, and there is a "+wrongHookEnv+", which nothing reads",
+			onWebNode("diff "+hookEnv+" "+wrongHookEnv+" ; rm "+wrongHookEnv),
+		)
 	}
 	return steps.Passed("%s", hookEnv)
 }
@@ -166,12 +184,17 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	case id == envKeyOf("CLIENT_ID").ships || id != want:
 		wrong = append(wrong, "CLIENT_ID is "+shownWord(id)+", not "+want)
 	case client == "" && needsClient(portal):
-		wrong = append(wrong, portalFile+" has no oidc_client_id: Apache does not start with oidc_provider_metadata_url alone")
+		wrong = append(
+			wrong, portalFile+" has no oidc_client_id: Apache does not start with oidc_provider_metadata_url alone",
+		)
 		fix = "write oidc_client_id: " + want + " into " + portalFile
 	case client != "" && client != id:
-		wrong = append(wrong, "CLIENT_ID is "+shownWord(id)+", and "+portalFile+" logs users in with client "+shownWord(client)+
-			": a provider refreshes tokens only for the client that they were issued to")
-		fix = "answer oidc.client-id with " + shownWord(client) + " and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
+		wrong = append(
+			wrong, "CLIENT_ID is "+shownWord(id)+", and "+portalFile+" logs users in with client "+shownWord(client)+
+				": a provider refreshes tokens only for the client that they were issued to",
+		)
+		fix = "answer oidc.client-id with " + shownWord(client) +
+			" and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
 	}
 	if secret := f.secret("CLIENT_SECRET"); secret.IsZero() || secret.Reveal() == envKeyOf("CLIENT_SECRET").ships {
 		wrong = append(wrong, "CLIENT_SECRET is not set")
@@ -182,8 +205,9 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("client %s of %s", id, issuer)
 }
 
-// needsClient reports whether the portal names a provider itself, and neither Dex, which has its own client, nor Apache's
-// settings name the client (OpenIDC/mod_auth_openidc: src/cfg/check.c, which refuses a provider without OIDCClientID).
+// needsClient reports whether the portal names a provider itself, and neither Dex, which has its own client, nor
+// Apache's settings name the client (OpenIDC/mod_auth_openidc: src/cfg/check.c, which refuses a provider without
+// OIDCClientID).
 func needsClient(portal map[string]any) bool {
 	settings, _ := portal["oidc_settings"].(map[string]any)
 	url, _ := portal["oidc_provider_metadata_url"].(string)
@@ -222,15 +246,22 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(out) > 0 {
-		return steps.Failed(fmt.Sprintf("NETWORK_POLICY_ALLOW_CIDR is %s, which leaves out %s", text, shortList(out, ", ")), "")
+		return steps.Failed(
+			fmt.Sprintf("NETWORK_POLICY_ALLOW_CIDR is %s, which leaves out %s", text, shortList(out, ", ")), "",
+		)
 	}
 	switch {
 	case nodeErr != nil:
 		return steps.Errored(nodeErr)
 	case webErr != nil:
-		return steps.Skipped("%s holds the nodes (%d addresses); whether it holds the web node's can't be told here; look there: ip route get %s", text, len(nodes), apiHost(e))
+		return steps.Skipped(
+			"%s holds the nodes (%d addresses); whether it holds the web node's can't be told here; look there: ip route get %s",
+			text, len(nodes), apiHost(e),
+		)
 	}
-	return steps.Passed("%s holds the web node (%s) and the nodes (%d addresses)", text, strings.Join(web, ", "), len(nodes))
+	return steps.Passed(
+		"%s holds the web node (%s) and the nodes (%d addresses)", text, strings.Join(web, ", "), len(nodes),
+	)
 }
 
 func allLoopback(addresses []string) bool {
@@ -270,7 +301,10 @@ func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 	case used && v != "true":
 		return steps.Failed("it is "+shownWord(v)+", and only the word true counts: the reaper gets no right to any pod", "")
 	case !used && v == "true":
-		return steps.Failed("it is true, and walltime.use is answered with no: the hook makes a binding to a ClusterRole that need not be there", "")
+		return steps.Failed(
+			"it is true, and walltime.use is answered with no: the hook makes a binding to a ClusterRole that need not be there",
+			"",
+		)
 	}
 	return steps.Passed("it is %s", shownWord(v))
 }

@@ -69,7 +69,8 @@ func (l envLine) fault() (says string, column int) {
 	return "", 0
 }
 
-const windowsLine = "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not true any more"
+const windowsLine = "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not " +
+	"true any more"
 
 // ofWindows tells whether a line ends as on Windows.
 func (f fileFault) ofWindows() bool { return f.says == windowsLine }

@@ -43,7 +43,8 @@ func envOn(t *testing.T, text string) string {
 // whatever is in it.
 func TestHookEnvSurvivesBothReaders(t *testing.T) {
 	for _, value := range []string{
-		"", "plain", "two words", ` lead and trail `, `a"b`, "a'b", "''", `a\b`, `a\`, `\`, "$HOME", "$(touch pwned)", "`touch pwned`", "a;b", "a&b|c>d<e", "#no", "a #b",
+		"", "plain", "two words", ` lead and trail `, `a"b`, "a'b", "''", `a\b`, `a\`, `\`, "$HOME", "$(touch pwned)",
+		"`touch pwned`", "a;b", "a&b|c>d<e", "#no", "a #b",
 		"~", "*", "?[a]", "!!", "a=b=c", "{a,b}", "ü…", "%s", "-n", "(a)", "true", "x'\"$`\\ !#;&|",
 	} {
 		var f envFile
@@ -121,7 +122,10 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 		{line: "CLIENT_ID=x; # note"},
 		{line: "export CLIENT-ID=x", at: "line 2, column 1: what stands before the ="},
 		{line: "export CLIENT_ID =x", at: "line 2, column 1: what stands before the ="},
-		{line: "CLIENT_ID=x CLIENT_SECRET=two words", at: "line 2, column 27: CLIENT_SECRET: the value ends at the first blank"},
+		{
+			line: "CLIENT_ID=x CLIENT_SECRET=two words",
+			at:   "line 2, column 27: CLIENT_SECRET: the value ends at the first blank",
+		},
 		{line: "  # indented", at: "line 2, column 3: the comment is indented"},
 		{line: "CLIENT_ID =x", at: "line 2, column 1: there is a blank before the ="},
 		{line: "CLIENT_ID", at: "line 2, column 1: the line is neither"},
@@ -158,7 +162,9 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 
 // The CR of a file that was saved on Windows is no part of what its values mean.
 func TestValuesOfAHookEnvFromWindows(t *testing.T) {
-	f := parseEnv("NAMESPACE_PREFIX=\"user-\"\r\nCLIENT_ID=x CLIENT_SECRET='y'\r\n\r\n# note\r\nUSE_JOB_POD_REAPER=true\r\n")
+	f := parseEnv(
+		"NAMESPACE_PREFIX=\"user-\"\r\nCLIENT_ID=x CLIENT_SECRET='y'\r\n\r\n# note\r\nUSE_JOB_POD_REAPER=true\r\n",
+	)
 	for key, want := range map[string]string{
 		"NAMESPACE_PREFIX": "user-", "CLIENT_ID": "x", "CLIENT_SECRET": "y", "USE_JOB_POD_REAPER": "true",
 	} {
@@ -187,7 +193,12 @@ NAMESPACE_PREFIX='user-'
 OURS=1
 `
 	f := parseEnv(have)
-	for _, kv := range [][2]string{{"NETWORK_POLICY_ALLOW_CIDR", "10.0.0.0/8"}, {"NAMESPACE_PREFIX", "user-"}, {"USE_JOB_POD_REAPER", "true"}, {"CLIENT_ID", "kube"}} {
+	for _, kv := range [][2]string{
+		{"NETWORK_POLICY_ALLOW_CIDR", "10.0.0.0/8"},
+		{"NAMESPACE_PREFIX", "user-"},
+		{"USE_JOB_POD_REAPER", "true"},
+		{"CLIENT_ID", "kube"},
+	} {
 		if err := f.set(kv[0], kv[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -219,8 +230,9 @@ func TestSeveralSettingsOnALine(t *testing.T) {
 	const cidr = "NETWORK_POLICY_ALLOW_CIDR"
 	for _, tc := range []struct{ text, set, at string }{
 		{
-			text: "CLIENT_ID=x " + cidr + "='10.0.0.0/8'\n", at: "line 1, column 13: " + cidr + " is not the first setting of its line",
-			set: "CLIENT_ID=x\n" + cidr + "='10.0.0.0/8'\n",
+			text: "CLIENT_ID=x " + cidr + "='10.0.0.0/8'\n",
+			at:   "line 1, column 13: " + cidr + " is not the first setting of its line",
+			set:  "CLIENT_ID=x\n" + cidr + "='10.0.0.0/8'\n",
 		},
 		{
 			text: "CLIENT_ID=x; " + cidr + "=10.9.0.0/16 # us\n", at: "line 1, column 14: " + cidr + " is not",

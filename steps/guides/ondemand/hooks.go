@@ -17,27 +17,37 @@ import (
 func hooks() steps.Step {
 	return steps.Step{
 		Name: "hooks", Title: "Hooks",
-		Why: "When a user's web server starts, root runs upstream's hooks: they make the user's namespace, its network policy and its role bindings. What they do is set in hook.env; what runs them, in the portal's settings.",
+		Why: "When a user's web server starts, root runs upstream's hooks: they make the user's namespace, its network " +
+			"policy and its role bindings. What they do is set in hook.env; what runs them, in the portal's settings.",
 		Ask: []steps.Question{
 			{
-				Key: "hooks.allow-cidr", Title: "Addresses that may reach users' pods", Kind: steps.CIDR, Adopt: adoptEnv("NETWORK_POLICY_ALLOW_CIDR"),
-				Help:    "NETWORK_POLICY_ALLOW_CIDR in hook.env: one CIDR, which holds the web node and the cluster's nodes. What comes by a NodePort carries the address of a node.",
+				Key: "hooks.allow-cidr", Title: "Addresses that may reach users' pods", Kind: steps.CIDR,
+				Adopt: adoptEnv("NETWORK_POLICY_ALLOW_CIDR"),
+				Help: "NETWORK_POLICY_ALLOW_CIDR in hook.env: one CIDR, which holds the web node and the cluster's nodes. " +
+					"What comes by a NodePort carries the address of a node.",
 				Default: allowDefault,
 			},
 			{
-				Key: "hooks.also", Title: "Hook of the site that runs first", Kind: steps.Path, NotFromPeer: true, Opt: true, Adopt: adoptAlso,
-				Help:    "The portal runs one hook. One that was there before, and has nothing to do with Kubernetes, is called by carrick's.",
+				Key: "hooks.also", Title: "Hook of the site that runs first", Kind: steps.Path, NotFromPeer: true, Opt: true,
+				Adopt: adoptAlso,
+				Help: "The portal runs one hook. One that was there before, and has nothing to do with Kubernetes, is called " +
+					"by carrick's.",
 				Default: alsoDefault,
 			},
 		},
 		Facts: append([]steps.Fact{
 			{Name: "hook-before", Title: "the hook that the portal ran before", On: steps.Local, Learn: hookBefore},
-			{Name: "user-node-ports", Title: "a port of a user's app on a node", On: steps.Remote, Shared: true, Learn: userNodePorts},
+			{
+				Name: "user-node-ports", Title: "a port of a user's app on a node", On: steps.Remote, Shared: true,
+				Learn: userNodePorts,
+			},
 		}, portalFacts()...),
 		Actions: slices.Concat([]steps.Action{
 			{
 				Name: "hook-env", Title: "Set hook.env", On: steps.Local,
-				Doer: editedFile{File: action.File{Path: hookEnv, Mode: 0o600, Secret: true, Content: hookEnvText}, redact: redactEnv},
+				Doer: editedFile{
+					File: action.File{Path: hookEnv, Mode: 0o600, Secret: true, Content: hookEnvText}, redact: redactEnv,
+				},
 			},
 			{
 				Name: "pre-hook", Title: "Write the hook that runs upstream's hooks", On: steps.Local,
@@ -101,7 +111,10 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 		{"USE_JOB_POD_REAPER", fmt.Sprint(e.Answers.Bool("walltime.use"))},
 	}
 	if e.Answers.Bool("registry.use") {
-		out = append(out, envValue{"IMAGE_PULL_SECRET", e.Answers.Text("registry.secret")}, envValue{"REGISTRY_DOCKER_CONFIG_JSON", registryFile})
+		out = append(
+			out, envValue{"IMAGE_PULL_SECRET", e.Answers.Text("registry.secret")},
+			envValue{"REGISTRY_DOCKER_CONFIG_JSON", registryFile},
+		)
 	} else {
 		out = append(out, envValue{"IMAGE_PULL_SECRET", ""}, envValue{"REGISTRY_DOCKER_CONFIG_JSON", ""})
 	}
@@ -112,7 +125,10 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 	if err != nil {
 		return nil, err
 	}
-	return append(out, envValue{"IDP_ISSUER_URL", e.Answers.Text("oidc.issuer")}, envValue{"CLIENT_ID", e.Answers.Text("oidc.client-id")}, envValue{"CLIENT_SECRET", secret.Reveal()}), nil
+	return append(
+		out, envValue{"IDP_ISSUER_URL", e.Answers.Text("oidc.issuer")},
+		envValue{"CLIENT_ID", e.Answers.Text("oidc.client-id")}, envValue{"CLIENT_SECRET", secret.Reveal()},
+	), nil
 }
 
 // clientSecret is the one that is answered, else the one that stands in hook.env,
@@ -132,7 +148,10 @@ func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value,
 	if text != "" && !strings.HasPrefix(text, "/") && values["oidc_client_id"] == e.Answers.Text("oidc.client-id") {
 		return masked.New(text), nil
 	}
-	return masked.Value{}, steps.Absent("the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand", hookEnv)
+	return masked.Value{}, steps.Absent(
+		"the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand",
+		hookEnv,
+	)
 }
 
 // mend takes away what ends upstream's hook without saying anything: line ends of
@@ -149,7 +168,8 @@ func (f *envFile) mend() {
 
 func preHookText(_ context.Context, e steps.Env) (masked.Value, error) {
 	text, err := hookScript{
-		kubeconfig: rootKubeconfig, kubectl: e.Answers.Text("kubectl.path"), level: e.Answers.Text("policies.level"), creds: withOIDC(e), also: e.Answers.Text("hooks.also"),
+		kubeconfig: rootKubeconfig, kubectl: e.Answers.Text("kubectl.path"), level: e.Answers.Text("policies.level"),
+		creds: withOIDC(e), also: e.Answers.Text("hooks.also"),
 	}.text()
 	return masked.New(text), err
 }

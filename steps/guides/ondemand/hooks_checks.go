@@ -24,27 +24,37 @@ const (
 func hookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, FixedBy: "portal", Needs: []string{"portal-file"},
-			Why:        "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is ever made, and nothing says so",
+			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, FixedBy: "portal",
+			Needs: []string{"portal-file"},
+			Why: "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is " +
+				"ever made, and nothing says so",
 			References: []string{portalSource}, Run: preHookSet,
 		},
 		{
-			Name: "pre-hook-safe", Title: "root alone can change that hook, and run it", On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
-			Why:        "it runs as root at each login: who may write it is root. One that can't be run is passed over without a word",
+			Name: "pre-hook-safe", Title: "root alone can change that hook, and run it", On: steps.Local, FixedBy: "pre-hook",
+			Needs: []string{"pre-hook-set"},
+			Why: "it runs as root at each login: who may write it is root. One that can't be run is passed over " +
+				"without a word",
 			References: []string{stageSource}, Run: preHookSafe,
 		},
 		{
-			Name: "pre-hook-does", Title: "that hook runs upstream's hooks, with hook.env and root's kubeconfig", On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
-			Why:        "what is left out there is missing for each user: the namespace, its level of pod security, or the tokens",
+			Name: "pre-hook-does", Title: "that hook runs upstream's hooks, with hook.env and root's kubeconfig",
+			On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
+			Why: "what is left out there is missing for each user: the namespace, its level of pod security, " +
+				"or the tokens",
 			References: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
 		},
 		{
-			Name: "portal-tokens", Title: "the portal hands the tokens of a login to the hook", On: steps.Local, FixedBy: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
-			Why:        "set-k8s-creds.sh puts OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into the user's kubeconfig; what it is not given, it writes there empty. mod_auth_openidc passes the refresh token only where OIDCPassRefreshToken is on",
+			Name: "portal-tokens", Title: "the portal hands the tokens of a login to the hook", On: steps.Local,
+			FixedBy: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
+			Why: "set-k8s-creds.sh puts OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into the user's kubeconfig; what it " +
+				"is not given, it writes there empty. mod_auth_openidc passes the refresh token only where " +
+				"OIDCPassRefreshToken is on",
 			References: []string{portalSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: portalTokens,
 		},
 		{
-			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"}, FixedBy: "portal-update",
+			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"},
+			FixedBy:    "portal-update",
 			Why:        "ood_portal.yml is read by update_ood_portal alone; Apache knows of it after that, and after a restart",
 			References: []string{portalSource}, Run: portalApplied,
 		},
@@ -55,12 +65,15 @@ func hookChecks() []steps.Check {
 		},
 		{
 			Name: "selinux", Title: "SELinux lets Open OnDemand use Kubernetes", On: steps.Local, FixedBy: "selinux-boolean",
-			Why:        "the boolean ondemand_use_kubernetes is off as shipped; where SELinux enforces, kubectl is then refused in ways that look like a network fault",
+			Why: "the boolean ondemand_use_kubernetes is off as shipped; where SELinux enforces, kubectl is then " +
+				"refused in ways that look like a network fault",
 			References: []string{"OSC/ondemand: packaging/rpm/ondemand-selinux.te"}, Run: selinuxAllows,
 		},
 		{
-			Name: "hook-log", Title: "no hook failed since it was last changed", On: steps.Local, Needs: []string{"pre-hook-set"},
-			Why:        "a hook's output and exit status are swallowed: the login goes on. Only syslog has a line, under the tag ood_nginx_stage",
+			Name: "hook-log", Title: "no hook failed since it was last changed", On: steps.Local,
+			Needs: []string{"pre-hook-set"},
+			Why: "a hook's output and exit status are swallowed: the login goes on. Only syslog has a line, under the " +
+				"tag ood_nginx_stage",
 			References: []string{stageSource}, Run: hookLog,
 		},
 	}
@@ -213,8 +226,10 @@ func scopeFix(ctx context.Context, e steps.Env, scope string) string {
 	if !plainScope.MatchString(scope) {
 		return onWebNode("vi " + portalFile + "    # add openid to oidc_scope; then" + strings.TrimPrefix(then, " &&"))
 	}
-	return onWebNode(`sed -i -E 's/^oidc_scope:.*/oidc_scope: "openid ` + strings.Join(strings.Fields(scope), " ") + `"/' ` +
-		portalFile + then)
+	return onWebNode(
+		`sed -i -E 's/^oidc_scope:.*/oidc_scope: "openid ` + strings.Join(strings.Fields(scope), " ") + `"/' ` +
+			portalFile + then,
+	)
 }
 
 func portalApplied(ctx context.Context, e steps.Env) steps.Result {
@@ -268,7 +283,10 @@ func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	out, err := check.CommandOutput(ctx, e.Host, 30*time.Second, "getsebool", selinuxBoolean)
 	switch {
 	case err != nil && errors.As(err, new(*exec.ExitError)):
-		return steps.Failed("SELinux enforces, and knows no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed", onWebNode("dnf install ondemand-selinux && setsebool -P "+selinuxBoolean+" on"))
+		return steps.Failed(
+			"SELinux enforces, and knows no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed",
+			onWebNode("dnf install ondemand-selinux && setsebool -P "+selinuxBoolean+" on"),
+		)
 	case err != nil:
 		return steps.Errored(err)
 	case strings.HasSuffix(strings.TrimSpace(out), "on"):

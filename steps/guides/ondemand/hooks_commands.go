@@ -17,27 +17,37 @@ import (
 // portalCommands are what is run on the web node once the files stand.
 func portalCommands() []steps.Action {
 	out := []steps.Action{{
-		Name: "portal-update", Title: "Write Apache's configuration from the portal's settings", On: steps.Local, Needs: []string{"pre-hook-set"},
-		Doer: action.Command{Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal}, Stays: "run it again once the files are back, and restart the web server: until then Apache calls a hook that is gone, and the site's own runs at no login", Done: func(ctx context.Context, e steps.Env) (bool, error) {
-			r := portalApplied(ctx, e)
-			return r.Status == steps.Pass, r.Err
-		}},
+		Name: "portal-update", Title: "Write Apache's configuration from the portal's settings", On: steps.Local,
+		Needs: []string{"pre-hook-set"},
+		Doer: action.Command{
+			Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal},
+			Stays: "run it again once the files are back, and restart the web server: until then Apache calls a hook that is " +
+				"gone, and the site's own runs at no login",
+			Done: func(ctx context.Context, e steps.Env) (bool, error) {
+				r := portalApplied(ctx, e)
+				return r.Status == steps.Pass, r.Err
+			},
+		},
 	}}
 	for _, unit := range []string{"httpd", "apache2"} {
 		out = append(out, steps.Action{
 			Name: "restart-" + unit, Title: "Restart Apache", On: steps.Local, Needs: []string{"pre-hook-set"},
 			When: func(e steps.Env) bool { is, err := e.Own.Text("web-server"); return err == nil && is == unit },
-			Doer: action.Command{Title: "has Apache read its configuration; users' own web servers go on", Run: []string{"systemctl", "restart", unit}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
-				r := portalRuns(ctx, e)
-				return r.Status == steps.Pass, r.Err
-			}},
+			Doer: action.Command{
+				Title: "has Apache read its configuration; users' own web servers go on",
+				Run:   []string{"systemctl", "restart", unit}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
+					r := portalRuns(ctx, e)
+					return r.Status == steps.Pass, r.Err
+				},
+			},
 		})
 	}
 	return append(out, steps.Action{
 		Name: "selinux-boolean", Title: "Have SELinux let Open OnDemand use Kubernetes", On: steps.Local,
 		When: func(e steps.Env) bool { mode, err := e.Own.Text("selinux"); return err == nil && mode == enforces },
 		Doer: action.Command{
-			Title: "lets Open OnDemand use Kubernetes, under SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"}, UndoRun: []string{"setsebool", "-P", selinuxBoolean, "off"}, Within: 3 * time.Minute,
+			Title: "lets Open OnDemand use Kubernetes, under SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"},
+			UndoRun: []string{"setsebool", "-P", selinuxBoolean, "off"}, Within: 3 * time.Minute,
 			Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				out, _, err := e.Host.Run(ctx, "getsebool", selinuxBoolean)
 				return strings.HasSuffix(strings.TrimSpace(out), "on"), err
@@ -48,10 +58,13 @@ func portalCommands() []steps.Action {
 
 func portalFacts() []steps.Fact {
 	return []steps.Fact{
-		{Name: "web-server", Title: "the unit of the portal's web server", On: steps.Local, Learn: func(ctx context.Context, e steps.Env) (any, error) {
-			unit, _, err := apache(ctx, e)
-			return unit, err
-		}},
+		{
+			Name: "web-server", Title: "the unit of the portal's web server", On: steps.Local,
+			Learn: func(ctx context.Context, e steps.Env) (any, error) {
+				unit, _, err := apache(ctx, e)
+				return unit, err
+			},
+		},
 		{Name: "selinux", Title: "whether SELinux enforces on the web node", On: steps.Local, Learn: selinuxMode},
 	}
 }
@@ -65,7 +78,9 @@ const (
 
 func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
-		return nil, steps.Absent("a folder stands for the web node: whether SELinux enforces there can't be told here; run there: getenforce")
+		return nil, steps.Absent(
+			"a folder stands for the web node: whether SELinux enforces there can't be told here; run there: getenforce",
+		)
 	}
 	b, err := e.Host.Read(ctx, "/sys/fs/selinux/enforce")
 	switch {
@@ -104,7 +119,9 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	case since.IsZero():
 		return steps.Failed(unit+" does not run", onWebNode("systemctl status "+unit))
 	case since.Before(info.ModTime.Truncate(time.Second)):
-		return steps.Failed(fmt.Sprintf("%s runs since %s, and %s was written after that", unit, since.Format(time.DateTime), file), restart)
+		return steps.Failed(
+			fmt.Sprintf("%s runs since %s, and %s was written after that", unit, since.Format(time.DateTime), file), restart,
+		)
 	}
 	return steps.Passed("%s runs since %s", unit, since.Format(time.DateTime))
 }

@@ -10,7 +10,8 @@ import (
 // No diff shows what may be a secret, in files where secrets stand beside what
 // carrick sets.
 func TestSecretsAreHiddenInDiffs(t *testing.T) {
-	env := "# comment\n# the secret is s3cret\nNAMESPACE_PREFIX=user-\nCLIENT_SECRET='s3cret'\nOURS=s3cret\ns3cret\nCLIENT_SECRET=changeme\n  CLIENT_SECRET=s3cret more\nIMAGE_PULL_SECRET=\"pull\"\n"
+	env := "# comment\n# the secret is " +
+		"s3cret\nNAMESPACE_PREFIX=user-\nCLIENT_SECRET='s3cret'\nOURS=s3cret\ns3cret\nCLIENT_SECRET=changeme\n  CLIENT_SECRET=s3cret more\nIMAGE_PULL_SECRET=\"pull\"\n"
 	want := "# comment\n# (hidden)\nNAMESPACE_PREFIX=user-\nCLIENT_SECRET=(hidden)\nOURS=(hidden)\n(hidden)\nCLIENT_SECRET=changeme\nCLIENT_SECRET=(hidden)\nIMAGE_PULL_SECRET=\"pull\"\n"
 	if d := cmp.Diff(want, redactEnv(env)); d != "" {
 		t.Error(d)
@@ -37,7 +38,8 @@ pun_pre_hook_exports: 'OIDC_ACCESS_TOKEN'
 # words
 `
 	got := redactPortal(portal)
-	if strings.Contains(got, "s3cret") || !strings.Contains(got, "pun_pre_hook_exports: 'OIDC_ACCESS_TOKEN'") || !strings.Contains(got, "OIDCPassRefreshToken: 'On'") || !strings.Contains(got, "# words") {
+	if strings.Contains(got, "s3cret") || !strings.Contains(got, "pun_pre_hook_exports: 'OIDC_ACCESS_TOKEN'") ||
+		!strings.Contains(got, "OIDCPassRefreshToken: 'On'") || !strings.Contains(got, "# words") {
 		t.Error(got)
 	}
 	if strings.Count(got, "\n") != strings.Count(portal, "\n") {

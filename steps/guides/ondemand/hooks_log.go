@@ -40,7 +40,9 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if from == "" {
-		return steps.Skipped("neither a journal nor %s can be read; look on the web node: %s", strings.Join(logFiles, " nor "), look)
+		return steps.Skipped(
+			"neither a journal nor %s can be read; look on the web node: %s", strings.Join(logFiles, " nor "), look,
+		)
 	}
 	at, err := hookInUse(ctx, e)
 	if err != nil {
@@ -77,7 +79,9 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("%s has no failure since %s, but %s continues after %s has failed: "+
 			"Open OnDemand logs its exit status alone", from, when, shownWord(at), bootstrapName)
 	case !seen:
-		return steps.Passed("%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when)
+		return steps.Passed(
+			"%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when,
+		)
 	}
 	return steps.Passed("%s has no failure since %s", from, when)
 }

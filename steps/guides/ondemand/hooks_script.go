@@ -35,7 +35,9 @@ const alsoMark = "also="
 func (h hookScript) text() (string, error) {
 	for _, p := range []string{h.kubeconfig, h.kubectl, h.also} {
 		if p != "" && (!scriptPath.MatchString(p) || path.Clean(p) != p) {
-			return "", fmt.Errorf("%s can't be named in the hook: it takes absolute paths of letters, digits and ._+-", shownWord(p))
+			return "", fmt.Errorf(
+				"%s can't be named in the hook: it takes absolute paths of letters, digits and ._+-", shownWord(p),
+			)
 		}
 	}
 	if !podLevels.MatchString(h.level) {

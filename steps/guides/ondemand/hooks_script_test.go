@@ -32,7 +32,8 @@ func stage(t *testing.T, h hookScript, broken string) (hook string) {
 		if name == broken {
 			end = "exit 3"
 		}
-		text := "#!/bin/bash\necho \"" + filepath.Base(name) + " $* KUBECONFIG=${KUBECONFIG:-none}" + more + "\"\n" + end + "\n"
+		text := "#!/bin/bash\necho \"" + filepath.Base(name) + " $* KUBECONFIG=${KUBECONFIG:-none}" + more + "\"\n" + end +
+			"\n"
 		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +51,10 @@ func stage(t *testing.T, h hookScript, broken string) (hook string) {
 		h.also = "/site/old"
 	}
 	text := script(t, h)
-	text = strings.NewReplacer(bootstrapHook, filepath.Join(dir, "hooks/bootstrap"), credsHook, filepath.Join(dir, "hooks/creds"), hookEnv, env,
-		"/bin-folder", filepath.Join(dir, "bin"), "/site/old", filepath.Join(dir, "site/old")).Replace(text)
+	text = strings.NewReplacer(
+		bootstrapHook, filepath.Join(dir, "hooks/bootstrap"), credsHook, filepath.Join(dir, "hooks/creds"), hookEnv, env,
+		"/bin-folder", filepath.Join(dir, "bin"), "/site/old", filepath.Join(dir, "site/old"),
+	).Replace(text)
 	hook = filepath.Join(dir, "k8s-pre-hook.sh")
 	if err := os.WriteFile(hook, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
@@ -75,18 +78,31 @@ creds anna ENV KUBECONFIG=none token=none
 `,
 		},
 		{
-			situation: "the user is not the first argument", hook: hookScript{level: "restricted"}, args: []string{"--skip", "x", "--user", "a b"},
+			situation: "the user is not the first argument", hook: hookScript{level: "restricted"},
+			args: []string{"--skip", "x", "--user", "a b"},
 			want: `bootstrap a b ENV KUBECONFIG=/root-kubeconfig
 kubectl label --overwrite namespace user-a b pod-security.kubernetes.io/enforce=restricted pod-security.kubernetes.io/enforce-version=latest pod-security.kubernetes.io/warn=restricted KUBECONFIG=/root-kubeconfig secret=none
 `,
 		},
-		{situation: "with =", hook: hookScript{level: "privileged", also: "x"}, args: []string{"--user=anna"}, want: `old --user=anna KUBECONFIG=none
+		{
+			situation: "with =", hook: hookScript{level: "privileged", also: "x"}, args: []string{"--user=anna"},
+			want: `old --user=anna KUBECONFIG=none
 bootstrap anna ENV KUBECONFIG=/root-kubeconfig
 kubectl label --overwrite namespace user-anna pod-security.kubernetes.io/enforce=privileged pod-security.kubernetes.io/enforce-version=latest pod-security.kubernetes.io/warn=restricted KUBECONFIG=/root-kubeconfig secret=none
-`},
-		{situation: "no user", hook: hookScript{level: "restricted"}, want: "k8s-pre-hook: there is no --user NAME\n", fails: true},
-		{situation: "a user without a name", hook: hookScript{level: "restricted"}, args: []string{"--user"}, want: "k8s-pre-hook: there is no --user NAME\n", fails: true},
-		{situation: "the bootstrap fails", broken: "hooks/bootstrap", hook: hookScript{level: "restricted", creds: true}, args: []string{"--user", "anna"}, want: "bootstrap anna ENV KUBECONFIG=/root-kubeconfig\n", fails: true},
+`,
+		},
+		{
+			situation: "no user", hook: hookScript{level: "restricted"}, want: "k8s-pre-hook: there is no --user NAME\n",
+			fails: true,
+		},
+		{
+			situation: "a user without a name", hook: hookScript{level: "restricted"}, args: []string{"--user"},
+			want: "k8s-pre-hook: there is no --user NAME\n", fails: true,
+		},
+		{
+			situation: "the bootstrap fails", broken: "hooks/bootstrap", hook: hookScript{level: "restricted", creds: true},
+			args: []string{"--user", "anna"}, want: "bootstrap anna ENV KUBECONFIG=/root-kubeconfig\n", fails: true,
+		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			hook := stage(t, tc.hook, tc.broken)

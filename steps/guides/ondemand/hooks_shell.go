@@ -211,7 +211,8 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	case name == "set":
 		r.set(words[1:])
 	case name == "trap" && slices.Contains(words, "ERR"):
-		r.errexit = r.errexit || slices.ContainsFunc(words, func(w string) bool { return strings.TrimRight(w, ";") == "exit" })
+		r.errexit = r.errexit ||
+			slices.ContainsFunc(words, func(w string) bool { return strings.TrimRight(w, ";") == "exit" })
 	case isFunction && r.depth < 16:
 		r.ran = true
 		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // what it runs may be among its arguments

@@ -70,14 +70,17 @@ var scripts = []struct {
 func TestAHookIsReadAsBashRunsIt(t *testing.T) {
 	for _, tc := range scripts {
 		dir := t.TempDir()
-		for name, text := range map[string]string{"k8s-bootstrap-ondemand.sh": "echo ran >&2\nexit 3", "set-k8s-creds.sh": "exit 0"} {
+		for name, text := range map[string]string{
+			"k8s-bootstrap-ondemand.sh": "echo ran >&2\nexit 3", "set-k8s-creds.sh": "exit 0",
+		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+text+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
 		script := "#!/bin/bash\n" + strings.ReplaceAll(tc.text, "HOOKS", dir) + "\n"
 		out, err := bash(t, script)
-		if ran := strings.Contains(out, "ran\n"); ran == tc.not && !strings.Contains(tc.text, "$(") || (err == nil) != tc.hides {
+		if ran := strings.Contains(out, "ran\n"); ran == tc.not && !strings.Contains(tc.text, "$(") ||
+			(err == nil) != tc.hides {
 			t.Errorf("%s\nbash: it ran: %v, %v", tc.text, ran, err)
 		}
 		does, err := readHook(script)
@@ -96,7 +99,8 @@ func TestAHookIsReadAsBashRunsIt(t *testing.T) {
 
 func TestWhatRunsAHook(t *testing.T) {
 	for first, hides := range map[string]bool{
-		"#!/bin/bash": true, "#!/bin/bash -e": false, "#! /usr/bin/env bash": true, "#!/bin/sh -eu": false, "#!/usr/bin/env -S bash -e": false,
+		"#!/bin/bash": true, "#!/bin/bash -e": false, "#! /usr/bin/env bash": true, "#!/bin/sh -eu": false,
+		"#!/usr/bin/env -S bash -e": false,
 	} {
 		does, err := readHook(first + "\nk8s-bootstrap-ondemand.sh\ntrue\n")
 		if err != nil || does.hides != hides {
@@ -108,14 +112,18 @@ func TestWhatRunsAHook(t *testing.T) {
 			t.Errorf("%q: %v", script, err)
 		}
 	}
-	if _, err := readHook("#!/bin/bash\nif true; then\nk8s-bootstrap-ondemand.sh\n"); err == nil || errors.Is(err, errNoShell) {
+	if _, err := readHook("#!/bin/bash\nif true; then\nk8s-bootstrap-ondemand.sh\n"); err == nil ||
+		errors.Is(err, errNoShell) {
 		t.Errorf("an if without an end: %v", err)
 	}
 }
 
 func TestCarricksHookHidesNoFailure(t *testing.T) {
 	for _, h := range []hookScript{
-		{kubeconfig: rootKubeconfig, kubectl: "/usr/local/bin/kubectl", level: "baseline", creds: true, also: "/opt/site/hook"},
+		{
+			kubeconfig: rootKubeconfig, kubectl: "/usr/local/bin/kubectl", level: "baseline", creds: true,
+			also: "/opt/site/hook",
+		},
 		{kubeconfig: rootKubeconfig, kubectl: "/usr/local/bin/kubectl", level: "baseline"},
 	} {
 		does, err := readHook(script(t, h))

@@ -19,11 +19,15 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	const hook, portal = "/etc/ood/hooks/k8s-pre-hook.sh", "/etc/ood/config/ood_portal.yml"
 	_, healthy := stood(t, "healthy")
 	record := func(action, path, text string, mode int) string {
-		return fmt.Sprintf("-- host/var/lib/carrick/test/%s.json --\n{\"path\": %q, \"hash\": %q, \"mode\": %d, \"order\": 1}\n",
-			action, path, masked.New(text).Hash(), mode)
+		return fmt.Sprintf(
+			"-- host/var/lib/carrick/test/%s.json --\n{\"path\": %q, \"hash\": %q, \"mode\": %d, \"order\": 1}\n",
+			action, path, masked.New(text).Hash(), mode,
+		)
 	}
-	s := stepstest.StandWith(t, ondemand.Guide(), assets, "testdata", "healthy", record("portal", portal, "what carrick wrote", 0o600)+
-		record("pre-hook", hook, content(t, healthy, hook), 0o700))
+	s := stepstest.StandWith(
+		t, ondemand.Guide(), assets, "testdata", "healthy", record("portal", portal, "what carrick wrote", 0o600)+
+			record("pre-hook", hook, content(t, healthy, hook), 0o700),
+	)
 	root := s.Endpoint(steps.Local).Host.Root
 	undo := func() *engine.Plan {
 		t.Helper()
@@ -47,7 +51,8 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	for _, it := range undo().Left() {
 		notes[it.What] = it.Note
 	}
-	if n := notes[portal]; !strings.Contains(n, `pun_pre_hook_root_cmd: "`+hook+`"`) || !strings.Contains(n, "OIDCPassRefreshToken") {
+	if n := notes[portal]; !strings.Contains(n, `pun_pre_hook_root_cmd: "`+hook+`"`) ||
+		!strings.Contains(n, "OIDCPassRefreshToken") {
 		t.Errorf("the plan does not say what to remove from %s: %q", portal, n)
 	}
 	if n := notes[hook]; !strings.Contains(n, "is kept while "+portal) {

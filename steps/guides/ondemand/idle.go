@@ -28,30 +28,38 @@ const idleSource = "OSC/k8-namespace-reaper: charts/k8-namespace-reaper (values.
 func idle() steps.Step {
 	return steps.Step{
 		Name: "idle", Title: "Idle namespaces",
-		Why: "The hook makes a namespace for everybody who ever logs in, and nothing takes one away: k8-namespace-reaper deletes those that nobody has used for a while, with all that is in them. It asks Prometheus when a pod last ran there. A Prometheus that does not know says the same as one that saw none: so this comes last.",
+		Why: "The hook makes a namespace for everybody who ever logs in, and nothing takes one away: k8-namespace-reaper " +
+			"deletes those that nobody has used for a while, with all that is in them. It asks Prometheus when a pod last ran " +
+			"there. A Prometheus that does not know says the same as one that saw none: so this comes last.",
 		Ask: []steps.Question{
 			{
-				Key: "idle.use", Title: "Idle users' namespaces are deleted", Kind: steps.YesNo, On: steps.Remote, Adopt: adoptReaper(idleName),
+				Key: "idle.use", Title: "Idle users' namespaces are deleted", Kind: steps.YesNo, On: steps.Remote,
+				Adopt:   adoptReaper(idleName),
 				Help:    "Installs k8-namespace-reaper. A namespace comes back empty with its user's next login.",
 				Default: steps.Fixed(false, "it deletes namespaces with all that is in them: that is to be wanted"),
 			},
 			{
-				Key: "idle.prometheus", Title: "Address of Prometheus, as a pod of the cluster reaches it", Kind: steps.URL, On: steps.Remote, When: usesIdle,
+				Key: "idle.prometheus", Title: "Address of Prometheus, as a pod of the cluster reaches it", Kind: steps.URL,
+				On: steps.Remote, When: usesIdle,
 				Help:    "http://SERVICE.NAMESPACE:PORT. It must have the metrics of kube-state-metrics for this cluster.",
 				Default: steps.FromFact("prometheus", "a Service of the cluster"),
 			},
 			{
-				Key: "idle.after", Title: "How long a namespace may be unused", Kind: steps.Text, NotFromPeer: true, When: usesIdle, Check: checkDuration,
-				Help:    "A duration such as 168h. No longer than Prometheus keeps what it knows: what it has forgotten counts as never used.",
+				Key: "idle.after", Title: "How long a namespace may be unused", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
+				Check: checkDuration,
+				Help: "A duration such as 168h. No longer than Prometheus keeps what it knows: what it has forgotten counts " +
+					"as never used.",
 				Default: steps.Fixed("168h", "the chart's default; the published page's 8h is a day's work"),
 			},
 			{
-				Key: "idle.last-used", Title: "How long after a login a namespace is left alone in any case", Kind: steps.Text, NotFromPeer: true, When: usesIdle, Check: checkDuration,
+				Key: "idle.last-used", Title: "How long after a login a namespace is left alone in any case", Kind: steps.Text,
+				NotFromPeer: true, When: usesIdle, Check: checkDuration,
 				Help:    "By the annotation that the hook renews at each login.",
 				Default: steps.Fixed("4h", "the chart's default"),
 			},
 			{
-				Key: "idle.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, When: usesIdle, Check: checkSource,
+				Key: "idle.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
+				Check:   checkSource,
 				Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the chart.",
 				Default: steps.Fixed("https://osc.github.io/k8-namespace-reaper", "upstream's own"),
 			},
@@ -65,9 +73,13 @@ func idle() steps.Step {
 			{Name: "prometheus", Title: "a Prometheus in the cluster", On: steps.Remote, Learn: prometheusThere},
 		},
 		Actions: []steps.Action{
-			{Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"}, Doer: afterPrometheus{action.Manifest{File: "idle-namespace.yaml"}}},
 			{
-				Name: "idle-reaper", Title: "Install k8-namespace-reaper", On: steps.Remote, When: usesIdle, Needs: []string{"prometheus-knows-pods"},
+				Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle,
+				Needs: []string{"prometheus-knows-pods"}, Doer: afterPrometheus{action.Manifest{File: "idle-namespace.yaml"}},
+			},
+			{
+				Name: "idle-reaper", Title: "Install k8-namespace-reaper", On: steps.Remote, When: usesIdle,
+				Needs: []string{"prometheus-knows-pods"},
 				Doer: action.Chart{
 					Release: idleName, Namespace: idleName, Chart: idleName,
 					Source: reaperChartSource("idle.source", idleName), Version: check.AnswerText("idle.version"),
@@ -93,7 +105,9 @@ func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, e
 	}
 	_, ns, inside, err := prometheusService(ctx, e, e.Answers.Text("idle.prometheus"))
 	if inside && err == nil {
-		c.Permissions = append(c.Permissions, permission.Rule{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns})
+		c.Permissions = append(
+			c.Permissions, permission.Rule{Verb: "get", Resource: "services", Subresource: "proxy", Namespace: ns},
+		)
 	}
 	return c, nil
 }
@@ -176,6 +190,8 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 	case len(at) == 0:
 		return nil, steps.Absent("no Service has the labels of a Prometheus")
 	}
-	return nil, fmt.Errorf("what looks like Prometheus stands where anybody may have made it, in none of the usual namespaces (%s): %s; %s",
-		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus)
+	return nil, fmt.Errorf(
+		"what looks like Prometheus stands where anybody may have made it, in none of the usual namespaces (%s): %s; %s",
+		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus,
+	)
 }

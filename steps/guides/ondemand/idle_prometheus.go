@@ -51,7 +51,10 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 	}
 	if inside {
 		via := "Service " + ns + "/" + s.Name
-		data, err := e.Cluster.Proxied(ctx, "services", ns, proxiedName(u, s.Name), proxyPort(u), strings.Trim(u.Path, "/")+"/api/v1/query", map[string]string{"query": podQuery})
+		data, err := e.Cluster.Proxied(
+			ctx, "services", ns, proxiedName(u, s.Name), proxyPort(u), strings.Trim(u.Path, "/")+"/api/v1/query",
+			map[string]string{"query": podQuery},
+		)
 		if err != nil {
 			at, besideErr := beside(ctx, e, s, u)
 			if at != "" {
@@ -72,7 +75,9 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 
 // prometheusService is the Service that an address means in the cluster, with its
 // namespace; inside is false where the address means nothing there.
-func prometheusService(ctx context.Context, e steps.Env, address string) (s *corev1.Service, ns string, inside bool, err error) {
+func prometheusService(
+	ctx context.Context, e steps.Env, address string,
+) (s *corev1.Service, ns string, inside bool, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, "", false, err
@@ -103,7 +108,10 @@ func askDirectly(ctx context.Context, address, via string) (out samples, said st
 // to pods alone, and what stands beside the cluster can be asked from here. "":
 // there is none.
 func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
-	slices, err := check.List[discoveryv1.EndpointSlice](ctx, e.Cluster, check.EndpointSlices, s.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name})
+	slices, err := check.List[discoveryv1.EndpointSlice](
+		ctx, e.Cluster, check.EndpointSlices, s.Namespace,
+		cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name},
+	)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +125,8 @@ func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (st
 		for _, p := range slice.Ports {
 			for _, to := range slice.Endpoints {
 				if to.TargetRef == nil && len(to.Addresses) > 0 && p.Port != nil && (p.Name == nil || *p.Name == name) {
-					return u.Scheme + "://" + net.JoinHostPort(to.Addresses[0], strconv.Itoa(int(*p.Port))) + strings.TrimRight(u.Path, "/"), nil
+					return u.Scheme + "://" + net.JoinHostPort(to.Addresses[0], strconv.Itoa(int(*p.Port))) +
+						strings.TrimRight(u.Path, "/"), nil
 				}
 			}
 		}

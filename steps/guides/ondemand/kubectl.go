@@ -18,27 +18,33 @@ import (
 func kubectl() steps.Step {
 	return steps.Step{
 		Name: "kubectl", Title: "Root's kubectl",
-		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root gets a kubeconfig that never changes: it names the CA and the token, which stand in files beside it.",
+		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root gets a " +
+			"kubeconfig that never changes: it names the CA and the token, which stand in files beside it.",
 		Ask: []steps.Question{{
 			Key: "kubectl.path", Title: "kubectl on the web node", Kind: steps.Path, NotFromPeer: true,
-			Adopt:   adoptKubectl,
-			Help:    "It stands in the cluster file and in the script that renews the token. carrick downloads none: where it is missing, the fix has the lines that do.",
+			Adopt: adoptKubectl,
+			Help: "It stands in the cluster file and in the script that renews the token. carrick downloads none: where it " +
+				"is missing, the fix has the lines that do.",
 			Default: steps.Fixed("/usr/local/bin/kubectl", "where the published page puts it"),
 			Check:   validKubectl,
 		}},
 		Actions: []steps.Action{
 			{
 				Name: "ca-file", Title: "Write the cluster's CA", On: steps.Local,
-				Doer: action.File{Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
-					ca, err := e.Peer.Text("cluster-ca")
-					return masked.New(ca), err
-				}},
+				Doer: action.File{
+					Path: clusterCA, Mode: 0o644, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
+						ca, err := e.Peer.Text("cluster-ca")
+						return masked.New(ca), err
+					},
+				},
 			},
 			{
 				Name: "root-kubeconfig", Title: "Write root's kubeconfig", On: steps.Local,
-				Doer: action.File{Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
-					return encodeRootKubeconfig(e.Answers.Text("cluster.server"))
-				}},
+				Doer: action.File{
+					Path: rootKubeconfig, Mode: 0o600, Content: func(_ context.Context, e steps.Env) (masked.Value, error) {
+						return encodeRootKubeconfig(e.Answers.Text("cluster.server"))
+					},
+				},
 			},
 		},
 		Checks: append(kubectlChecks(), rootChecks()...),
@@ -53,7 +59,11 @@ func validKubectl(p string) error {
 		return err
 	}
 	if !scriptPath.MatchString(p) {
-		return fmt.Errorf("%q: Open OnDemand runs it by a shell without quoting it; it takes letters, digits and ._+- alone. On the web node: ln -s %s /usr/local/bin/kubectl", p, steps.Quoted(p))
+		return fmt.Errorf(
+			"%q: Open OnDemand runs it by a shell without quoting it; it takes letters, digits and ._+- alone. On the web "+
+				"node: ln -s %s /usr/local/bin/kubectl",
+			p, steps.Quoted(p),
+		)
 	}
 	return nil
 }

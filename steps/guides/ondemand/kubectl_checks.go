@@ -22,19 +22,25 @@ func kubectlChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "kubectl-there", Title: "users may run kubectl, and root alone may change it", On: steps.Local,
-			Why:        "the dashboard runs it as the user. The published page puts it into /usr/local/bin, while Open OnDemand looks into /usr/bin where the cluster file names none",
+			Why: "the dashboard runs it as the user. The published page puts it into /usr/local/bin, while Open " +
+				"OnDemand looks into /usr/bin where the cluster file names none",
 			References: []string{page, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb (bin)"},
 			Run:        kubectlThere,
 		},
 		{
-			Name: "kubectl-version", Title: "kubectl is at most one minor version away from the cluster", On: steps.Local, Needs: []string{"kubectl-there"},
-			Why:        "Kubernetes supports no wider skew. The published page takes kubectl from a bucket that has had no release since 1.30: what is saved from there may be an error page",
-			References: []string{"https://kubernetes.io/releases/version-skew-policy/#kubectl", "kubernetes/kubernetes: issue 127796"},
-			Run:        kubectlVersion,
+			Name: "kubectl-version", Title: "kubectl is at most one minor version away from the cluster", On: steps.Local,
+			Needs: []string{"kubectl-there"},
+			Why: "Kubernetes supports no wider skew. The published page takes kubectl from a bucket that has had no " +
+				"release since 1.30: what is saved from there may be an error page",
+			References: []string{
+				"https://kubernetes.io/releases/version-skew-policy/#kubectl", "kubernetes/kubernetes: issue 127796",
+			},
+			Run: kubectlVersion,
 		},
 		{
 			Name: "kubectl-sudo", Title: "sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-there"},
-			Why:        "at login the hook writes the user's credentials with sudo -u USER kubectl, without a path. Where sudo's secure_path lacks its folder nothing is written, and the hook's error is seen nowhere",
+			Why: "at login the hook writes the user's credentials with sudo -u USER kubectl, without a path. Where " +
+				"sudo's secure_path lacks its folder nothing is written, and the hook's error is seen nowhere",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"},
 			Run:        kubectlForSudo,
 		},
@@ -78,8 +84,8 @@ func kubectlFix(ctx context.Context, e steps.Env) string {
 	return kubectlAgain(ctx, e)
 }
 
-// kubectlAnew is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a new
-// file, because a chown would make root's what another user wrote. Where users can replace it, it goes elsewhere.
+// kubectlAnew is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a
+// new file, because a chown would make root's what another user wrote. Where users can replace it, it goes elsewhere.
 func kubectlAgain(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)
 	for _, other := range []string{at, "/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
@@ -133,7 +139,9 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ours, err := version.ParseGeneric(said.Client.Version)
 	if err != nil {
-		return steps.Failed(fmt.Sprintf("%s says that it is %q, which is no version", at, said.Client.Version), fittingDownload(e, at))
+		return steps.Failed(
+			fmt.Sprintf("%s says that it is %q, which is no version", at, said.Client.Version), fittingDownload(e, at),
+		)
 	}
 	found := fmt.Sprintf("kubectl %s, cluster %s", said.Client.Version, server)
 	if away := int(ours.Minor()) - int(theirs.Minor()); ours.Major() != theirs.Major() || away < -1 || away > 1 {
@@ -148,14 +156,18 @@ func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return tracked.Look(ctx, fmt.Sprintf("kubectl-version/%s/%d/%s", at, info.Size, info.ModTime), time.Hour, func(ctx context.Context) (string, error) {
-		out, _, err := e.Host.Run(ctx, at, "version", "--client", "-o", "json")
-		return out, err
-	})
+	return tracked.Look(
+		ctx, fmt.Sprintf("kubectl-version/%s/%d/%s", at, info.Size, info.ModTime), time.Hour,
+		func(ctx context.Context) (string, error) {
+			out, _, err := e.Host.Run(ctx, at, "version", "--client", "-o", "json")
+			return out, err
+		},
+	)
 }
 
 // isNoProgram tells whether a file could not be started at all: it is no program,
 // or one of another machine.
 func isNoProgram(err error) bool {
-	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "exec format error")
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) ||
+		err != nil && strings.Contains(err.Error(), "exec format error")
 }

@@ -74,7 +74,9 @@ func settings(line string) []string {
 func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	secure, from, err := sudoPath(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
-		return steps.Skipped("only root may read /etc/sudoers: run carrick as root, or on the web node: sudo -u USER kubectl version --client")
+		return steps.Skipped(
+			"only root may read /etc/sudoers: run carrick as root, or on the web node: sudo -u USER kubectl version --client",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -83,7 +85,9 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 		return ranBySudo(ctx, e, "/etc/sudoers names no secure_path")
 	}
 	at := kubectlPath(e)
-	fix := onWebNode("ln -s " + steps.Quoted(at) + " " + steps.Quoted(path.Join(linkFolder(secure), "kubectl")) + "    # or put " + path.Dir(at) + " into secure_path: visudo")
+	fix := onWebNode("ln -s " + steps.Quoted(at) + " " + steps.Quoted(
+		path.Join(linkFolder(secure), "kubectl"),
+	) + "    # or put " + path.Dir(at) + " into secure_path: visudo")
 	first, err := firstIn(ctx, e, secure, "kubectl")
 	switch {
 	case err != nil:
@@ -103,20 +107,24 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if !same {
-		return steps.Warned(fmt.Sprintf("sudo finds %s, which is not %s: two versions of kubectl are used at a login", first, at),
-			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)))
+		return steps.Warned(
+			fmt.Sprintf("sudo finds %s, which is not %s: two versions of kubectl are used at a login", first, at),
+			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)),
+		)
 	}
 	return ranBySudo(ctx, e, first+", by secure_path in "+from)
 }
 
-// ranBySudo has sudo run it for the trial user, where there is one and a machine, and where it is known that sudo finds a
-// kubectl that root alone can change.
+// ranBySudo has sudo run it for the trial user, where there is one and a machine, and where it is known that sudo finds
+// a kubectl that root alone can change.
 func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	user := e.Answers.Text("trial.user")
 	bySecurePath := !strings.HasSuffix(known, "no secure_path")
 	static := steps.Passed("%s", known)
 	if !bySecurePath {
-		static = steps.Skipped("%s: which PATH sudo gives can only be seen on the web node: sudo -u USER kubectl version --client", known)
+		static = steps.Skipped(
+			"%s: which PATH sudo gives can only be seen on the web node: sudo -u USER kubectl version --client", known,
+		)
 	}
 	if user == "" || strings.HasPrefix(user, "-") || !bySecurePath || e.Host.IsFolder() {
 		return static
@@ -130,9 +138,14 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	case err == nil:
 		return steps.Passed("%s; sudo -u %s kubectl runs", known, user)
 	case strings.Contains(said, "password is required"):
-		return steps.Skipped("carrick may not use sudo here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user))
+		return steps.Skipped(
+			"carrick may not use sudo here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user),
+		)
 	case errors.As(err, &exit):
-		return steps.Failed(fmt.Sprintf("sudo -u %s kubectl does not run: %s", user, failure.Explain(err)), onWebNode("sudo -u "+steps.Quoted(user)+" kubectl version --client"))
+		return steps.Failed(
+			fmt.Sprintf("sudo -u %s kubectl does not run: %s", user, failure.Explain(err)),
+			onWebNode("sudo -u "+steps.Quoted(user)+" kubectl version --client"),
+		)
 	}
 	return steps.Errored(err)
 }

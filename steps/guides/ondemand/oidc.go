@@ -11,25 +11,34 @@ import (
 func oidc() steps.Step {
 	return steps.Step{
 		Name: "oidc", Title: "OIDC", When: withOIDC,
-		Why: "Users reach the API server with the token of their login to the portal. So both trust one issuer, the token names the API server's client among its audience, and the API server makes of it the plain login name.",
+		Why: "Users reach the API server with the token of their login to the portal. So both trust one issuer, the token " +
+			"names the API server's client among its audience, and the API server makes of it the plain login name.",
 		Ask: []steps.Question{
 			{
-				Key: "oidc.issuer", Title: "Issuer of the tokens", Kind: steps.URL, NotFromPeer: true, Adopt: adoptIssuer, When: withOIDC,
-				Help:    "As the provider calls itself, such as https://idp.example.org/realms/main: what ADDRESS/.well-known/openid-configuration says under issuer. It is not the token endpoint that upstream's example has.",
+				Key: "oidc.issuer", Title: "Issuer of the tokens", Kind: steps.URL, NotFromPeer: true, Adopt: adoptIssuer,
+				When: withOIDC,
+				Help: "As the provider calls itself, such as https://idp.example.org/realms/main: what " +
+					"ADDRESS/.well-known/openid-configuration says under issuer. It is not the token endpoint that upstream's " +
+					"example has.",
 				Default: issuerDefault,
 			},
 			{
-				Key: "oidc.client-id", Title: "Client that the portal logs users in with", Kind: steps.Text, Adopt: adoptEnv("CLIENT_ID"), When: withOIDC,
-				Help:    "CLIENT_ID in hook.env: kubectl renews a user's tokens as this client, so it is the one that they were made for.",
+				Key: "oidc.client-id", Title: "Client that the portal logs users in with", Kind: steps.Text,
+				Adopt: adoptEnv("CLIENT_ID"), When: withOIDC,
+				Help: "CLIENT_ID in hook.env: kubectl renews a user's tokens as this client, so it is the one that they " +
+					"were made for.",
 				Default: steps.FromFact("portal-client", "the portal's oidc_client_id"),
 			},
 			{
-				Key: "oidc.client-secret", Title: "Secret of that client", Kind: steps.Text, Secret: true, Opt: true, When: withOIDC,
-				Help: "CLIENT_SECRET in hook.env. Left empty, the one that stands there stays, else the portal's own of that client is taken. Users can read it in their kubeconfig.",
+				Key: "oidc.client-secret", Title: "Secret of that client", Kind: steps.Text, Secret: true, Opt: true,
+				When: withOIDC,
+				Help: "CLIENT_SECRET in hook.env. Left empty, the one that stands there stays, else the portal's own of that " +
+					"client is taken. Users can read it in their kubeconfig.",
 			},
 			{
 				Key: "oidc.audience", Title: "Client id of the API server", Kind: steps.Text, When: withOIDC,
-				Help: "--oidc-client-id of kube-apiserver, or issuer.audiences in its AuthenticationConfiguration: the token's audience has to hold it.",
+				Help: "--oidc-client-id of kube-apiserver, or issuer.audiences in its AuthenticationConfiguration: the token's " +
+					"audience has to hold it.",
 				Default: func(e steps.Env) (any, string) {
 					if s, err := serverOIDC(e.Peer); err == nil && s.clientID != "" {
 						return s.clientID, "kube-apiserver's --oidc-client-id"
@@ -38,16 +47,26 @@ func oidc() steps.Step {
 				},
 			},
 			{
-				Key: "oidc.user-token", Title: "Access token of a real user", Kind: steps.Text, Secret: true, Opt: true, When: withOIDC,
+				Key: "oidc.user-token", Title: "Access token of a real user", Kind: steps.Text, Secret: true, Opt: true,
+				When: withOIDC,
 				Help: "Proves the audience and the user's name. In a user's session on the portal: kubectl config view --raw " +
 					"-o jsonpath='{.users[*].user.auth-provider.config.id-token}'. A second line can hold the token that this " +
 					"prints once the first has expired and kubectl get pods has renewed it.",
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "portal-issuer", Title: "the issuer of logins to the portal", On: steps.Local, Shared: true, Learn: portalIssuer},
-			{Name: "portal-client", Title: "the client of logins to the portal", On: steps.Local, Shared: true, Learn: portalClient},
-			{Name: "server-oidc", Title: "what the API server is told of OIDC", On: steps.Remote, Shared: true, Learn: learnServerOIDC},
+			{
+				Name: "portal-issuer", Title: "the issuer of logins to the portal", On: steps.Local, Shared: true,
+				Learn: portalIssuer,
+			},
+			{
+				Name: "portal-client", Title: "the client of logins to the portal", On: steps.Local, Shared: true,
+				Learn: portalClient,
+			},
+			{
+				Name: "server-oidc", Title: "what the API server is told of OIDC", On: steps.Remote, Shared: true,
+				Learn: learnServerOIDC,
+			},
 		},
 		Checks: oidcChecks(),
 	}

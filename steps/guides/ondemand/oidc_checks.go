@@ -29,28 +29,37 @@ func oidcChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "issuer", Title: "the issuer says that it is one", On: steps.Local, From: "this machine", When: withOIDC,
-			Why:        "kubectl and the API server ask it at ISSUER" + discovery + ", and the API server refuses tokens of an issuer that calls itself otherwise, to the last slash. Upstream's example has the token endpoint there",
+			Why: "kubectl and the API server ask it at ISSUER" + discovery +
+				", and the API server refuses tokens of an issuer that calls itself otherwise, to the last slash. Upstream's " +
+				"example has the token endpoint there",
 			References: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
 		},
 		{
-			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC, Needs: []string{"portal-file"},
+			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC,
+			Needs:      []string{"portal-file"},
 			Why:        "the token of the login to the portal is what the API server is shown",
 			References: []string{page}, Run: oneIssuer,
 		},
 		{
 			Name: "token-audience", Title: "a user's token names the API server's client", On: steps.Local, When: withOIDC,
-			Why:        "the API server takes a token only where its client id is among the token's audience (aud). The portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one client for both",
+			Why: "the API server takes a token only where its client id is among the token's audience (aud). The " +
+				"portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one " +
+				"client for both",
 			References: []string{page, apiServerSource, clientGoSource}, Run: tokenAudience,
 		},
 		{
-			Name: "server-issuer", Title: "the API server takes tokens of that issuer", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
+			Name: "server-issuer", Title: "the API server takes tokens of that issuer", On: steps.Remote, When: withOIDC,
+			Needs:      []string{"signed-in"},
 			Why:        "it is told of one issuer and one client id, as flags or in a file of its own; never both",
 			References: []string{apiServerSource}, Run: serverIssuer,
 		},
 		{
-			Name: "server-username", Title: "the API server makes plain login names of tokens", On: steps.Remote, When: withOIDC, Needs: []string{"signed-in"},
-			Why:        "the hook binds roles to the user's login name and nothing before it. Without --oidc-username-prefix=- the API server puts the issuer before each name that is no mail address",
-			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource}, Run: serverUsername,
+			Name: "server-username", Title: "the API server makes plain login names of tokens", On: steps.Remote, When: withOIDC,
+			Needs: []string{"signed-in"},
+			Why: "the hook binds roles to the user's login name and nothing before it. Without " +
+				"--oidc-username-prefix=- the API server puts the issuer before each name that is no mail address",
+			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource},
+			Run:        serverUsername,
 		},
 	}
 }
@@ -84,47 +93,69 @@ func askProvider(ctx context.Context, e steps.Env, issuer string) (oidcProvider,
 		return oidcProvider{}, err
 	}
 	at := strings.TrimSuffix(issuer, "/") + discovery
-	return tracked.Look(ctx, "issuer/"+at+"/"+masked.New(string(roots)).Hash(), time.Minute, func(ctx context.Context) (oidcProvider, error) {
-		r, err := probe.HTTP(ctx, http.MethodGet, at, probe.HTTPOptions{Roots: roots, NoRedirects: true})
-		if err != nil {
-			return oidcProvider{}, err
-		}
-		var said struct {
-			Issuer string `json:"issuer"`
-		}
-		if err := json.Unmarshal(r.Body, &said); err != nil && r.Status == http.StatusOK {
-			return oidcProvider{}, fmt.Errorf("%s does not answer with JSON", at)
-		}
-		return oidcProvider{status: r.Status, issuer: said.Issuer}, nil
-	})
+	return tracked.Look(
+		ctx, "issuer/"+at+"/"+masked.New(string(roots)).Hash(), time.Minute,
+		func(ctx context.Context) (oidcProvider, error) {
+			r, err := probe.HTTP(ctx, http.MethodGet, at, probe.HTTPOptions{Roots: roots, NoRedirects: true})
+			if err != nil {
+				return oidcProvider{}, err
+			}
+			var said struct {
+				Issuer string `json:"issuer"`
+			}
+			if err := json.Unmarshal(r.Body, &said); err != nil && r.Status == http.StatusOK {
+				return oidcProvider{}, fmt.Errorf("%s does not answer with JSON", at)
+			}
+			return oidcProvider{status: r.Status, issuer: said.Issuer}, nil
+		},
+	)
 }
 
 func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	issuer := e.Answers.Text("oidc.issuer")
 	if meant := issuerMeant(issuer); meant != issuer {
-		return steps.Failed(issuer+" is the address of an endpoint, not the issuer: that is "+meant, "answer oidc.issuer with "+steps.Quoted(meant)+" in "+e.LinkFile())
+		return steps.Failed(
+			issuer+" is the address of an endpoint, not the issuer: that is "+meant,
+			"answer oidc.issuer with "+steps.Quoted(meant)+" in "+e.LinkFile(),
+		)
 	}
 	if !strings.HasPrefix(issuer, "https://") {
-		return steps.Failed(issuer+" does not begin with https://, and the API server takes no other", "answer oidc.issuer with https:// in "+e.LinkFile())
+		return steps.Failed(
+			issuer+" does not begin with https://, and the API server takes no other",
+			"answer oidc.issuer with https:// in "+e.LinkFile(),
+		)
 	}
 	look := "curl -sS " + steps.Quoted(strings.TrimSuffix(issuer, "/")+discovery)
 	said, err := askProvider(ctx, e, issuer)
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return steps.Failed("the web node does not trust the certificate that it shows: no CA among the system's has signed it, or it is not good for that name now", onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: /usr/local/share/ca-certificates, update-ca-certificates)"))
+		return steps.Failed(
+			"the web node does not trust the certificate that it shows: no CA among the system's has signed it, or it is not "+
+				"good for that name now",
+			onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: "+
+				"/usr/local/share/ca-certificates, update-ca-certificates)"),
+		)
 	case err != nil:
 		return steps.Errored(err).Or(look)
 	case said.status == http.StatusOK && said.issuer == issuer:
 		return steps.Passed("%s", issuer)
 	case said.status == http.StatusOK:
-		return steps.Failed(fmt.Sprintf("it calls itself %s, and oidc.issuer is answered with %s", shownWord(said.issuer), issuer), "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
+		return steps.Failed(
+			fmt.Sprintf("it calls itself %s, and oidc.issuer is answered with %s", shownWord(said.issuer), issuer),
+			"answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
+		)
 	}
 	if other := otherRealm(issuer); other != "" {
 		if said, err := askProvider(ctx, e, other); err == nil && said.status == http.StatusOK && said.issuer != "" {
-			return steps.Failed(issuer+" is not there, and "+shownWord(said.issuer)+" is: Keycloak has no /auth before its realms since 17", "answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile())
+			return steps.Failed(
+				issuer+" is not there, and "+shownWord(said.issuer)+" is: Keycloak has no /auth before its realms since 17",
+				"answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
+			)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("%s answers with status %d", strings.TrimSuffix(issuer, "/")+discovery, said.status), look)
+	return steps.Failed(
+		fmt.Sprintf("%s answers with status %d", strings.TrimSuffix(issuer, "/")+discovery, said.status), look,
+	)
 }
 
 func oneIssuer(_ context.Context, e steps.Env) steps.Result {
@@ -148,7 +179,8 @@ Clients > %[2]s > Client scopes > %[2]s-dedicated > Configure a new mapper > Aud
   Name: kubernetes    Included Client Audience: %[3]s    Add to ID token: On    Add to access token: On
 Save; then log out of the portal and in again
 # other ways: a pre-PUN hook that exchanges the token for one of %[3]s, or one client for the portal and the API server`,
-		e.Answers.Text("oidc.issuer"), cmp.Or(e.Answers.Text("oidc.client-id"), "CLIENT"), cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT"))
+		e.Answers.Text("oidc.issuer"), cmp.Or(e.Answers.Text("oidc.client-id"), "CLIENT"),
+		cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT"))
 }
 
 // userTokens are the tokens of a user that were given: the access token of the login, and perhaps the ID token that
@@ -188,9 +220,14 @@ func audienceOf(e steps.Env, raw masked.Value) steps.Result {
 	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
 	switch {
 	case err != nil:
-		return steps.Failed("it is no token that an API server can take: "+err.Error(), "have the provider issue access tokens as JWTs")
+		return steps.Failed(
+			"it is no token that an API server can take: "+err.Error(), "have the provider issue access tokens as JWTs",
+		)
 	case t.Issuer != issuer:
-		return steps.Failed(fmt.Sprintf("its issuer is %s, not %s", shownWord(t.Issuer), issuer), "answer oidc.issuer with it, or take a token of that issuer")
+		return steps.Failed(
+			fmt.Sprintf("its issuer is %s, not %s", shownWord(t.Issuer), issuer),
+			"answer oidc.issuer with it, or take a token of that issuer",
+		)
 	case !slices.Contains(t.Audience, audience):
 		return steps.Failed(fmt.Sprintf("its audience is %s, without %s", audienceWords(t.Audience), audience), mapper(e))
 	}

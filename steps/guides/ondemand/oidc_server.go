@@ -28,12 +28,15 @@ func (s *oidcServer) flags() map[string]*string {
 // learnServerOIDC reads the arguments of the API server's pods, which a control
 // plane has that kubeadm made.
 func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"},
+	)
 	if err != nil {
 		return nil, err
 	}
 	if len(pods) == 0 {
-		return nil, steps.Absent("the API server's pods can't be seen (a control plane that somebody else runs): ask who runs it for its OIDC issuer, client id, username claim and username prefix")
+		return nil, steps.Absent("the API server's pods can't be seen (a control plane that somebody else runs): ask who " +
+			"runs it for its OIDC issuer, client id, username claim and username prefix")
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	out := map[string]any{}
@@ -88,7 +91,11 @@ func serverOIDC(of steps.Facts) (oidcServer, error) {
 func (s oidcServer) configured() (why steps.Result, ok bool) {
 	switch {
 	case s.config != "":
-		return steps.Skipped("the API server reads %s on its own disk, which can't be seen from here; look there for jwt[].issuer.url, audiences and claimMappings.username", s.config), false
+		return steps.Skipped(
+			"the API server reads %s on its own disk, which can't be seen from here; look there for jwt[].issuer.url, "+
+				"audiences and claimMappings.username",
+			s.config,
+		), false
 	case s.issuer == "":
 		return steps.Failed("kube-apiserver has no --oidc-issuer-url: it takes no token of any user", apiServerFlags), false
 	}
@@ -124,10 +131,14 @@ func serverIssuer(_ context.Context, e steps.Env) steps.Result {
 	issuer, audience := e.Answers.Text("oidc.issuer"), e.Answers.Text("oidc.audience")
 	var off []string
 	if s.issuer != issuer {
-		off = append(off, fmt.Sprintf("--oidc-issuer-url is %s, and oidc.issuer is answered with %s", shownWord(s.issuer), issuer))
+		off = append(
+			off, fmt.Sprintf("--oidc-issuer-url is %s, and oidc.issuer is answered with %s", shownWord(s.issuer), issuer),
+		)
 	}
 	if s.clientID != audience {
-		off = append(off, fmt.Sprintf("--oidc-client-id is %s, and oidc.audience is answered with %s", shownWord(s.clientID), audience))
+		off = append(
+			off, fmt.Sprintf("--oidc-client-id is %s, and oidc.audience is answered with %s", shownWord(s.clientID), audience),
+		)
 	}
 	if len(off) > 0 {
 		return steps.Failed(strings.Join(off, "; "), apiFlags(e))
@@ -149,13 +160,27 @@ func serverUsername(_ context.Context, e steps.Env) steps.Result {
 	claim := cmp.Or(s.claim, "sub")
 	switch {
 	case claim == "sub":
-		return steps.Failed("--oidc-username-claim is sub, which is a number or a UUID with most providers, and not the login name that the role bindings name", apiFlags(e))
+		return steps.Failed(
+			"--oidc-username-claim is sub, which is a number or a UUID with most providers, and not the login name that the "+
+				"role bindings name",
+			apiFlags(e),
+		)
 	case s.prefix == "" && claim != "email":
-		return steps.Failed("--oidc-username-prefix is not set: users are called "+shownWord(s.issuer+"#NAME")+", and the role bindings name plain NAME", apiFlags(e))
+		return steps.Failed(
+			"--oidc-username-prefix is not set: users are called "+shownWord(s.issuer+"#NAME")+
+				", and the role bindings name plain NAME",
+			apiFlags(e),
+		)
 	case s.prefix != "-" && s.prefix != "":
-		return steps.Failed("--oidc-username-prefix is "+shownWord(s.prefix)+": users are called "+shownWord(s.prefix+"NAME")+", and the role bindings name plain NAME", apiFlags(e))
+		return steps.Failed(
+			"--oidc-username-prefix is "+shownWord(s.prefix)+": users are called "+shownWord(s.prefix+"NAME")+
+				", and the role bindings name plain NAME",
+			apiFlags(e),
+		)
 	case claim == "email":
-		return steps.Warned("--oidc-username-claim is email: the role bindings name the login name, which is seldom an address", apiFlags(e))
+		return steps.Warned(
+			"--oidc-username-claim is email: the role bindings name the login name, which is seldom an address", apiFlags(e),
+		)
 	}
 	return steps.Passed("the claim %s, without a prefix", claim)
 }

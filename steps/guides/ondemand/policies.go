@@ -37,30 +37,40 @@ const policySource = "OSC/osc-helm-charts: charts/kyverno-policies/templates"
 func policies() steps.Step {
 	return steps.Step{
 		Name: "policies", Title: "Policies",
-		Why: "Users have kubectl and can submit any pod in their namespace. A pod security level says what such a pod may be: restricted where nothing is mounted, baseline with NFS, privileged with host paths. It can't say as whom it runs: uid and gid are pinned by an admission policy or by Kyverno, with what LDAP knows of users.",
+		Why: "Users have kubectl and can submit any pod in their namespace. A pod security level says what such a pod may " +
+			"be: restricted where nothing is mounted, baseline with NFS, privileged with host paths. It can't say as whom it " +
+			"runs: uid and gid are pinned by an admission policy or by Kyverno, with what LDAP knows of users.",
 		Ask: []steps.Question{
 			{
-				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote, Adopt: adoptUserLevel,
+				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote,
+				Adopt: adoptUserLevel,
 				Of: []steps.Choice{
 					{Value: check.Restricted, Title: "restricted: no mounts of the site"},
 					{Value: check.Baseline, Title: "baseline: mounts by NFS"},
 					{Value: check.Privileged, Title: "privileged: host paths; pod security then refuses nothing"},
 				},
-				Help:    "The pre-hook puts it on each user's namespace at login. One that is too narrow for the mounts has every app refused.",
+				Help: "The pre-hook puts it on each user's namespace at login. One that is too narrow for the mounts has " +
+					"every app refused.",
 				Default: defaultLevel,
 			},
 			{
 				Key: "policies.ids", Title: "What pins uid and gid of users' pods", Kind: steps.Pick, On: steps.Remote,
 				Of: []steps.Choice{
 					{Value: "none", Title: "nothing, or something else (Kyverno)"},
-					{Value: "admission-policy", Title: "admission-policy: Kubernetes' own, with the maps of k8-ldap-configmap (Kubernetes 1.30)"},
+					{
+						Value: "admission-policy",
+						Title: "admission-policy: Kubernetes' own, with the maps of k8-ldap-configmap (Kubernetes 1.30)",
+					},
 				},
-				Help:    "Where files of the site are mounted, who may run as any uid reads anybody's files. The policy takes the ConfigMaps user-uid-map and user-gid-map, keyed by namespace.",
+				Help: "Where files of the site are mounted, who may run as any uid reads anybody's files. The policy takes " +
+					"the ConfigMaps user-uid-map and user-gid-map, keyed by namespace.",
 				Default: steps.Fixed("none", "a policy that refuses pods is to be wanted"),
 			},
 			{
-				Key: "policies.maps-namespace", Title: "Namespace of the maps of uid and gid", Kind: steps.Namespace, On: steps.Remote, Opt: true, When: pinsIDs,
-				Help:    "Where k8-ldap-configmap writes the ConfigMaps user-uid-map and user-gid-map. Whoever can write them there decides as whom users run.",
+				Key: "policies.maps-namespace", Title: "Namespace of the maps of uid and gid", Kind: steps.Namespace,
+				On: steps.Remote, Opt: true, When: pinsIDs,
+				Help: "Where k8-ldap-configmap writes the ConfigMaps user-uid-map and user-gid-map. Whoever can write them " +
+					"there decides as whom users run.",
 				Default: steps.FromFact("id-maps", "k8-ldap-configmap's own namespace has them"),
 			},
 		},
@@ -69,7 +79,8 @@ func policies() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "id-policies", Title: "Pin uid, gid and groups of users' pods", On: steps.Remote, When: pinsIDs, Needs: []string{"id-maps"},
+				Name: "id-policies", Title: "Pin uid, gid and groups of users' pods", On: steps.Remote, When: pinsIDs,
+				Needs: []string{"id-maps"},
 				Doer: action.Manifest{File: idPoliciesFile, Values: action.Values{
 					"maps":       func(_ context.Context, e steps.Env) (any, error) { return mapsNamespace(e) },
 					"groups-map": groupsMap,
@@ -123,8 +134,8 @@ func mapsNamespace(e steps.Env) (string, error) {
 	return e.Own.Text("id-maps")
 }
 
-// userIDMaps is the chart's own namespace where both maps are there. Anyone who can create ConfigMaps somewhere can make such
-// maps, and would choose as whom users run: those of another namespace have to be answered.
+// userIDMaps is the chart's own namespace where both maps are there. Anyone who can create ConfigMaps somewhere can
+// make such maps, and would choose as whom users run: those of another namespace have to be answered.
 func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]int{}
 	e.Cluster.StartSelected(check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + gidMap})
@@ -150,8 +161,11 @@ func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	case len(both) == 0:
 		return nil, steps.Absent("no namespace has both ConfigMaps %s and %s: k8-ldap-configmap makes them", uidMap, gidMap)
 	}
-	return nil, steps.Absent("ConfigMaps %s and %s are in %s, and not in %s: answer policies.maps-namespace with the namespace of k8-ldap-configmap",
-		uidMap, gidMap, strings.Join(both, ", "), ldapSpace)
+	return nil, steps.Absent(
+		"ConfigMaps %s and %s are in %s, and not in %s: answer policies.maps-namespace with the namespace of "+
+			"k8-ldap-configmap",
+		uidMap, gidMap, strings.Join(both, ", "), ldapSpace,
+	)
 }
 
 // groupsMap is the map of the groups that a user may have besides their own. Where

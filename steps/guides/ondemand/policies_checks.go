@@ -21,46 +21,66 @@ const levelPage = "https://kubernetes.io/docs/concepts/security/pod-security-sta
 func policyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "no-pod-security-policies", Title: "no PodSecurityPolicy stands in users' way", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "they are gone since Kubernetes 1.25. Where they are in force no pod starts without a right to use one, and the hook's own way to give it (USE_POD_SECURITY_POLICY) ends the hook on every cluster: it assigns UID, which bash does not let it",
-			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", "https://kubernetes.io/docs/concepts/security/pod-security-policy/"},
-			Run:        podSecurityPolicies,
+			Name: "no-pod-security-policies", Title: "no PodSecurityPolicy stands in users' way", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "they are gone since Kubernetes 1.25. Where they are in force no pod starts without a right to use " +
+				"one, and the hook's own way to give it (USE_POD_SECURITY_POLICY) ends the hook on every cluster: it assigns " +
+				"UID, which bash does not let it",
+			References: []string{
+				"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
+				"https://kubernetes.io/docs/concepts/security/pod-security-policy/",
+			},
+			Run: podSecurityPolicies,
 		},
 		{
-			Name: "level-fits-mounts", Title: "users' namespaces have the pod security level that their mounts take", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "host paths take privileged, NFS takes baseline, else restricted does. A narrower level has every app refused; a wider one lets users do more to the nodes than they need",
+			Name: "level-fits-mounts", Title: "users' namespaces have the pod security level that their mounts take",
+			On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "host paths take privileged, NFS takes baseline, else restricted does. A narrower level has every app " +
+				"refused; a wider one lets users do more to the nodes than they need",
 			References: []string{levelPage, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        levelFits,
 		},
 		{
-			Name: "adapter-pod", Title: "the API server would take a pod of the portal", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "levels, policies, quotas and webhooks come together here: the API server is asked to judge such a pod without keeping it",
+			Name: "adapter-pod", Title: "the API server would take a pod of the portal", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "levels, policies, quotas and webhooks come together here: the API server is asked to judge such a " +
+				"pod without keeping it",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        adapterPodTaken,
 		},
 		{
-			Name: "level-breaks-nothing", Title: "no pod that runs violates the level", On: steps.Remote, Needs: []string{"signed-in"},
+			Name: "level-breaks-nothing", Title: "no pod that runs violates the level", On: steps.Remote,
+			Needs:      []string{"signed-in"},
 			Why:        "a level refuses no pod that runs already; the same app does not start again after it",
 			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
 			Run:        levelBreaks,
 		},
 		{
-			Name: "network-policies-enforced", Title: "the cluster's network enforces NetworkPolicies", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "the hook fences each user's pods in with a NetworkPolicy. Where the network has no controller for it, it is stored and does nothing",
+			Name: "network-policies-enforced", Title: "the cluster's network enforces NetworkPolicies", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "the hook fences each user's pods in with a NetworkPolicy. Where the network has no controller for " +
+				"it, it is stored and does nothing",
 			References: []string{"https://kubernetes.io/docs/concepts/services-networking/network-policies/#prerequisites"},
 			Run:        networkEnforced,
 		},
 		{
-			Name: "id-maps", Title: "uid and gid of every user are known to the cluster", On: steps.Remote, When: pinsIDs, Needs: []string{"signed-in"},
-			Why:        "the policy looks users up by their namespace in the maps of k8-ldap-configmap; who is in none is refused every pod",
+			Name: "id-maps", Title: "uid and gid of every user are known to the cluster", On: steps.Remote, When: pinsIDs,
+			Needs: []string{"signed-in"},
+			Why: "the policy looks users up by their namespace in the maps of k8-ldap-configmap; who is in none is " +
+				"refused every pod",
 			References: []string{"OSC/k8-ldap-configmap: charts/k8-ldap-configmap/values.yaml (userPrefix)", policySource},
 			Run:        mapsKnow,
 		},
 		{
-			Name: "ids-pinned", Title: "users can't run as somebody else where files of the site are mounted", On: steps.Remote, FixedBy: "id-policies", Needs: []string{"signed-in"},
-			Why:        "the portal runs each pod as its user, and nothing keeps users with kubectl to that: pod security knows no uid. Groups of an image's /etc/group come on top unless supplementalGroupsPolicy is Strict. With Kyverno it is a ClusterPolicy: " + kyvernoExample,
-			References: []string{policySource, "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"},
-			Run:        idsPinned,
+			Name: "ids-pinned", Title: "users can't run as somebody else where files of the site are mounted", On: steps.Remote,
+			FixedBy: "id-policies", Needs: []string{"signed-in"},
+			Why: "the portal runs each pod as its user, and nothing keeps users with kubectl to that: pod security " +
+				"knows no uid. Groups of an image's /etc/group come on top unless supplementalGroupsPolicy is Strict. With " +
+				"Kyverno it is a ClusterPolicy: " + kyvernoExample,
+			References: []string{
+				policySource, "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/",
+			},
+			Run: idsPinned,
 		},
 	}
 }
@@ -73,7 +93,9 @@ const kyvernoExample = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadat
 	`validate: {message: "runAsUser has to be the user's uid", pattern: {spec: {securityContext: {runAsUser: "{{ uids.data.\"{{request.namespace}}\" }}"}, =(containers): [{=(securityContext): {=(runAsUser): "{{ uids.data.\"{{request.namespace}}\" }}"}}]}}}}]}}`
 
 func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
-	served, err := check.Serves(ctx, e.Cluster, schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"})
+	served, err := check.Serves(
+		ctx, e.Cluster, schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -86,18 +108,31 @@ func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, p := range pods {
 		if by := p.Annotations["kubernetes.io/psp"]; by != "" {
-			return steps.Failed(fmt.Sprintf("PodSecurityPolicies are in force: pod %s/%s was let in by %s. Users' pods are refused until they may use one", p.Namespace, p.Name, by),
-				e.Kubectl()+" create clusterrole ood-psp --verb=use --resource=podsecuritypolicies.policy --resource-name=NAME    # and bind it to users; leave USE_POD_SECURITY_POLICY false. Better: upgrade to 1.25, where levels take their place")
+			return steps.Failed(
+				fmt.Sprintf(
+					"PodSecurityPolicies are in force: pod %s/%s was let in by %s. Users' pods are refused until they may use one",
+					p.Namespace, p.Name, by,
+				),
+				e.Kubectl()+
+					" create clusterrole ood-psp --verb=use --resource=podsecuritypolicies.policy --resource-name=NAME    # and "+
+					"bind it to users; leave USE_POD_SECURITY_POLICY false. Better: upgrade to 1.25, where levels take their place",
+			)
 		}
 	}
-	return steps.Warned("the API server serves PodSecurityPolicies, and no pod was let in by one: they are not in force", "leave USE_POD_SECURITY_POLICY false: the kind goes with Kubernetes 1.25")
+	return steps.Warned(
+		"the API server serves PodSecurityPolicies, and no pod was let in by one: they are not in force",
+		"leave USE_POD_SECURITY_POLICY false: the kind goes with Kubernetes 1.25",
+	)
 }
 
 func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	level := e.Answers.Text("policies.level")
 	need, why, unknown := needed(e)
 	if unknown == nil && check.Narrowness(level) > check.Narrowness(need) {
-		return steps.Failed(fmt.Sprintf("policies.level is %s, and %s, which takes %s: every such app is refused", level, why, need), "answer policies.level with "+need)
+		return steps.Failed(
+			fmt.Sprintf("policies.level is %s, and %s, which takes %s: every such app is refused", level, why, need),
+			"answer policies.level with "+need,
+		)
 	}
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
@@ -114,14 +149,25 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 			wide = append(wide, ns.Name+" ("+has+")")
 		}
 	}
-	fix := fmt.Sprintf("%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook does it at each user's next login", e.Kubectl(), userLabel, userValue, check.EnforceLabel, level)
+	fix := fmt.Sprintf(
+		"%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook does it at each user's next login", e.Kubectl(),
+		userLabel, userValue, check.EnforceLabel, level,
+	)
 	switch {
 	case len(all) == 0:
 		return steps.Skipped("no namespace has the label %s=%s yet: nobody has logged in", userLabel, userValue)
 	case len(narrow) > 0:
-		return steps.Failed(fmt.Sprintf("%s, which takes %s; narrower are %s: apps are refused there", why, need, few(narrow)), fix)
+		return steps.Failed(
+			fmt.Sprintf("%s, which takes %s; narrower are %s: apps are refused there", why, need, few(narrow)), fix,
+		)
 	case len(none) > 0:
-		return steps.Warned(fmt.Sprintf("%d of %d users' namespaces have no level, so the cluster's own default holds there: %s", len(none), len(all), few(none)), fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"%d of %d users' namespaces have no level, so the cluster's own default holds there: %s", len(none), len(all),
+				few(none),
+			),
+			fix,
+		)
 	case len(wide) > 0:
 		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level, few(wide)), fix)
 	case unknown != nil:
@@ -184,15 +230,21 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		return steps.Passed("in %s, %s", ns, with)
 	case refused:
-		if strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") || strings.Contains(said, "no gid is known") {
+		if strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") ||
+			strings.Contains(said, "no gid is known") {
 			return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
-				"see \"uid and gid of every user are known to the cluster\"; where that holds, the API server goes on with maps of before: it does so once all policies that took them were deleted and made anew (kubernetes/kubernetes: admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
+				"see \"uid and gid of every user are known to the cluster\"; where that holds, the API server goes on with maps "+
+					"of before: it does so once all policies that took them were deleted and made anew (kubernetes/kubernetes: "+
+					"admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
 		}
 		fix := check.RefusedFix(e.Kubectl(), steps.Quoted(ns), said)
 		if by, _ := check.Refuser(said); by == check.ByLevel {
-			fix = e.Kubectl() + " get namespace " + steps.Quoted(ns) + " --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their mounts take\""
+			fix = e.Kubectl() + " get namespace " + steps.Quoted(ns) +
+				" --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their " +
+				"mounts take\""
 		} else if fix == "" {
-			fix = e.Kubectl() + " -n " + steps.Quoted(ns) + " get resourcequotas,limitranges    # the reason says what refuses it"
+			fix = e.Kubectl() + " -n " + steps.Quoted(ns) +
+				" get resourcequotas,limitranges    # the reason says what refuses it"
 		}
 		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said), fix)
 	}
@@ -217,7 +269,8 @@ func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(name), said)
 	if fix == "" {
-		fix = e.Kubectl() + " get validatingwebhookconfigurations,validatingadmissionpolicies    # the reason says what refuses it"
+		fix = e.Kubectl() +
+			" get validatingwebhookconfigurations,validatingadmissionpolicies    # the reason says what refuses it"
 	}
 	by, _ := check.Refuser(said)
 	answered := by == check.ByPolicy || by == check.ByWebhook && !strings.Contains(said, "failed calling webhook")
@@ -247,7 +300,10 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 		more = fmt.Sprintf(" (of the first %d of %d namespaces)", check.MostTried, len(all))
 	}
 	if len(words) > 0 {
-		return steps.Warned(fmt.Sprintf("%s would refuse what runs: %s%s", level, few(words), more), "those apps need a securityContext in their submit.yml.erb, or a wider level (policies.level)")
+		return steps.Warned(
+			fmt.Sprintf("%s would refuse what runs: %s%s", level, few(words), more),
+			"those apps need a securityContext in their submit.yml.erb, or a wider level (policies.level)",
+		)
 	}
 	return steps.Passed("%s would refuse none of them%s", level, more)
 }
@@ -255,7 +311,10 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 // What DaemonSets of networks are called: those that enforce NetworkPolicies,
 // and those that don't by themselves.
 var (
-	enforcing               = []string{"calico-node", "canal", "cilium", "anetd", "antrea-agent", "kube-router", "weave-net", "ovnkube-node", "kube-ovn-cni", "azure-npm", "kube-network-policies"}
+	enforcing = []string{
+		"calico-node", "canal", "cilium", "anetd", "antrea-agent", "kube-router", "weave-net", "ovnkube-node", "kube-ovn-cni",
+		"azure-npm", "kube-network-policies",
+	}
 	networksWithoutPolicies = []string{"kube-flannel", "flannel", "kindnet", "aws-node"}
 )
 
@@ -280,16 +339,31 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	if len(nodes) > 0 && strings.Contains(nodes[0].Status.NodeInfo.KubeletVersion, "+k3s") {
 		return steps.Passed("by k3s itself, unless it was started with --disable-network-policy")
 	}
-	prove := "prove it: a pod in one user's namespace must not reach a pod in another's; else install calico, cilium or another network that enforces them"
+	prove := "prove it: a pod in one user's namespace must not reach a pod in another's; else install calico, cilium or " +
+		"another network that enforces them"
 	if len(without) > 0 {
-		return steps.Warned(fmt.Sprintf("the network is %s, which does not enforce NetworkPolicies by itself (kindnet does from kind 0.24 on): users' pods may reach each other's", strings.Join(without, ", ")), prove)
+		return steps.Warned(
+			fmt.Sprintf(
+				"the network is %s, which does not enforce NetworkPolicies by itself (kindnet does from kind 0.24 on): users' "+
+					"pods may reach each other's",
+				strings.Join(without, ", "),
+			),
+			prove,
+		)
 	}
-	return steps.Warned(fmt.Sprintf("none of the %d DaemonSets is a network that carrick knows: whether NetworkPolicies do anything can't be told", len(sets)), prove)
+	return steps.Warned(
+		fmt.Sprintf(
+			"none of the %d DaemonSets is a network that carrick knows: whether NetworkPolicies do anything can't be told",
+			len(sets),
+		),
+		prove,
+	)
 }
 
 // policyAgent tells whether Amazon's network has its policy agent beside it.
 func policyAgent(d *appsv1.DaemonSet) bool {
-	return strings.HasPrefix(d.Name, "aws-node") && slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == "aws-eks-nodeagent" && slices.Contains(c.Args, "--enable-network-policy=true")
-	})
+	return strings.HasPrefix(d.Name, "aws-node") &&
+		slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+			return c.Name == "aws-eks-nodeagent" && slices.Contains(c.Args, "--enable-network-policy=true")
+		})
 }

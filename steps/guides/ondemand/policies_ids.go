@@ -41,9 +41,13 @@ func userIDMap(ctx context.Context, e steps.Env, name string) (map[string]string
 func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 	at, err := mapsNamespace(e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Failed(absent.Why, "helm repo add k8-ldap-configmap https://osc.github.io/k8-ldap-configmap && "+e.Helm()+
-			" install k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n k8-ldap-configmap --create-namespace --set userPrefix="+steps.Quoted(namespacePrefix(e))+
-			" --set ldapUrl=LDAP-URL --set ldapUserBaseDN=DN --set ldapGroupBaseDN=DN    # or make the two ConfigMaps by hand: data: {NAMESPACE: \"UID\"}")
+		return steps.Failed(
+			absent.Why, "helm repo add k8-ldap-configmap https://osc.github.io/k8-ldap-configmap && "+e.Helm()+
+				" install k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n k8-ldap-configmap --create-namespace --set "+
+				"userPrefix="+steps.Quoted(namespacePrefix(e))+
+				" --set ldapUrl=LDAP-URL --set ldapUserBaseDN=DN --set ldapGroupBaseDN=DN    # or make the two ConfigMaps by "+
+				"hand: data: {NAMESPACE: \"UID\"}",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -59,15 +63,22 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 	for _, name := range maps {
 		data, err := userIDMap(ctx, e, name)
 		if name == gidsMap && apierrors.IsNotFound(err) {
-			return steps.Failed(fmt.Sprintf("there is no ConfigMap %s/%s, and pods get all groups of their user (clusterfile.supplemental-groups): "+
-				"who is in more than one is refused every pod", at, gidsMap),
+			return steps.Failed(
+				fmt.Sprintf(
+					"there is no ConfigMap %s/%s, and pods get all groups of their user (clusterfile.supplemental-groups): "+
+						"who is in more than one is refused every pod", at, gidsMap,
+				),
 				e.Helm()+" upgrade k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n "+steps.Quoted(at)+
 					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+e.ApplyStep("policies")+
-					"; or answer clusterfile.supplemental-groups with no")
+					"; or answer clusterfile.supplemental-groups with no",
+			)
 		}
 		if apierrors.IsNotFound(err) {
-			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s does not exist", at, name), e.Kubectl()+" get configmaps -A --field-selector metadata.name="+name+
-				"    # then answer policies.maps-namespace with the namespace of k8-ldap-configmap")
+			return steps.Failed(
+				fmt.Sprintf("ConfigMap %s/%s does not exist", at, name),
+				e.Kubectl()+" get configmaps -A --field-selector metadata.name="+name+
+					"    # then answer policies.maps-namespace with the namespace of k8-ldap-configmap",
+			)
 		}
 		if err != nil {
 			return steps.Errored(err)
@@ -81,12 +92,19 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 				odd = append(odd, ns.Name)
 			}
 		}
-		fix := e.Kubectl() + " -n " + steps.Quoted(at) + " get configmap " + name + " -o yaml    # its keys have to be namespaces: userPrefix in k8-ldap-configmap's values is " + steps.Quoted(namespacePrefix(e))
+		fix := e.Kubectl() + " -n " + steps.Quoted(at) + " get configmap " + name +
+			" -o yaml    # its keys have to be namespaces: userPrefix in k8-ldap-configmap's values is " +
+			steps.Quoted(namespacePrefix(e))
 		switch {
 		case len(odd) > 0:
 			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has no %s for %s", at, name, idForm[name], few(odd)), fix)
 		case len(unknown) > 0:
-			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s, with %d users, does not have %s: every pod is refused there", at, name, len(data), few(unknown)), fix)
+			return steps.Failed(
+				fmt.Sprintf(
+					"ConfigMap %s/%s, with %d users, does not have %s: every pod is refused there", at, name, len(data), few(unknown),
+				),
+				fix,
+			)
 		}
 	}
 	return steps.Passed("in %s, for all %d namespaces of users", at, len(spaces))
@@ -98,7 +116,9 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 	}
 	types, err := e.Peer.List("mount-types")
 	if err == nil && len(types) == 0 && e.Answers.Text("policies.level") == check.Restricted {
-		return steps.Passed("the cluster's file mounts no files of the site, and restricted lets nobody else mount any but by a claim")
+		return steps.Passed(
+			"the cluster's file mounts no files of the site, and restricted lets nobody else mount any but by a claim",
+		)
 	}
 	by, err := otherPolicies(ctx, e)
 	if err != nil {
@@ -107,8 +127,12 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 	if len(by) > 0 {
 		return steps.Passed("%s look at runAsUser; what they ask for is not looked at", strings.Join(by, ", "))
 	}
-	return steps.Warned("nothing on this cluster looks at the uid of pods: who has kubectl may run as any user and read their files, wherever they are mounted",
-		"answer policies.ids with admission-policy, which takes the maps of k8-ldap-configmap; or use Kyverno with OSC/osc-helm-charts charts/kyverno-policies")
+	return steps.Warned(
+		"nothing on this cluster looks at the uid of pods: who has kubectl may run as any user and read their files, "+
+			"wherever they are mounted",
+		"answer policies.ids with admission-policy, which takes the maps of k8-ldap-configmap; or use Kyverno with "+
+			"OSC/osc-helm-charts charts/kyverno-policies",
+	)
 }
 
 // ownPolicies asserts that carrick's policies stand, deny, and were understood.
@@ -119,14 +143,21 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	for _, name := range []string{uidPolicy, gidPolicy, groupsPolicy} {
 		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, check.ValidatingPolicies, "", name)
 		if errors.Is(err, failure.ErrNotServed) {
-			return steps.Failed("the API server has no ValidatingAdmissionPolicy, which Kubernetes has since 1.30", "answer policies.ids with none, and use Kyverno")
+			return steps.Failed(
+				"the API server has no ValidatingAdmissionPolicy, which Kubernetes has since 1.30",
+				"answer policies.ids with none, and use Kyverno",
+			)
 		}
 		if err != nil {
 			return check.Missing(err, "ValidatingAdmissionPolicy "+name, "")
 		}
 		if t := p.Status.TypeChecking; t != nil && len(t.ExpressionWarnings) > 0 {
 			w := t.ExpressionWarnings[0]
-			return steps.Failed("the API server does not understand ValidatingAdmissionPolicy "+name+" ("+clean.Text(w.FieldRef)+"): "+clean.Text(w.Warning), e.ApplyStep("policies"))
+			return steps.Failed(
+				"the API server does not understand ValidatingAdmissionPolicy "+name+" ("+clean.Text(w.FieldRef)+"): "+
+					clean.Text(w.Warning),
+				e.ApplyStep("policies"),
+			)
 		}
 		b, err := check.Get[admissionv1.ValidatingAdmissionPolicyBinding](ctx, e.Cluster, check.ValidatingBindings, "", name)
 		if err != nil {
@@ -135,13 +166,29 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		ref := b.Spec.ParamRef
 		switch {
 		case b.Spec.PolicyName != name || !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
-			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not deny (policy %s, %v)", name, b.Spec.PolicyName, b.Spec.ValidationActions), "")
+			return steps.Failed(
+				fmt.Sprintf(
+					"ValidatingAdmissionPolicyBinding %s does not deny (policy %s, %v)", name, b.Spec.PolicyName,
+					b.Spec.ValidationActions,
+				),
+				"",
+			)
 		case ref == nil || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction:
-			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "")
+			return steps.Failed(
+				fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "",
+			)
 		case nowhere == nil && ref.Namespace != at:
-			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes its map from namespace %s, not from %s", name, clean.Text(ref.Namespace), at), "")
+			return steps.Failed(
+				fmt.Sprintf(
+					"ValidatingAdmissionPolicyBinding %s takes its map from namespace %s, not from %s", name,
+					clean.Text(ref.Namespace), at,
+				),
+				"",
+			)
 		case unknown == nil && ref.Name != takes[name]:
-			return steps.Failed(fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes ConfigMap %s, not %s", name, ref.Name, takes[name]), "")
+			return steps.Failed(
+				fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes ConfigMap %s, not %s", name, ref.Name, takes[name]), "",
+			)
 		}
 	}
 	return steps.Passed("uid, gid and groups, by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
@@ -178,7 +225,9 @@ func requiresNonRootOnly(o *unstructured.Unstructured) bool {
 // adapterDefaults are what an app's pod may take where its submit.yml.erb says nothing
 // (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/resources.rb).
 func adapterDefaults() corev1.ResourceRequirements {
-	most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+	most := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+	}
 	return corev1.ResourceRequirements{Requests: most, Limits: most}
 }
 
@@ -218,7 +267,9 @@ func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*
 			continue
 		}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, v)
-		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: kind, MountPath: "/" + kind})
+		pod.Spec.Containers[0].VolumeMounts = append(
+			pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: kind, MountPath: "/" + kind},
+		)
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
 	if err != nil {

@@ -61,7 +61,10 @@ func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 			exports = append(exports, name)
 		}
 	}
-	return append(out, portalSetting{[]string{"pun_pre_hook_exports"}, strings.Join(exports, ",")}, portalSetting{[]string{"oidc_settings", "OIDCPassRefreshToken"}, "On"})
+	return append(
+		out, portalSetting{[]string{"pun_pre_hook_exports"}, strings.Join(exports, ",")},
+		portalSetting{[]string{"oidc_settings", "OIDCPassRefreshToken"}, "On"},
+	)
 }
 
 // portalUnset tells whether a key of the portal has no value, as Ruby sees it.

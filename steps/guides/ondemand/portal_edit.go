@@ -54,7 +54,10 @@ func withPortalSettings(text string, settings []portalSetting) (string, error) {
 		now, err := portalValues(text)
 		want := with(was, s)
 		if err != nil || !reflect.DeepEqual(now, want) {
-			return "", fmt.Errorf("carrick can't set %s in %s without changing more than that. Set it by hand: %s", s.name(), portalFile, byHandPortal(s))
+			return "", fmt.Errorf(
+				"carrick can't set %s in %s without changing more than that. Set it by hand: %s", s.name(), portalFile,
+				byHandPortal(s),
+			)
 		}
 		was = now
 	}

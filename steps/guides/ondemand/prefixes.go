@@ -78,14 +78,17 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 		case p.disputed(e, f, d):
 			fixes = append(fixes, p.ask(e, inEnv, inFile))
 		}
-		off = append(off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, shownWord(inFile), p.env, shownWord(inEnv)))
+		off = append(
+			off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, shownWord(inFile), p.env, shownWord(inEnv)),
+		)
 	}
 	apply := e.ApplyStep("hooks", "clusterfile")
 	switch {
 	case len(off) == 0:
 		return steps.Passed("namespaces %sNAME, users %sNAME", d.text("job.namespace_prefix"), d.text("job.username_prefix"))
 	case len(fixes) > 0:
-		apply = strings.Join(fixes, "\n") + "\n# users' namespaces, if there are any, have it: " + userNamespacesThere(e) + "\n# then " + apply
+		apply = strings.Join(fixes, "\n") + "\n# users' namespaces, if there are any, have it: " + userNamespacesThere(e) +
+			"\n# then " + apply
 	}
 	return steps.Failed(strings.Join(off, "; "), apply)
 }

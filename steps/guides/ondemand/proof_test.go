@@ -11,8 +11,9 @@ import (
 // proof is on users that nobody logs in as: what is made for them carrick has made, and takes back.
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
-		Bench: bench(), Theirs: ofUsers, Remade: &stepstest.Remade{Resource: "serviceaccounts", Before: []string{"serviceaccount"}},
-		Blind: map[steps.Side][]string{steps.Remote: {}}, Asked: []string{"idle.prometheus"},
+		Bench: bench(), Theirs: ofUsers,
+		Remade: &stepstest.Remade{Resource: "serviceaccounts", Before: []string{"serviceaccount"}},
+		Blind:  map[steps.Side][]string{steps.Remote: {}}, Asked: []string{"idle.prometheus"},
 	}
 	answers := p.Answers
 	p.Answers = func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any {

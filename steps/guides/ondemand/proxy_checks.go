@@ -27,18 +27,22 @@ const proxySource = "OSC/ondemand: ood-portal-generator/share/ood_portal_example
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, FixedBy: "portal", Needs: []string{"portal-file"},
-			Why:        "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the portal knows no such addresses",
+			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, FixedBy: "portal",
+			Needs: []string{"portal-file"},
+			Why: "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the " +
+				"portal knows no such addresses",
 			References: []string{proxySource}, Run: nodeURIs,
 		},
 		{
 			Name: "host-regex", Title: "host_regex takes the cluster's nodes", On: steps.Local, Needs: []string{"portal-file"},
-			Why:        "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of its address does, or by the address",
+			Why: "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of " +
+				"its address does, or by the address",
 			References: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
 		},
 		{
 			Name: "node-port", Title: "the web node reaches a user's app on a node", On: steps.Local, From: "this machine",
-			Why:        "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the nodes' ports 30000-32767 ends in an app that starts and never opens",
+			Why: "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the " +
+				"nodes' ports 30000-32767 ends in an app that starts and never opens",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        proxyNodePort,
 		},
@@ -91,9 +95,15 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(out) == len(names)+len(addresses):
-		return steps.Failed(fmt.Sprintf("host_regex is %s, which takes none of the nodes: %s", shownWord(text), shortList(out, ", ")), onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: the present one, | and one that takes those"))
+		return steps.Failed(
+			fmt.Sprintf("host_regex is %s, which takes none of the nodes: %s", shownWord(text), shortList(out, ", ")),
+			onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: the present one, | and one that takes those"),
+		)
 	case len(out) > 0:
-		return steps.Warned(fmt.Sprintf("host_regex is %s, which does not take %s", shownWord(text), shortList(out, ", ")), "say which the web node uses: getent hosts "+firstOf(addresses))
+		return steps.Warned(
+			fmt.Sprintf("host_regex is %s, which does not take %s", shownWord(text), shortList(out, ", ")),
+			"say which the web node uses: getent hosts "+firstOf(addresses),
+		)
 	}
 	return steps.Passed("%s takes all %d", shownWord(text), len(names))
 }
@@ -108,7 +118,9 @@ func firstOf(words []string) string {
 // userNodePorts are where an app of a user can be tried: an address of a node and
 // the port of one of their Services.
 func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
-	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue})
+	spaces, err := check.List[corev1.Namespace](
+		ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -151,18 +163,26 @@ func proxyNodePort(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if e.Host.IsFolder() {
-		r, _ := inFolder(host.ErrFolder, "timeout 5 bash -c '</dev/tcp/"+strings.Replace(ports[0], ":", "/", 1)+"' && echo open")
+		r, _ := inFolder(
+			host.ErrFolder, "timeout 5 bash -c '</dev/tcp/"+strings.Replace(ports[0], ":", "/", 1)+"' && echo open",
+		)
 		return r
 	}
 	var shut []string
 	for _, at := range ports {
-		_, err := tracked.Look(ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) { return probe.TCP(ctx, at) })
+		_, err := tracked.Look(
+			ctx, "tcp/"+at, 30*time.Second, func(ctx context.Context) (time.Duration, error) { return probe.TCP(ctx, at) },
+		)
 		if err != nil {
 			shut = append(shut, at+": "+failure.Explain(err))
 		}
 	}
 	if len(shut) > 0 {
-		return steps.Failed(strings.Join(shut, "; "), "open the nodes' ports 30000-32767 to the web node in the firewall between them, then: "+onWebNode("nc -vz "+strings.Replace(ports[0], ":", " ", 1)))
+		return steps.Failed(
+			strings.Join(shut, "; "),
+			"open the nodes' ports 30000-32767 to the web node in the firewall between them, then: "+
+				onWebNode("nc -vz "+strings.Replace(ports[0], ":", " ", 1)),
+		)
 	}
 	return steps.Passed("%s", strings.Join(ports, ", "))
 }

@@ -33,7 +33,8 @@ func TestVerifyTheReapersComeAndGo(t *testing.T) {
 	stepstest.Green(t, s)
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
 	for name, step := range map[string]string{
-		"reaper-there": "walltime", "reaper-values": "walltime", "reaper-narrow": "walltime", "reaper-bound": "trial", "may-grant-reaper": "walltime",
+		"reaper-there": "walltime", "reaper-values": "walltime", "reaper-narrow": "walltime", "reaper-bound": "trial",
+		"may-grant-reaper":      "walltime",
 		"prometheus-knows-pods": "idle", "idle-values": "idle", "idle-regexp": "idle", "idle-runs": "idle",
 	} {
 		if v := b.Verdict(steps.Cell{Step: step, Check: name, Side: steps.Remote}); v.Status != steps.Pass {

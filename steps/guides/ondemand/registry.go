@@ -16,7 +16,8 @@ import (
 func registry() steps.Step {
 	return steps.Step{
 		Name: "registry", Title: "Private registry",
-		Why: "The hook puts the login of an image registry into each user's namespace, as a Secret that pods pull with. Every user can read it there: give it a robot account that may pull what the apps need, and nothing else.",
+		Why: "The hook puts the login of an image registry into each user's namespace, as a Secret that pods pull with. " +
+			"Every user can read it there: give it a robot account that may pull what the apps need, and nothing else.",
 		Ask: registryQuestions(),
 		Actions: []steps.Action{{
 			Name: "registry-file", Title: "Write the registry's login", On: steps.Local, When: usesRegistry,
@@ -35,7 +36,8 @@ func registryQuestions() []steps.Question {
 			Default: steps.Fixed(false, "public images need none"),
 		},
 		{
-			Key: "registry.host", Title: "Address of the registry", Kind: steps.Text, NotFromPeer: true, When: usesRegistry, Check: probe.ValidRegistry,
+			Key: "registry.host", Title: "Address of the registry", Kind: steps.Text, NotFromPeer: true, When: usesRegistry,
+			Check: probe.ValidRegistry,
 			Adopt: adoptRegistryHost,
 			Help:  "host or host:port, as the names of its images begin.",
 		},
@@ -45,7 +47,8 @@ func registryQuestions() []steps.Question {
 			Help:  "A robot account that may only pull: every user of the portal can read its password.",
 		},
 		{
-			Key: "registry.password", Title: "Password at the registry", Kind: steps.Text, Secret: true, Opt: true, When: usesRegistry,
+			Key: "registry.password", Title: "Password at the registry", Kind: steps.Text, Secret: true, Opt: true,
+			When: usesRegistry,
 			Help: "Needed once: where the file stands with that user, its password stays.",
 		},
 		{
@@ -55,8 +58,10 @@ func registryQuestions() []steps.Question {
 			Default: steps.Fixed("private-docker-registry", "the published page"),
 		},
 		{
-			Key: "registry.ca", Title: "CA of the registry, on the web node", Kind: steps.Path, NotFromPeer: true, Opt: true, When: usesRegistry,
-			Help: "PEM, for a registry whose certificate the system does not trust. The nodes of the cluster must trust it, too. Empty: the system's.",
+			Key: "registry.ca", Title: "CA of the registry, on the web node", Kind: steps.Path, NotFromPeer: true, Opt: true,
+			When: usesRegistry,
+			Help: "PEM, for a registry whose certificate the system does not trust. The nodes of the cluster must trust it, " +
+				"too. Empty: the system's.",
 			Adopt: func(ctx context.Context, e steps.Env) (any, string, error) {
 				for _, folder := range []string{"/etc/containers/certs.d", "/etc/docker/certs.d"} {
 					at := path.Join(folder, e.Answers.Text("registry.host"), "ca.crt")
@@ -75,14 +80,18 @@ func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.use") }
 // registryContent is the file with the login that is answered. Where no password
 // is given, one that stands there for that very user stays.
 func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
-	want := registryLogin{Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"), Password: e.Answers.Masked("registry.password")}
+	want := registryLogin{
+		Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"),
+		Password: e.Answers.Masked("registry.password"),
+	}
 	have, err := e.Host.Read(ctx, registryFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return masked.Value{}, err
 	}
 	if logins, broken := decodeRegistry(have); err == nil && broken == nil {
 		for _, l := range logins {
-			if l.Host == registryKey(want.Host) && l.User == want.User && (want.Password.IsZero() || l.Password == want.Password) {
+			if l.Host == registryKey(want.Host) && l.User == want.User && (want.Password.IsZero() ||
+				l.Password == want.Password) {
 				return masked.New(string(have)), nil // with what else stands there
 			}
 		}
@@ -164,7 +173,9 @@ func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, err
 		return registryLogin{}, at, fmt.Errorf("%s: %w", at, err)
 	}
 	if len(logins) > 1 {
-		return registryLogin{}, at, fmt.Errorf("%s holds logins of %d registries: carrick makes one; answer which", at, len(logins))
+		return registryLogin{}, at, fmt.Errorf(
+			"%s holds logins of %d registries: carrick makes one; answer which", at, len(logins),
+		)
 	}
 	if logins[0].Host == dockerHubKey {
 		logins[0].Host = "docker.io"

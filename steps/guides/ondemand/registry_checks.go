@@ -21,26 +21,33 @@ import (
 func registryChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "registry-file", Title: "the registry's login can be read as the kubelet does", On: steps.Local, When: usesRegistry, FixedBy: "registry-file",
-			Why:        "the hook puts the file into users' namespaces as it stands. The published page's base64 breaks a long login into lines, which is no JSON any more, and pods fail to pull without a word of why",
+			Name: "registry-file", Title: "the registry's login can be read as the kubelet does", On: steps.Local,
+			When: usesRegistry, FixedBy: "registry-file",
+			Why: "the hook puts the file into users' namespaces as it stands. The published page's base64 breaks a " +
+				"long login into lines, which is no JSON any more, and pods fail to pull without a word of why",
 			References: []string{page},
 			Run:        registryReadable,
 		},
 		{
-			Name: "registry-private", Title: "nobody but root may read the registry's file", On: steps.Local, When: usesRegistry, FixedBy: "registry-file", Needs: []string{"registry-file"},
-			Why:        "it holds a password. Users read it in their namespace all the same: who may log in to the web node alone should not",
+			Name: "registry-private", Title: "nobody but root may read the registry's file", On: steps.Local, When: usesRegistry,
+			FixedBy: "registry-file", Needs: []string{"registry-file"},
+			Why: "it holds a password. Users read it in their namespace all the same: who may log in to the web node " +
+				"alone should not",
 			References: []string{page},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return onlyRoots(ctx, e, registryAt(ctx, e)) },
 		},
 		{
-			Name: "registry-login", Title: "the registry takes that login", On: steps.Local, From: "this machine", When: usesRegistry, Needs: []string{"registry-file"},
-			Why:        "a robot account that has ended, or a password with a letter too many, is seen only as ImagePullBackOff in a user's namespace. Every user can read this login: it should be one that may only pull",
+			Name: "registry-login", Title: "the registry takes that login", On: steps.Local, From: "this machine",
+			When: usesRegistry, Needs: []string{"registry-file"},
+			Why: "a robot account that has ended, or a password with a letter too many, is seen only as " +
+				"ImagePullBackOff in a user's namespace. Every user can read this login: it should be one that may only pull",
 			References: []string{"distribution/distribution: docs/content/spec/auth/token.md", page},
 			Run:        registryTakes,
 		},
 		{
 			Name: "registry-hook", Title: "hook.env names the pull Secret and the registry's file, or neither", On: steps.Local,
-			Why:        "with a name alone the hook ends at a file that is not there, at the login of a user; with a file alone it makes no Secret, and says nothing",
+			Why: "with a name alone the hook ends at a file that is not there, at the login of a user; with a file " +
+				"alone it makes no Secret, and says nothing",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", page},
 			Run:        registryInHook,
 		},
@@ -95,11 +102,22 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case !ok:
-		return steps.Failed(fmt.Sprintf("%s holds a login of %s, and none of %s", at, strings.Join(hosts, ", "), registryKey(e.Answers.Text("registry.host"))), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s holds a login of %s, and none of %s", at, strings.Join(hosts, ", "),
+				registryKey(e.Answers.Text("registry.host")),
+			),
+			"",
+		)
 	case l.User != e.Answers.Text("registry.user"):
-		return steps.Failed(fmt.Sprintf("%s holds the login of %q, not of %q", at, clean.Text(l.User), e.Answers.Text("registry.user")), "")
+		return steps.Failed(
+			fmt.Sprintf("%s holds the login of %q, not of %q", at, clean.Text(l.User), e.Answers.Text("registry.user")), "",
+		)
 	case slices.Contains([]string{"admin", "root", "administrator"}, strings.ToLower(l.User)):
-		return steps.Warned(fmt.Sprintf("%s holds the login of %q, which every user of the portal can read", at, l.User), "make a robot account at the registry that may only pull, and answer registry.user and registry.password with it")
+		return steps.Warned(
+			fmt.Sprintf("%s holds the login of %q, which every user of the portal can read", at, l.User),
+			"make a robot account at the registry that may only pull, and answer registry.user and registry.password with it",
+		)
 	}
 	return steps.Passed("%s: %q at %s", at, clean.Text(l.User), l.Host)
 }
@@ -126,19 +144,30 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	hand := "try it by hand: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
 	switch {
 	case errors.Is(err, probe.ErrLogin):
-		return steps.Failed(failure.Explain(err), "make the robot account's password anew at the registry, then "+e.ApplyStep("registry")+" --secret registry.password=@FILE")
+		return steps.Failed(
+			failure.Explain(err),
+			"make the robot account's password anew at the registry, then "+e.ApplyStep("registry")+
+				" --secret registry.password=@FILE",
+		)
 	case errors.Is(err, probe.ErrElsewhere):
 		return steps.Skipped("%s; carrick does not send it there: %s", failure.Explain(err), hand)
 	case errors.Is(err, probe.ErrNoRegistry):
-		return steps.Failed(failure.Explain(err), "answer registry.host as the names of its images begin, without a path; "+hand)
+		return steps.Failed(
+			failure.Explain(err), "answer registry.host as the names of its images begin, without a path; "+hand,
+		)
 	case errors.As(err, &untrusted):
-		return steps.Failed(report.URL+" shows a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()), "answer registry.ca with its CA; the nodes of the cluster must trust it, too")
+		return steps.Failed(
+			report.URL+" shows a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()),
+			"answer registry.ca with its CA; the nodes of the cluster must trust it, too",
+		)
 	case err != nil:
 		return steps.Errored(err)
 	case report.Open:
 		return steps.Warned(report.URL+" answers without a login: whether it takes this one can't be told", hand)
 	}
-	return steps.Passed("%s takes %q, as seen from this machine; nodes of the cluster may see it differently", report.URL, clean.Text(l.User))
+	return steps.Passed(
+		"%s takes %q, as seen from this machine; nodes of the cluster may see it differently", report.URL, clean.Text(l.User),
+	)
 }
 
 func registryInHook(ctx context.Context, e steps.Env) steps.Result {
@@ -158,7 +187,11 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	case in.secret == "":
 		return steps.Failed(hookEnv+" names a registry's file and no pull Secret: IMAGE_PULL_SECRET is empty", fix)
 	case in.file == "":
-		return steps.Failed(hookEnv+" names the pull Secret "+clean.Text(in.secret)+" and no file: REGISTRY_DOCKER_CONFIG_JSON is empty, or as the package ships it", fix)
+		return steps.Failed(
+			hookEnv+" names the pull Secret "+clean.Text(in.secret)+
+				" and no file: REGISTRY_DOCKER_CONFIG_JSON is empty, or as the package ships it",
+			fix,
+		)
 	}
 	there, err := fileExists(ctx, e, in.file)
 	switch {

@@ -28,7 +28,8 @@ type registryLogin struct {
 
 // errWrapped says that a login is base64 in several lines, as base64 without -w0
 // makes of a long one.
-var errWrapped = errors.New("it is base64 in several lines: the published page's base64 breaks them after 76 characters, and JSON takes no line end in a string")
+var errWrapped = errors.New("it is base64 in several lines: the published page's base64 breaks them after 76 " +
+	"characters, and JSON takes no line end in a string")
 
 // registryKey is the key of a registry in that file.
 func registryKey(host string) string {
@@ -54,7 +55,11 @@ func encodeRegistry(l registryLogin) (masked.Value, error) {
 	}
 	file := struct {
 		Auths map[string]entry `json:"auths"`
-	}{map[string]entry{registryKey(l.Host): {base64.StdEncoding.EncodeToString([]byte(l.User + ":" + l.Password.Reveal()))}}}
+	}{
+		map[string]entry{
+			registryKey(l.Host): {base64.StdEncoding.EncodeToString([]byte(l.User + ":" + l.Password.Reveal()))},
+		},
+	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	return masked.New(string(data) + "\n"), err
 }
@@ -158,5 +163,6 @@ func wraps(data []byte, at int) bool {
 	last := lines[len(lines)-1]
 	start := bytes.LastIndexByte(last, '"') + 1
 	word := last[start:]
-	return len(word) >= 64 && len(bytes.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")) == 0
+	return len(word) >= 64 &&
+		len(bytes.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")) == 0
 }

@@ -21,7 +21,8 @@ func TestRegistryFileThereAndBack(t *testing.T) {
 			t.Fatalf("%s: %v", l.Host, err)
 		}
 		got, err := decodeRegistry([]byte(data.Reveal()))
-		if err != nil || len(got) != 1 || got[0].Host != registryKey(l.Host) || got[0].User != l.User || got[0].Password != l.Password {
+		if err != nil || len(got) != 1 || got[0].Host != registryKey(l.Host) || got[0].User != l.User ||
+			got[0].Password != l.Password {
 			t.Errorf("%s: got %+v, %v", l.Host, got, err)
 		}
 		for i, line := range strings.Split(data.Reveal(), "\n") {
@@ -85,11 +86,14 @@ func TestRegistryFilesOfOthers(t *testing.T) {
 		"a hostile name":      {`{"auths": {"\u001b[2J": {"auth": "x"}}}`, "auth is not base64"},
 	} {
 		_, err := decodeRegistry([]byte(c.file))
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\x1b") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") ||
+			strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	got, err := decodeRegistry([]byte(`{"auths": {"b": {"auth": "` + auth("u:p:q") + `"}, "a": {"username": "u", "password": "p"}}, "x": 1}`))
+	got, err := decodeRegistry(
+		[]byte(`{"auths": {"b": {"auth": "` + auth("u:p:q") + `"}, "a": {"username": "u", "password": "p"}}, "x": 1}`),
+	)
 	if err != nil || len(got) != 2 || got[0].Host != "a" || got[1].Password.Reveal() != "p:q" {
 		t.Errorf("got %+v, %v", got, err)
 	}

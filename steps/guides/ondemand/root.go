@@ -99,7 +99,9 @@ func exportedKubeconfig(script string) (string, error) {
 		}
 		word, ok := shellWord(m[1])
 		if !ok || strings.Contains(word, ":") || !strings.HasPrefix(word, "/") {
-			return "", fmt.Errorf("line %d: which file KUBECONFIG names can only be told by running it: give it one absolute path", i+1)
+			return "", fmt.Errorf(
+				"line %d: which file KUBECONFIG names can only be told by running it: give it one absolute path", i+1,
+			)
 		}
 		path = word
 	}

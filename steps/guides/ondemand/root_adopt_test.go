@@ -52,7 +52,8 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 		{"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "bin in /etc/ood/config/clusters.d/test.yml", engine.ByFinding},
 	} {
 		a := adopted(t, c.state, c.key)
-		if got := strings.TrimSpace(toText(a.Value)); !strings.HasPrefix(got, c.want) || !strings.HasPrefix(a.From, c.from) || a.How != c.how {
+		if got := strings.TrimSpace(toText(a.Value)); !strings.HasPrefix(got, c.want) || !strings.HasPrefix(a.From, c.from) ||
+			a.How != c.how {
 			t.Errorf("%s, %s: got %q from %q (%v, %s)", c.state, c.key, got, a.From, a.How, a.Why)
 		}
 	}

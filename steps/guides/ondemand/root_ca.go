@@ -38,7 +38,10 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, c := range theirs {
 		if !slices.ContainsFunc(ours, c.Equal) {
-			return steps.Failed(at+" is not the CA of the cluster: it holds "+certificateName(ours[0])+", not "+certificateName(c)+" with its key", "")
+			return steps.Failed(
+				at+" is not the CA of the cluster: it holds "+certificateName(ours[0])+", not "+certificateName(c)+" with its key",
+				"",
+			)
 		}
 	}
 	if at == clusterCA {
@@ -95,7 +98,9 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 		return steps.Errored(err)
 	}
 	if info.Mode.Perm()&0o004 == 0 {
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"))
+		return steps.Failed(
+			fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"),
+		)
 	}
 	foreign := (*host.FolderError)(nil)
 	if _, err := e.Host.RootsAlone(at); errors.As(err, &foreign) {

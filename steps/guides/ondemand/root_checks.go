@@ -27,7 +27,8 @@ func rootChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "ca-file", Title: "the CA file on the web node is the cluster's", On: steps.Local, FixedBy: "ca-file",
-			Why:        "root's kubectl and, by the cluster file, every user's trust that file alone. It is public, and users must be able to read it",
+			Why: "root's kubectl and, by the cluster file, every user's trust that file alone. It is public, and users " +
+				"must be able to read it",
 			References: []string{page},
 			Run:        caFileReadable,
 		},
@@ -38,34 +39,46 @@ func rootChecks() []steps.Check {
 			Run:        rootKubeconfigThere,
 		},
 		{
-			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig", On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig", On: steps.Local,
+			FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
 			Why:        "what it holds or leads to lets whoever reads it make namespaces and roles on the cluster",
 			References: []string{page},
 			Run:        rootKubeconfigPrivate,
 		},
 		{
-			Name: "root-kubeconfig-static", Title: "root's kubeconfig needs nobody's login, and no renewal writes it", On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why:        "the hook runs unattended: a login plugin has nobody to ask. A token that stands in the kubeconfig itself has to be written over by each renewal; the published page does that with kubectl config set-credentials, which also shows the token in the list of processes",
+			Name: "root-kubeconfig-static", Title: "root's kubeconfig needs nobody's login, and no renewal writes it",
+			On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Why: "the hook runs unattended: a login plugin has nobody to ask. A token that stands in the kubeconfig " +
+				"itself has to be written over by each renewal; the published page does that with kubectl config " +
+				"set-credentials, which also shows the token in the list of processes",
 			References: []string{page},
 			Run:        rootKubeconfigStatic,
 		},
 		{
-			Name: "root-identity", Title: "root acts as the ServiceAccount, not as an admin", On: steps.Local, From: withRoots, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why:        "the hook runs at each login with what the portal hands it: with an admin's kubeconfig a fault in it is a fault in the whole cluster",
+			Name: "root-identity", Title: "root acts as the ServiceAccount, not as an admin", On: steps.Local, From: withRoots,
+			FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
+			Why: "the hook runs at each login with what the portal hands it: with an admin's kubeconfig a fault in it " +
+				"is a fault in the whole cluster",
 			References: []string{bootstrapSource},
 			Run:        rootIdentity,
 		},
 		{
-			Name: "root-rights", Title: "root may do all that the hooks do", On: steps.Local, From: withRoots, Needs: []string{"root-identity"},
-			Why:        "what is missing ends the hook half way, at the login of a user, and its error is seen nowhere. Rights that are only handed on to users must be there, too: Kubernetes lets nobody grant what they lack",
+			Name: "root-rights", Title: "root may do all that the hooks do", On: steps.Local, From: withRoots,
+			Needs: []string{"root-identity"},
+			Why: "what is missing ends the hook half way, at the login of a user, and its error is seen nowhere. " +
+				"Rights that are only handed on to users must be there, too: Kubernetes lets nobody grant what they lack",
 			References: []string{bootstrapSource, "OSC/ondemand: hooks/k8s-bootstrap/yaml"},
 			Run:        rootPermissions,
 		},
 		{
-			Name: "root-renews", Title: "root may renew its own token", On: steps.Local, From: withRoots, Needs: []string{"root-identity"}, When: rotating,
-			Why:        "upstream's ClusterRole does not grant it, so the published page's renewal is refused from the first run on, and logins fail once the first token has ended",
-			References: []string{page, bootstrapSource, "OSC/ondemand: .github/workflows/tests.yml (makes the token as cluster-admin)"},
-			Run:        rootRenews,
+			Name: "root-renews", Title: "root may renew its own token", On: steps.Local, From: withRoots,
+			Needs: []string{"root-identity"}, When: rotating,
+			Why: "upstream's ClusterRole does not grant it, so the published page's renewal is refused from the first " +
+				"run on, and logins fail once the first token has ended",
+			References: []string{
+				page, bootstrapSource, "OSC/ondemand: .github/workflows/tests.yml (makes the token as cluster-admin)",
+			},
+			Run: rootRenews,
 		},
 	}
 }
@@ -74,7 +87,8 @@ func rootChecks() []steps.Check {
 // have proved. It belongs to the step that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
-		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local, FixedBy: "pre-hook", Needs: []string{"root-kubeconfig"},
+		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local,
+		FixedBy: "pre-hook", Needs: []string{"root-kubeconfig"},
 		Why:        "kubectl takes /root/.kube/config where nothing else is said: on many web nodes that is an admin's",
 		References: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
@@ -162,9 +176,13 @@ func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case in.Plugin != "":
-		return steps.Failed(fmt.Sprintf("%s logs in by %s: that is somebody's own login", used.Path, clean.Text(in.Plugin)), "")
+		return steps.Failed(
+			fmt.Sprintf("%s logs in by %s: that is somebody's own login", used.Path, clean.Text(in.Plugin)), "",
+		)
 	case in.As != "":
-		return steps.Failed(fmt.Sprintf("%s acts as %q, by the rights of whoever it logs in as", used.Path, clean.Text(in.As)), "")
+		return steps.Failed(
+			fmt.Sprintf("%s acts as %q, by the rights of whoever it logs in as", used.Path, clean.Text(in.As)), "",
+		)
 	case in.TokenFile != "":
 		return steps.Passed("%s takes the token from %s", used.Path, kubeconfigPath(used.Path, in.TokenFile))
 	case !in.Token.IsZero():
@@ -214,24 +232,30 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
 	if broken := (kubeconfig.Error{}); errors.As(err, &broken) {
-		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom() // a file that it names is missing or wrong
+		// a file that it names is missing or wrong
+		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom()
 	}
 	if errors.Is(err, failure.ErrProxy) {
-		return steps.Skipped("%s goes through a proxy, which carrick does not follow; on the web node: KUBECONFIG=%s kubectl auth whoami", used.Path, steps.Quoted(used.Path))
+		return steps.Skipped(
+			"%s goes through a proxy, which carrick does not follow; on the web node: KUBECONFIG=%s kubectl auth whoami",
+			used.Path, steps.Quoted(used.Path),
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	refused := steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, "+
 		"or is another cluster's, or the ServiceAccount was made anew",
-		"where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+newTokenFix(e))
+		"where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+
+			newTokenFix(e))
 	if ended {
 		refused = steps.Skipped(
 			"says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at,
 		)
 	}
 	r := check.AuthenticatesAs(
-		ctx, as, accountUser, func() steps.Result { return refused }, func(name string) steps.Result { return tooPowerful(used, name) },
+		ctx, as, accountUser, func() steps.Result { return refused },
+		func(name string) steps.Result { return tooPowerful(used, name) },
 	)
 	switch {
 	case errors.As(r.Err, new(*tls.CertificateVerificationError)):

@@ -51,7 +51,8 @@ func encodeRootKubeconfig(server string) (masked.Value, error) {
 func validServer(server string) error {
 	u, err := url.Parse(server)
 	switch {
-	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(server, "\r\n \t"):
+	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		strings.ContainsAny(server, "\r\n \t"):
 		return fmt.Errorf("%q is not the plain address of an API server", clean.Text(server))
 	case u.Scheme != "https":
 		return fmt.Errorf("%q is not an https address", clean.Text(server))

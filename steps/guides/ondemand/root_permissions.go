@@ -19,7 +19,11 @@ var rootUses = []struct {
 }{
 	{"", []string{"namespaces", "serviceaccounts"}, []string{"get", "create", "update", "patch"}},
 	{"rbac.authorization.k8s.io", []string{"rolebindings", "roles"}, []string{"get", "create", "update", "patch"}},
-	{"", []string{"services", "pods", "configmaps", "secrets", "pods/log"}, []string{"get", "watch", "list", "create", "update", "patch", "delete"}},
+	{
+		"",
+		[]string{"services", "pods", "configmaps", "secrets", "pods/log"},
+		[]string{"get", "watch", "list", "create", "update", "patch", "delete"},
+	},
 	{"networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "patch"}},
 }
 
@@ -68,7 +72,9 @@ func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	right := permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account}
+	right := permission.Rule{
+		Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account,
+	}
 	decisions, err := as.Can(ctx, right)
 	switch {
 	case err != nil:

@@ -89,10 +89,13 @@ func (n *realNode) session(name string) *engine.Session {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return stepstest.OpenWith(n.t, Guide(), os.DirFS("../../../assets/ondemand"), name, map[string]any{"registry.use": false}, map[steps.Side]engine.Endpoint{
-		steps.Local:  {Host: h, Name: "web node"},
-		steps.Remote: {Cluster: n.box.Open(n.t, clustertest.Remote, cluster.Options{}), Name: "remote"},
-	})
+	return stepstest.OpenWith(
+		n.t, Guide(), os.DirFS("../../../assets/ondemand"), name, map[string]any{"registry.use": false},
+		map[steps.Side]engine.Endpoint{
+			steps.Local:  {Host: h, Name: "web node"},
+			steps.Remote: {Cluster: n.box.Open(n.t, clustertest.Remote, cluster.Options{}), Name: "remote"},
+		},
+	)
 }
 
 // renew runs the script that stands on the node as it stands there, but for the
@@ -101,7 +104,10 @@ func (n *realNode) renew() (string, error) {
 	n.t.Helper()
 	dir := n.t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	moved := strings.NewReplacer("'/usr/local/bin/kubectl'", "'"+n.box.Kubectl+"'", "'"+rootKubeconfig+"'", "'"+kubeconfig+"'", siteHooks+"/", n.root+siteHooks+"/")
+	moved := strings.NewReplacer(
+		"'/usr/local/bin/kubectl'", "'"+n.box.Kubectl+"'", "'"+rootKubeconfig+"'", "'"+kubeconfig+"'", siteHooks+"/",
+		n.root+siteHooks+"/",
+	)
 	script := filepath.Join(dir, "renew")
 	for at, text := range map[string]string{kubeconfig: n.read(rootKubeconfig), script: n.read(renewScript)} {
 		if err := os.WriteFile(at, []byte(moved.Replace(text)), 0o600); err != nil {
@@ -199,7 +205,8 @@ func TestRootOnARealCluster(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "-n", "ondemand", "delete", "rolebinding", "ondemand-token-renew")
 	renewed := n.read(rootToken)
 	out, err := n.renew()
-	if err == nil || !strings.Contains(out, "forbidden") || strings.Contains(out, strings.Split(renewed, ".")[1]) || n.read(rootToken) != renewed {
+	if err == nil || !strings.Contains(out, "forbidden") || strings.Contains(out, strings.Split(renewed, ".")[1]) ||
+		n.read(rootToken) != renewed {
 		t.Errorf("without the right to renew: %v: %s; the token stays: %v", err, out, n.read(rootToken) == renewed)
 	}
 	if r := n.verdicts(n.session("root"), "root-renews")["root-renews"]; r.Status != steps.Fail {

@@ -15,10 +15,13 @@ func TestRootKubeconfigThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, err := readWayIn([]byte(data.Reveal()))
-	if err != nil || in.Server != "https://[2001:db8::1]:6443/k8s/x" || in.CAFile != clusterCA || in.TokenFile != rootToken || !in.Token.IsZero() || in.Plugin != "" {
+	if err != nil || in.Server != "https://[2001:db8::1]:6443/k8s/x" || in.CAFile != clusterCA ||
+		in.TokenFile != rootToken || !in.Token.IsZero() || in.Plugin != "" {
 		t.Errorf("got %+v, %v", in, err)
 	}
-	for _, bad := range []string{"", "http://a", "https://", "https://u:p@a", "https://a\n", "https://a?x", "https://a#x", "a:6443", "https://a b"} {
+	for _, bad := range []string{
+		"", "http://a", "https://", "https://u:p@a", "https://a\n", "https://a?x", "https://a#x", "a:6443", "https://a b",
+	} {
 		if _, err := encodeRootKubeconfig(bad); err == nil || !strings.HasPrefix(err.Error(), "cluster.server: ") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -42,7 +45,8 @@ func TestWhatIsNoKubeconfig(t *testing.T) {
 		"current-context: \"a\\e[2J\"\n": "no such context",
 		"current-context: a\ncontexts: [{name: a, context: {cluster: b, user: c}}]": "leads to no server",
 	} {
-		if _, err := readWayIn([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\x1b") || strings.Contains(err.Error(), "hunter2") {
+		if _, err := readWayIn([]byte(text)); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.ContainsAny(err.Error(), "\x1b") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -65,8 +69,10 @@ func TestWhichKubeconfigAScriptExports(t *testing.T) {
 		}
 	}
 	for _, script := range []string{
-		"export KUBECONFIG=", "export KUBECONFIG=$X/y", "export KUBECONFIG=$(mktemp)", "export KUBECONFIG=`x`", "export KUBECONFIG=/a:/b",
-		"export KUBECONFIG='$HOME/x'", "export KUBECONFIG=\"/a", "export KUBECONFIG=a/b", "export KUBECONFIG=/a\\ b", "export KUBECONFIG=~root/x",
+		"export KUBECONFIG=", "export KUBECONFIG=$X/y", "export KUBECONFIG=$(mktemp)", "export KUBECONFIG=`x`",
+		"export KUBECONFIG=/a:/b",
+		"export KUBECONFIG='$HOME/x'", "export KUBECONFIG=\"/a", "export KUBECONFIG=a/b", "export KUBECONFIG=/a\\ b",
+		"export KUBECONFIG=~root/x",
 	} {
 		if got, err := exportedKubeconfig("\n" + script); err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
 			t.Errorf("%q: got %q, %v", script, got, err)
@@ -83,9 +89,16 @@ func TestSecurePath(t *testing.T) {
 		{"Defaults    secure_path = /sbin:/bin:/usr/sbin:/usr/bin\n", "/sbin:/bin:/usr/sbin:/usr/bin", true},
 		{"Defaults\tenv_reset, secure_path=\"/usr/local/bin:/usr/bin\" # why\n", "/usr/local/bin:/usr/bin", true},
 		{"Defaults secure_path=/a, \\\n  env_keep += \"HOME\"\n", "/a", true},
-		{"Defaults secure_path=/a\nDefaults:root secure_path=/b\nDefaults:apache secure_path=/c\nDefaults>u secure_path=/d\nDefaults!/bin/x secure_path=/e\n", "/b", true},
+		{
+			"Defaults secure_path=/a\nDefaults:root secure_path=/b\nDefaults:apache secure_path=/c\nDefaults>u " +
+				"secure_path=/d\nDefaults!/bin/x secure_path=/e\n",
+			"/b", true,
+		},
 		{"Defaults secure_path=/a\nDefaults !secure_path\n", "", true},
-		{"# Defaults secure_path=/a\nDefaultsX secure_path=/b\nroot ALL=(ALL) ALL\nDefaults env_keep=\"secure_path=/c, x\"", "", false},
+		{
+			"# Defaults secure_path=/a\nDefaultsX secure_path=/b\nroot ALL=(ALL) ALL\nDefaults env_keep=\"secure_path=/c, x\"",
+			"", false,
+		},
 		{"Defaults secure_path=/a\\,b", "/a,b", true},
 		{"Defaults", "", false},
 		{"Defaults:root", "", false},
@@ -100,7 +113,8 @@ func TestSecurePath(t *testing.T) {
 func TestWhichKubectlAShellTakes(t *testing.T) {
 	for p, want := range map[string]bool{
 		"/usr/local/bin/kubectl": true, "/opt/k8s-1.36/bin/kubectl+x": true,
-		"/opt/my tools/kubectl": false, "/opt/a;b": false, "/opt/$x": false, "/opt/'a'": false, "kubectl": false, "/opt/../kubectl": false,
+		"/opt/my tools/kubectl": false, "/opt/a;b": false, "/opt/$x": false, "/opt/'a'": false, "kubectl": false,
+		"/opt/../kubectl": false,
 	} {
 		if err := validKubectl(p); (err == nil) != want {
 			t.Errorf("%q: %v", p, err)

@@ -27,7 +27,8 @@ var ofUsers = regexp.MustCompile(`[ /](user|ood)-(alice|bob)(/|$)`).MatchString
 var ways = map[string]map[string]any{
 	"as-it-comes": nil,
 	"otherwise": {
-		"token.kind": "non-expiring", "registry.use": false, "walltime.use": false, "idle.use": false, "policies.level": "baseline",
+		"token.kind": "non-expiring", "registry.use": false, "walltime.use": false, "idle.use": false,
+		"policies.level":         "baseline",
 		"users.namespace-prefix": "ood-", "cluster.id": "other", "clusterfile.all-namespaces": true,
 		"trial.user": "carol", "trial.other": "dave", "trial.make": true,
 	},

@@ -29,7 +29,10 @@ var oldest = version.MustParseGeneric("4.0.0")
 func webNodeFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "login-names", Title: "who may log in to the web node", On: steps.Local, Shared: true, Learn: loginNames},
-		{Name: "web-node-addresses", Title: "the addresses of the web node that the cluster sees", On: steps.Local, Shared: true, Learn: webNodeAddresses},
+		{
+			Name: "web-node-addresses", Title: "the addresses of the web node that the cluster sees", On: steps.Local,
+			Shared: true, Learn: webNodeAddresses,
+		},
 	}
 }
 
@@ -37,7 +40,8 @@ func webNodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "ondemand-version", Title: "Open OnDemand is 4.0 or newer", On: steps.Local,
-			Why:        "since 4.0 the dashboard makes dashes of the dots and at signs in a user's name for the namespace; before, it looked in a namespace that can't exist",
+			Why: "since 4.0 the dashboard makes dashes of the dots and at signs in a user's name for the namespace; " +
+				"before, it looked in a namespace that can't exist",
 			References: []string{"OSC/ood_core: CHANGELOG.md (0.27.0)", "OSC/ondemand: packaging/rpm/ondemand.spec"},
 			Run:        ondemandVersion,
 		},
@@ -49,14 +53,19 @@ func webNodeChecks() []steps.Check {
 		},
 		{
 			Name: "portal-file", Title: "the portal's settings can be read", On: steps.Local,
-			Why:        "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old configuration stays",
+			Why: "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old " +
+				"configuration stays",
 			References: []string{portalSource}, Run: portalFileReads,
 		},
 		{
 			Name: "user-names", Title: "the names of users make namespaces", On: steps.Local,
-			Why:        "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on without one",
-			References: []string{"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
-			Run:        userNames,
+			Why: "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard " +
+				"makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on " +
+				"without one",
+			References: []string{
+				"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
+			},
+			Run: userNames,
 		},
 	}
 }
@@ -66,9 +75,15 @@ func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 	if errors.Is(err, fs.ErrNotExist) {
 		said := "there is no " + versionFile + ": this is no web node of Open OnDemand"
 		if e.Host.IsFolder() {
-			return steps.Failed(said, "put the web node's file there: scp WEBNODE:"+versionFile+" "+steps.Quoted(e.Host.Root+versionFile))
+			return steps.Failed(
+				said, "put the web node's file there: scp WEBNODE:"+versionFile+" "+steps.Quoted(e.Host.Root+versionFile),
+			)
 		}
-		return steps.Failed(said, "run carrick on the web node, or install Open OnDemand there: https://osc.github.io/ood-documentation/latest/installation.html")
+		return steps.Failed(
+			said,
+			"run carrick on the web node, or install Open OnDemand there: "+
+				"https://osc.github.io/ood-documentation/latest/installation.html",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -79,7 +94,12 @@ func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(fmt.Errorf("%s says %s, which is no version", versionFile, shownWord(said)))
 	case have.LessThan(oldest):
-		return steps.Failed("it is "+have.String(), onWebNode("upgrade Open OnDemand to 4.0 or newer: https://osc.github.io/ood-documentation/latest/release-notes.html"))
+		return steps.Failed(
+			"it is "+have.String(),
+			onWebNode(
+				"upgrade Open OnDemand to 4.0 or newer: https://osc.github.io/ood-documentation/latest/release-notes.html",
+			),
+		)
 	}
 	return steps.Passed("it is %s", have)
 }
@@ -87,9 +107,15 @@ func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 func asRoot(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case e.Host.IsFolder():
-		return steps.Skipped("the folder %s stands for the web node: what is to be copied there, with its owners, modes and commands, is listed in %s/INSTALL once something is written", e.Host.Root, e.Host.Root)
+		return steps.Skipped(
+			"the folder %s stands for the web node: what is to be copied there, with its owners, modes and commands, is "+
+				"listed in %s/INSTALL once something is written",
+			e.Host.Root, e.Host.Root,
+		)
 	case !e.Host.ByRoot():
-		return steps.Failed("it does not: what only root may read is unknown, and nothing can be written", "sudo carrick check "+e.LinkFile())
+		return steps.Failed(
+			"it does not: what only root may read is unknown, and nothing can be written", "sudo carrick check "+e.LinkFile(),
+		)
 	}
 	return steps.Passed("it does")
 }
@@ -124,7 +150,9 @@ type routed []struct {
 // API server and to the nodes.
 func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
-		return nil, steps.Absent("a folder stands for the web node: its addresses can't be told here; run there: ip route get %s", apiHost(e))
+		return nil, steps.Absent(
+			"a folder stands for the web node: its addresses can't be told here; run there: ip route get %s", apiHost(e),
+		)
 	}
 	to := []string{}
 	if nodes, err := e.Peer.List("node-addresses"); err == nil {
@@ -195,7 +223,9 @@ var userPrefixWord = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 // checkUserPrefix is what stands before a user's name on kubectl's command line.
 func checkUserPrefix(v string) error {
 	if !userPrefixWord.MatchString(v) {
-		return fmt.Errorf("%q is no prefix that upstream's hook and a kubeconfig both take: letters, digits, dots, - and _", v)
+		return fmt.Errorf(
+			"%q is no prefix that upstream's hook and a kubeconfig both take: letters, digits, dots, - and _", v,
+		)
 	}
 	return nil
 }

@@ -34,7 +34,10 @@ const leastLeft = 15 * time.Minute
 func token() steps.Step {
 	return steps.Step{
 		Name: "token", Title: "Token",
-		Why: "Since Kubernetes 1.24 no ServiceAccount has a token by itself. A rotating one ends by itself when it is stolen, but has to be renewed for as long as the web node runs: after an outage longer than its life an admin has to hand over a new one. One that does not expire needs no renewal and is good until somebody deletes its Secret.",
+		Why: "Since Kubernetes 1.24 no ServiceAccount has a token by itself. A rotating one ends by itself when it is " +
+			"stolen, but has to be renewed for as long as the web node runs: after an outage longer than its life an admin " +
+			"has to hand over a new one. One that does not expire needs no renewal and is good until somebody deletes " +
+			"its Secret.",
 		Ask: []steps.Question{
 			{
 				Key: "token.kind", Title: "Kind of root's token", Kind: steps.Pick, On: steps.Remote, Adopt: adoptTokenKind,
@@ -42,12 +45,15 @@ func token() steps.Step {
 					{Value: "rotating", Title: "rotating: ends by itself, renewed by the web node"},
 					{Value: "non-expiring", Title: "non-expiring: kept in a Secret of the cluster, never renewed"},
 				},
-				Help:    "What is stolen of a rotating one is worth nothing after some hours; a web node that was off for longer has to be given a new one by an admin.",
+				Help: "What is stolen of a rotating one is worth nothing after some hours; a web node that was off for longer " +
+					"has to be given a new one by an admin.",
 				Default: steps.Fixed("rotating", "what Kubernetes recommends"),
 			},
 			{
-				Key: "token.hours", Title: "Hours for which a rotating token is asked", Kind: steps.Number, When: rotating, Check: checkHours,
-				Help:    "The API server may grant less (--service-account-max-token-expiration). It is also how long the web node may be off without an admin's help.",
+				Key: "token.hours", Title: "Hours for which a rotating token is asked", Kind: steps.Number, When: rotating,
+				Check: checkHours,
+				Help: "The API server may grant less (--service-account-max-token-expiration). It is also how long the web " +
+					"node may be off without an admin's help.",
 				Default: steps.Fixed(24, "an outage of a night is survived"),
 			},
 			{
@@ -61,22 +67,31 @@ func token() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "token", Title: "the ServiceAccount's token for root on the web node", On: steps.Remote, Secret: true, Shared: true, Learn: theToken},
+			{
+				Name: "token", Title: "the ServiceAccount's token for root on the web node", On: steps.Remote, Secret: true,
+				Shared: true, Learn: theToken,
+			},
 			{Name: "token-ends", Title: "when that token ends", On: steps.Remote, Shared: true, Learn: tokenEnds},
-			{Name: "root-token-ends", Title: "when the token that root has on the web node ends", On: steps.Local, Shared: true, Learn: rootTokenEnds},
+			{
+				Name: "root-token-ends", Title: "when the token that root has on the web node ends", On: steps.Local, Shared: true,
+				Learn: rootTokenEnds,
+			},
 		},
 		Actions: append([]steps.Action{
 			{
-				Name: "token-renew", Title: "Let it renew its own token", On: steps.Remote, When: rotating, Needs: []string{"namespace"},
-				Doer: action.Manifest{File: renewFile},
+				Name: "token-renew", Title: "Let it renew its own token", On: steps.Remote, When: rotating,
+				Needs: []string{"namespace"},
+				Doer:  action.Manifest{File: renewFile},
 			},
 			{
-				Name: "first-token", Title: "Have the first token made", On: steps.Remote, When: rotating, Needs: []string{"service-account"},
-				Doer: mintToken{action.Mint{File: "first-token.yaml", Keys: []string{tokenKey}, Make: requestToken}},
+				Name: "first-token", Title: "Have the first token made", On: steps.Remote, When: rotating,
+				Needs: []string{"service-account"},
+				Doer:  mintToken{action.Mint{File: "first-token.yaml", Keys: []string{tokenKey}, Make: requestToken}},
 			},
 			{
-				Name: "token-secret", Title: "Have a token made that does not expire", On: steps.Remote, When: lasting, Needs: []string{"service-account"},
-				Doer: action.Manifest{File: "token.yaml"},
+				Name: "token-secret", Title: "Have a token made that does not expire", On: steps.Remote, When: lasting,
+				Needs: []string{"service-account"},
+				Doer:  action.Manifest{File: "token.yaml"},
 			},
 		}, tokenFiles()...),
 		Checks: append(tokenChecks(), tokenFileChecks()...),
@@ -135,7 +150,10 @@ func theToken(ctx context.Context, e steps.Env) (any, error) {
 		tracked.Expires(ctx, t.Expires)
 	}
 	if t.Expired(time.Now()) {
-		return nil, steps.Absent("the token in Secret %s/%s ended on %s; a new one: %s", namespace, whichSecret(e), t.Expires.Local().Format(time.DateTime), e.ApplyStep("token"))
+		return nil, steps.Absent(
+			"the token in Secret %s/%s ended on %s; a new one: %s", namespace, whichSecret(e),
+			t.Expires.Local().Format(time.DateTime), e.ApplyStep("token"),
+		)
 	}
 	return m, nil
 }

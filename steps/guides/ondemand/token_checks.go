@@ -19,20 +19,25 @@ import (
 func tokenChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "renew-role", Title: "the ServiceAccount may renew its own token", On: steps.Remote, When: rotating, FixedBy: "token-renew", Needs: []string{"service-account"},
-			Why:        "upstream's role has no serviceaccounts/token: the published guide's crontab entry is forbidden as this ServiceAccount, and the first token ends without another",
+			Name: "renew-role", Title: "the ServiceAccount may renew its own token", On: steps.Remote, When: rotating,
+			FixedBy: "token-renew", Needs: []string{"service-account"},
+			Why: "upstream's role has no serviceaccounts/token: the published guide's crontab entry is forbidden as " +
+				"this ServiceAccount, and the first token ends without another",
 			References: []string{rolesSource, page},
 			Run:        renewAllowed,
 		},
 		{
-			Name: "token-made", Title: "a token stands ready for the web node", On: steps.Remote, Needs: []string{"service-account"}, Timeout: 30 * time.Second,
+			Name: "token-made", Title: "a token stands ready for the web node", On: steps.Remote,
+			Needs: []string{"service-account"}, Timeout: 30 * time.Second,
 			Why:        "root's kubeconfig holds it and nothing else",
 			References: []string{page},
 			Run:        tokenMade,
 		},
 		{
-			Name: "token-granted", Title: "the API server grants tokens for as long as is asked", On: steps.Remote, When: rotating, Needs: []string{"token-made"},
-			Why:        "the server shortens what is longer than its --service-account-max-token-expiration, with no more than a warning: a renewal that comes less often than that is too late",
+			Name: "token-granted", Title: "the API server grants tokens for as long as is asked", On: steps.Remote,
+			When: rotating, Needs: []string{"token-made"},
+			Why: "the server shortens what is longer than its --service-account-max-token-expiration, with no more " +
+				"than a warning: a renewal that comes less often than that is too late",
 			References: []string{"kubernetes/kubernetes pull request 107880"},
 			Run:        tokenGranted,
 		},
@@ -63,7 +68,9 @@ func renewAllowed(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Passed("by %s", g)
 		}
 	}
-	return steps.Undone(fmt.Sprintf("nothing that is bound to %s/%s lets it create serviceaccounts/token in %s", namespace, account, namespace))
+	return steps.Undone(fmt.Sprintf(
+		"nothing that is bound to %s/%s lets it create serviceaccounts/token in %s", namespace, account, namespace,
+	))
 }
 
 func tokenMade(ctx context.Context, e steps.Env) steps.Result {
@@ -102,7 +109,13 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 	case rootLives(e):
 		return steps.Passed("the first token is spent; root has one of its own")
 	}
-	return steps.Failed(fmt.Sprintf("the token in Secret %s ends on %s, and the %s has no other that lives", name, t.Expires.Local().Format(time.DateTime), e.PeerName()), e.ApplyStep("token"))
+	return steps.Failed(
+		fmt.Sprintf(
+			"the token in Secret %s ends on %s, and the %s has no other that lives", name,
+			t.Expires.Local().Format(time.DateTime), e.PeerName(),
+		),
+		e.ApplyStep("token"),
+	)
 }
 
 func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
@@ -124,11 +137,25 @@ func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	if got >= asked-time.Minute {
 		return steps.Passed("%s of %s", inHours(got), inHours(asked))
 	}
-	found := fmt.Sprintf("%s were asked for and %s granted: the API server caps it, or token.hours was answered anew since", inHours(asked), inHours(got))
+	found := fmt.Sprintf(
+		"%s were asked for and %s granted: the API server caps it, or token.hours was answered anew since", inHours(asked),
+		inHours(got),
+	)
 	if got < 2*time.Hour {
-		return steps.Warned(found+". A renewal every hour may come too late", "have --service-account-max-token-expiration of the API server raised to 2h at least; else choose a token that does not expire (token.kind)")
+		return steps.Warned(
+			found+". A renewal every hour may come too late",
+			"have --service-account-max-token-expiration of the API server raised to 2h at least; else choose a token that "+
+				"does not expire (token.kind)",
+		)
 	}
-	return steps.Warned(found, fmt.Sprintf("answer token.hours with %d, so that nobody counts on more; or have --service-account-max-token-expiration of the API server raised", int(got.Hours())))
+	return steps.Warned(
+		found,
+		fmt.Sprintf(
+			"answer token.hours with %d, so that nobody counts on more; or have --service-account-max-token-expiration of the "+
+				"API server raised",
+			int(got.Hours()),
+		),
+	)
 }
 
 func inHours(d time.Duration) string {

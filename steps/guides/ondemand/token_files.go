@@ -23,7 +23,9 @@ func withCron(e steps.Env) bool { return rotating(e) && e.Answers.Text("token.re
 
 // renewalOf is the renewal that the answers ask for.
 func renewalOf(e steps.Env) renewal {
-	return renewal{Kubectl: kubectlPath(e), Kubeconfig: rootKubeconfig, Token: rootToken, Hours: e.Answers.Int("token.hours")}
+	return renewal{
+		Kubectl: kubectlPath(e), Kubeconfig: rootKubeconfig, Token: rootToken, Hours: e.Answers.Int("token.hours"),
+	}
 }
 
 // tokenFiles are the web node's half of the step token.
@@ -38,18 +40,37 @@ func tokenFiles() []steps.Action {
 		return text(func(r renewal) (string, error) { return of(r), r.valid() })
 	}
 	return []steps.Action{
-		{Name: "token-file", Title: "Hand root its token", On: steps.Local, Doer: action.File{Path: rootToken, Mode: 0o600, Secret: true, Content: mountedToken, Ours: isRootsToken}},
-		{Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating, Doer: action.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)}},
-		{Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer, Doer: action.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)}},
-		{Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer, Doer: action.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)}},
-		{Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer, Doer: action.Command{
-			Title: "has systemd see the timer", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
-		}},
+		{
+			Name: "token-file", Title: "Hand root its token", On: steps.Local,
+			Doer: action.File{Path: rootToken, Mode: 0o600, Secret: true, Content: mountedToken, Ours: isRootsToken},
+		},
+		{
+			Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating,
+			Doer: action.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)},
+		},
+		{
+			Name: "renew-service", Title: "Write the service that runs the script", On: steps.Local, When: withTimer,
+			Doer: action.File{Path: renewService, Mode: 0o644, Content: unit(renewal.service)},
+		},
+		{
+			Name: "renew-timer", Title: "Write the timer that runs the service", On: steps.Local, When: withTimer,
+			Doer: action.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)},
+		},
+		{
+			Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer,
+			Doer: action.Command{
+				Title: "has systemd see the timer", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
+			},
+		},
 		{Name: "enable-timer", Title: "Start the timer", On: steps.Local, When: withTimer, Doer: action.Command{
-			Title: "starts the timer that renews root's token", Run: []string{"systemctl", "enable", "--now", renewName + ".timer"},
+			Title:   "starts the timer that renews root's token",
+			Run:     []string{"systemctl", "enable", "--now", renewName + ".timer"},
 			UndoRun: []string{"systemctl", "disable", "--now", renewName + ".timer"}, Done: timerRuns,
 		}},
-		{Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron, Doer: action.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)}},
+		{
+			Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron,
+			Doer: action.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)},
+		},
 	}
 }
 
@@ -108,7 +129,8 @@ func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
 	if err != nil || t.Subject != accountUser {
 		return false
 	}
-	if f, err := bearer.Parse(fresh); err == nil && f.AccountUID != "" && t.AccountUID != "" && f.AccountUID != t.AccountUID {
+	if f, err := bearer.Parse(fresh); err == nil && f.AccountUID != "" && t.AccountUID != "" &&
+		f.AccountUID != t.AccountUID {
 		return false
 	}
 	if !renewed {
@@ -157,8 +179,11 @@ func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string
 
 // manualToken is how an admin gives root a token once, without carrick.
 func manualToken(e steps.Env) string {
-	return fmt.Sprintf("%s -n %s create token %s --duration %dh > token    # by an admin; then as root on the web node: install -m 0600 token %s",
-		e.PeerKubectl(), namespace, account, max(1, e.Answers.Int("token.hours")), rootToken)
+	return fmt.Sprintf(
+		"%s -n %s create token %s --duration %dh > token    # by an admin; then as root on the web node: install -m "+
+			"0600 token %s",
+		e.PeerKubectl(), namespace, account, max(1, e.Answers.Int("token.hours")), rootToken,
+	)
 }
 
 // newTokenFix is what an admin has to do once where root's token has ended.

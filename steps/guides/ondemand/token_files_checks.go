@@ -23,37 +23,46 @@ func tokenFileChecks() []steps.Check {
 			Run:        rootTokenThere,
 		},
 		{
-			Name: "root-token-private", Title: "nobody but root may read root's token", On: steps.Local, FixedBy: "token-file", Needs: []string{"root-token"},
+			Name: "root-token-private", Title: "nobody but root may read root's token", On: steps.Local, FixedBy: "token-file",
+			Needs:      []string{"root-token"},
 			Why:        "whoever reads it may make namespaces and roles on the cluster until it ends",
 			References: []string{page},
 			Run:        rootTokenPrivate,
 		},
 		{
-			Name: "root-token-lasts", Title: "root's token has life left", On: steps.Local, FixedBy: "token-file", Needs: []string{"root-token"},
-			Why:        "it renews itself, so once it has ended it can't any more: from then on no namespace is made at a login, and nobody is told",
+			Name: "root-token-lasts", Title: "root's token has life left", On: steps.Local, FixedBy: "token-file",
+			Needs: []string{"root-token"},
+			Why: "it renews itself, so once it has ended it can't any more: from then on no namespace is made at a " +
+				"login, and nobody is told",
 			References: []string{page},
 			Run:        rootTokenLasts,
 		},
 		{
-			Name: "root-token-granted", Title: "root's token was granted for as long as it is asked for", On: steps.Local, Needs: []string{"root-token"}, When: rotating,
-			Why:        "the API server shortens what is longer than its --service-account-max-token-expiration with no more than a warning: how long an outage may last depends on what it gave, not on what was asked for",
+			Name: "root-token-granted", Title: "root's token was granted for as long as it is asked for", On: steps.Local,
+			Needs: []string{"root-token"}, When: rotating,
+			Why: "the API server shortens what is longer than its --service-account-max-token-expiration with no more " +
+				"than a warning: how long an outage may last depends on what it gave, not on what was asked for",
 			References: []string{"kubernetes/kubernetes: pull request 107880"},
 			Run:        rootTokenGranted,
 		},
 		{
-			Name: "renewal-there", Title: "something renews root's token", On: steps.Local, When: rotating, FixedBy: "renew-script",
+			Name: "renewal-there", Title: "something renews root's token", On: steps.Local, When: rotating,
+			FixedBy:    "renew-script",
 			Why:        "a token that rotates ends by itself",
 			References: []string{page},
 			Run:        renewalThere,
 		},
 		{
-			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, FixedBy: "enable-timer", Needs: []string{"renewal-there"},
-			Why: "a timer that is only written runs never",
-			Run: renewalOn,
+			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, FixedBy: "enable-timer",
+			Needs: []string{"renewal-there"},
+			Why:   "a timer that is only written runs never",
+			Run:   renewalOn,
 		},
 		{
 			Name: "renewal-published", Title: "no renewal as published is left beside it", On: steps.Local,
-			Why:        "its kubectl config set-credentials shows the token in the list of processes and writes it into /root/.kube/config. As upstream's roles stand it is refused every time (see whether the ServiceAccount may renew its own token); what it wrote last stays there",
+			Why: "its kubectl config set-credentials shows the token in the list of processes and writes it into " +
+				"/root/.kube/config. As upstream's roles stand it is refused every time (see whether the ServiceAccount may " +
+				"renew its own token); what it wrote last stays there",
 			References: []string{page},
 			Run:        publishedRenewal,
 		},
@@ -116,13 +125,20 @@ func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now tim
 	case t.Expires.IsZero():
 		return steps.Passed("the token in %s does not end", at)
 	case t.Expired(now):
-		return steps.Failed(fmt.Sprintf("the token in %s ended at %s: it can't renew itself, an admin of the cluster has to make a new one once", at, ends), fix)
+		return steps.Failed(
+			fmt.Sprintf(
+				"the token in %s ended at %s: it can't renew itself, an admin of the cluster has to make a new one once", at, ends,
+			),
+			fix,
+		)
 	case !renewed:
 		r = steps.Failed(fmt.Sprintf("the token in %s ends at %s, and nothing renews it", at, ends), fix)
 		r.Again = t.Expires
 	case left < 2*every:
-		r = steps.Warned(fmt.Sprintf("the token in %s ends at %s, within two renewals: the last ones did not succeed", at, ends),
-			onWebNode("sh "+renewScript+"; journalctl -t "+renewName))
+		r = steps.Warned(
+			fmt.Sprintf("the token in %s ends at %s, within two renewals: the last ones did not succeed", at, ends),
+			onWebNode("sh "+renewScript+"; journalctl -t "+renewName),
+		)
 		r.Again = t.Expires
 	default:
 		r = steps.Passed("the token in %s is good until %s: so long may the web node or the cluster be away", at, ends)
@@ -146,18 +162,33 @@ func rootTokenGranted(ctx context.Context, e steps.Env) steps.Result {
 func wasGranted(got time.Duration, r renewal, at string) steps.Result {
 	asked := time.Duration(r.Hours) * time.Hour
 	if got >= asked-time.Minute {
-		return steps.Passed("the token in %s was made for %s; renewed %s, so an outage may last %s", at, hoursAndMinutes(got), r.often(), hoursAndMinutes(got-r.every()))
+		return steps.Passed(
+			"the token in %s was made for %s; renewed %s, so an outage may last %s", at, hoursAndMinutes(got), r.often(),
+			hoursAndMinutes(got-r.every()),
+		)
 	}
-	found := fmt.Sprintf("the token in %s was made for %s, not for %s: the API server caps it (--service-account-max-token-expiration), or less was asked for", at, hoursAndMinutes(got), hoursAndMinutes(asked))
+	found := fmt.Sprintf(
+		"the token in %s was made for %s, not for %s: the API server caps it (--service-account-max-token-expiration), or "+
+			"less was asked for",
+		at, hoursAndMinutes(got), hoursAndMinutes(asked),
+	)
 	raise := "have --service-account-max-token-expiration of the API server raised to " + hoursAndMinutes(asked)
 	fitting := renewal{Hours: max(2, int(got/time.Hour))}
 	switch {
 	case got < 2*r.every() && got >= 2*fitting.every():
-		return steps.Failed(found+"; renewed "+r.often()+" it may end in between", fmt.Sprintf("answer token.hours with %d: then it is renewed %s; or %s", fitting.Hours, fitting.often(), raise))
+		return steps.Failed(
+			found+"; renewed "+r.often()+" it may end in between",
+			fmt.Sprintf("answer token.hours with %d: then it is renewed %s; or %s", fitting.Hours, fitting.often(), raise),
+		)
 	case got < 2*r.every():
-		return steps.Failed(found+"; renewed "+r.often()+" it may end in between", raise+"; or answer token.kind with non-expiring")
+		return steps.Failed(
+			found+"; renewed "+r.often()+" it may end in between", raise+"; or answer token.kind with non-expiring",
+		)
 	}
-	return steps.Warned(found+"; an outage may last "+hoursAndMinutes(got-r.every()), fmt.Sprintf("answer token.hours with %d, so that nobody counts on more; or %s", fitting.Hours, raise))
+	return steps.Warned(
+		found+"; an outage may last "+hoursAndMinutes(got-r.every()),
+		fmt.Sprintf("answer token.hours with %d, so that nobody counts on more; or %s", fitting.Hours, raise),
+	)
 }
 
 func renewalThere(ctx context.Context, e steps.Env) steps.Result {

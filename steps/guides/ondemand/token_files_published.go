@@ -113,7 +113,8 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 	for _, r := range others {
 		if r.published {
 			return steps.Warned(r.String()+" renews the token as the published page has it, and writes it into a kubeconfig",
-				"take it out of "+steps.Quoted(r.table)+" once carrick's renewal runs; then, for the token that it left: "+onWebNode("kubectl --kubeconfig="+homeKubeconfig+" config unset users."+rootUser+".token"))
+				"take it out of "+steps.Quoted(r.table)+" once carrick's renewal runs; then, for the token that it left: "+
+					onWebNode("kubectl --kubeconfig="+homeKubeconfig+" config unset users."+rootUser+".token"))
 		}
 	}
 	return steps.Passed("none in cron's %d files", looked)
@@ -124,7 +125,9 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	others, _, err := otherRenewals(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
-		return steps.Skipped("there is no %s, and for another renewal: %s: run carrick as root", renewScript, failure.Explain(err))
+		return steps.Skipped(
+			"there is no %s, and for another renewal: %s: run carrick as root", renewScript, failure.Explain(err),
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -135,7 +138,11 @@ func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(others) > 0 {
-		return steps.Failed("there is no "+renewScript+", and "+others[0].String()+" renews as the published page has it: no token goes into "+rootToken, "")
+		return steps.Failed(
+			"there is no "+renewScript+", and "+others[0].String()+" renews as the published page has it: no token goes into "+
+				rootToken,
+			"",
+		)
 	}
 	return steps.Undone("there is no " + renewScript + ", and no table of cron has a renewal")
 }

@@ -39,7 +39,9 @@ func (r renewal) outage() time.Duration {
 }
 
 func (r renewal) valid() error {
-	for what, p := range map[string]string{"kubectl.path": r.Kubectl, "the kubeconfig": r.Kubeconfig, "the token file": r.Token} {
+	for what, p := range map[string]string{
+		"kubectl.path": r.Kubectl, "the kubeconfig": r.Kubeconfig, "the token file": r.Token,
+	} {
 		if err := validPath(p); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -79,7 +81,10 @@ func (r renewal) script() (string, error) {
 		"#!/bin/sh",
 		"# Renews the token by which root on this web node reaches Kubernetes for Open OnDemand.",
 		"# Written by carrick. Run by root " + r.often() + ", with the token that it renews: where none is",
-		fmt.Sprintf("# renewed for %s, the last one has ended, and an admin of the cluster has to make a new one.", hoursAndMinutes(r.outage())),
+		fmt.Sprintf(
+			"# renewed for %s, the last one has ended, and an admin of the cluster has to make a new one.",
+			hoursAndMinutes(r.outage()),
+		),
 		"set -eu",
 		"umask 077",
 		"",
@@ -97,8 +102,10 @@ func (r renewal) script() (string, error) {
 		`trap 'rm -f "$new"' EXIT`,
 		`trap 'exit 1' HUP INT TERM`,
 		"",
-		fmt.Sprintf(`if ! said=$("$kubectl" --kubeconfig="$kubeconfig" --request-timeout=30s create token %s --namespace=%s --duration=%dh 2>&1 >"$new"); then`,
-			account, namespace, r.Hours),
+		fmt.Sprintf(
+			`if ! said=$("$kubectl" --kubeconfig="$kubeconfig" --request-timeout=30s create token %s --namespace=%s --duration=%dh 2>&1 >"$new"); then`,
+			account, namespace, r.Hours,
+		),
 		`	failed "the token in $token was not renewed: $said"`,
 		"fi",
 		`grep -Eq '^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$' "$new" || failed "the token in $token was not renewed: what kubectl gave is not a token"`,
@@ -128,8 +135,8 @@ func hoursAndMinutes(d time.Duration) string {
 }
 
 // service is the unit that runs the script. It names a shell, so that SELinux sees a shell that reads a file, not a
-// program in a folder of settings. The script can write next to the token alone and reach the network. NoNewPrivileges is
-// left out: SELinux would need a rule for the transition of domains, and the script runs as root anyway.
+// program in a folder of settings. The script can write next to the token alone and reach the network. NoNewPrivileges
+// is left out: SELinux would need a rule for the transition of domains, and the script runs as root anyway.
 func (r renewal) service() string {
 	return strings.Join([]string{
 		"# Written by carrick.",

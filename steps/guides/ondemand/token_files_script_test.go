@@ -31,7 +31,8 @@ func newRenewalRun(t *testing.T, kubectl string) renewalRun {
 		t.Fatal(err)
 	}
 	run := renewalRun{t, folder, renewal{
-		Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: filepath.Join(folder, "kube config"), Token: filepath.Join(folder, "token"), Hours: 24,
+		Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: filepath.Join(folder, "kube config"),
+		Token: filepath.Join(folder, "token"), Hours: 24,
 	}}
 	run.program("kubectl", "printf '%s\\n' \"$@\" >\"$0.args\"; umask >\"$0.umask\"; "+kubectl)
 	run.program("logger", `printf '%s|' "$@" >>"${0%/*}/log"`)
@@ -111,7 +112,10 @@ func TestTheRenewalPutsANewTokenInPlace(t *testing.T) {
 	if err != nil || after.Mode().Perm() != 0o600 || os.SameFile(before, after) {
 		t.Errorf("the file has mode %v; it was written in place: %v (%v)", after.Mode(), os.SameFile(before, after), err)
 	}
-	want := []string{"--kubeconfig=" + x.r.Kubeconfig, "--request-timeout=30s", "create", "token", "ondemand", "--namespace=ondemand", "--duration=24h"}
+	want := []string{
+		"--kubeconfig=" + x.r.Kubeconfig, "--request-timeout=30s", "create", "token", "ondemand", "--namespace=ondemand",
+		"--duration=24h",
+	}
 	if got := strings.Split(strings.TrimSpace(x.read("kubectl.args")), "\n"); !slices.Equal(got, want) {
 		t.Errorf("kubectl was run with %q", got)
 	}
@@ -138,7 +142,8 @@ func TestARenewalThatFailsKeepsTheOldToken(t *testing.T) {
 				t.Errorf("the token file holds %q", got)
 			}
 			log := x.read("log")
-			if !strings.Contains(log, c.log) || !strings.Contains(out, c.log) || c.log != "" && !strings.HasPrefix(log, "-t|carrick-ondemand-token|-p|daemon.err|--|") {
+			if !strings.Contains(log, c.log) || !strings.Contains(out, c.log) ||
+				c.log != "" && !strings.HasPrefix(log, "-t|carrick-ondemand-token|-p|daemon.err|--|") {
 				t.Errorf("log %q, output %q", log, out)
 			}
 			if strings.Contains(log+out, newToken) {
@@ -152,7 +157,9 @@ func TestARenewalThatFailsKeepsTheOldToken(t *testing.T) {
 }
 
 func TestTheRenewalTellsWhatTheServerSaid(t *testing.T) {
-	x := newRenewalRun(t, "echo 'Warning: requested expiration of 86400 seconds shortened to 3600 seconds' >&2; echo "+newToken)
+	x := newRenewalRun(
+		t, "echo 'Warning: requested expiration of 86400 seconds shortened to 3600 seconds' >&2; echo "+newToken,
+	)
 	if out, err := x.run(); err != nil || strings.TrimSpace(x.read("token")) != newToken {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -178,13 +185,16 @@ func TestTheRenewalRefuses(t *testing.T) {
 }
 
 func TestHowOftenAndHowLong(t *testing.T) {
-	for hours, want := range map[int]string{1: "every 15 minutes, 45 min", 3: "every 15 minutes, 2 h 45 min", 4: "every hour, 3 h", 24: "every hour, 23 h"} {
+	for hours, want := range map[int]string{
+		1: "every 15 minutes, 45 min", 3: "every 15 minutes, 2 h 45 min", 4: "every hour, 3 h", 24: "every hour, 23 h",
+	} {
 		r := renewal{"/usr/local/bin/kubectl", rootKubeconfig, rootToken, hours}
 		if got := r.often() + ", " + hoursAndMinutes(r.outage()); got != want {
 			t.Errorf("%d h: %s, not %s", hours, got, want)
 		}
 		text, err := r.script()
-		if err != nil || !strings.Contains(text, r.often()) || !strings.Contains(text, "renewed for "+hoursAndMinutes(r.outage())+",") {
+		if err != nil || !strings.Contains(text, r.often()) ||
+			!strings.Contains(text, "renewed for "+hoursAndMinutes(r.outage())+",") {
 			t.Errorf("%d h: the script does not say so: %v", hours, err)
 		}
 	}

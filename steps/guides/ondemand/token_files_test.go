@@ -20,7 +20,10 @@ func tokenOf(t *testing.T, claims map[string]any) masked.Value {
 		t.Fatal(err)
 	}
 	enc := base64.RawURLEncoding
-	return masked.New(enc.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + enc.EncodeToString(body) + "." + enc.EncodeToString([]byte("x")))
+	return masked.New(
+		enc.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + enc.EncodeToString(body) + "." +
+			enc.EncodeToString([]byte("x")),
+	)
 }
 
 func TestWhichTokenMayStay(t *testing.T) {
@@ -80,7 +83,8 @@ func TestWhenTheTokenIsLookedAtAgain(t *testing.T) {
 		"not renewed": {20 * time.Hour, false, steps.Fail, 20 * time.Hour, "nothing renews it"},
 	} {
 		r := lasts(bearer.Token{Expires: now.Add(c.left)}, rootToken, time.Hour, c.renewed, now, "by hand")
-		if r.Status != c.want || !strings.Contains(r.Found, c.words) || (c.again == 0) != r.Again.IsZero() || c.again != 0 && !r.Again.Equal(now.Add(c.again)) {
+		if r.Status != c.want || !strings.Contains(r.Found, c.words) || (c.again == 0) != r.Again.IsZero() ||
+			c.again != 0 && !r.Again.Equal(now.Add(c.again)) {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if r.Status != steps.Pass && r.Fix == "" {

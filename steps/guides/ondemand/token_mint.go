@@ -26,7 +26,12 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	if err != nil {
 		return c, err
 	}
-	c.Permissions = append(c.Permissions, permission.Rule{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account})
+	c.Permissions = append(
+		c.Permissions,
+		permission.Rule{
+			Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account,
+		},
+	)
 	old, err := spent(ctx, e)
 	if err != nil || !old {
 		return c, err
@@ -35,9 +40,12 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		if c.Items[i].Verb == steps.Leave {
 			c.Items[i].Verb = steps.Update
 		}
-		c.Items[i].Note, c.Items[i].Hash = "the token in it has ended, or does so within minutes: a new one is made", "anew:"+c.Items[i].Hash
+		c.Items[i].Note, c.Items[i].Hash = "the token in it has ended, or does so within minutes: a new one is made", "anew:"+
+			c.Items[i].Hash
 	}
-	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: namespace, Name: firstToken})
+	c.Permissions = append(
+		c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: namespace, Name: firstToken},
+	)
 	return c, nil
 }
 
@@ -49,7 +57,9 @@ func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	}
 	if old {
 		patch := []byte(`{"data":{"` + tokenKey + `":null}}`)
-		if _, err := e.Cluster.Patch(ctx, secretsKind, namespace, firstToken, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := e.Cluster.Patch(
+			ctx, secretsKind, namespace, firstToken, patch, cluster.PatchOptions{Manager: e.Manager()},
+		); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

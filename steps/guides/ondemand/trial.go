@@ -31,21 +31,28 @@ const hookSource = "OSC/ondemand: hooks/k8s-bootstrap/yaml"
 func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial user",
-		Why: "The hook runs when a user's web server starts, and says nowhere but in syslog whether it worked. So one user's namespace is looked at, object by object, and what that user may do is asked of the API server: everything in their own namespace, nothing in another's.",
+		Why: "The hook runs when a user's web server starts, and says nowhere but in syslog whether it worked. So one " +
+			"user's namespace is looked at, object by object, and what that user may do is asked of the API server: " +
+			"everything in their own namespace, nothing in another's.",
 		Ask: []steps.Question{
 			{
-				Key: "trial.user", Title: "Login name of a user to try", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser,
-				Help:    "Somebody who has logged in to the portal since the hook was installed; or whoever carrick shall make the namespace for (trial.make).",
+				Key: "trial.user", Title: "Login name of a user to try", Kind: steps.Text, On: steps.Remote, Opt: true,
+				Check: checkUser,
+				Help: "Somebody who has logged in to the portal since the hook was installed; or whoever carrick shall make " +
+					"the namespace for (trial.make).",
 				Default: defaultUser,
 			},
 			{
-				Key: "trial.other", Title: "Login name of another user", Kind: steps.Text, On: steps.Remote, Opt: true, Check: checkUser, When: hasTrialUser,
+				Key: "trial.other", Title: "Login name of another user", Kind: steps.Text, On: steps.Remote, Opt: true,
+				Check: checkUser, When: hasTrialUser,
 				Help:    "The first one must not get at this one's namespace.",
 				Default: defaultOther,
 			},
 			{
-				Key: "trial.make", Title: "Make what the hook makes, as a trial", Kind: steps.YesNo, On: steps.Remote, When: hasTrialUser,
-				Help:    "The same objects for these users, before anybody logs in: it proves the cluster's half. The hook takes them over at the user's login; undo takes them back.",
+				Key: "trial.make", Title: "Make what the hook makes, as a trial", Kind: steps.YesNo, On: steps.Remote,
+				When: hasTrialUser,
+				Help: "The same objects for these users, before anybody logs in: it proves the cluster's half. The hook takes " +
+					"them over at the user's login; undo takes them back.",
 				Default: steps.Fixed(false, "a login to the portal does it"),
 			},
 		},
@@ -57,15 +64,24 @@ func trial() steps.Step {
 		Actions: []steps.Action{
 			trialAction("trial-namespace", "Make the trial users' namespaces", "trial-namespace.yaml", makesTrial, "signed-in"),
 			trialAction("trial-network-policy", "Fence them in", "trial-network-policy.yaml", makesTrial, "signed-in"),
-			trialAction("trial-role-bindings", "Bind the trial users to their role there", "trial-role-bindings.yaml", makesTrial, "role-of-users", "role-of-initializer"),
-			trialAction("trial-reaper-binding", "Let job-pod-reaper delete there", "trial-reaper-binding.yaml", func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-there"),
+			trialAction(
+				"trial-role-bindings", "Bind the trial users to their role there", "trial-role-bindings.yaml", makesTrial,
+				"role-of-users", "role-of-initializer",
+			),
+			trialAction(
+				"trial-reaper-binding", "Let job-pod-reaper delete there", "trial-reaper-binding.yaml",
+				func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-there",
+			),
 		},
 		Checks: slices.Concat(trialChecks(), []steps.Check{reaperBoundCheck()}, isolationChecks()),
 	}
 }
 
 func trialAction(name, title, file string, when func(steps.Env) bool, needs ...string) steps.Action {
-	return steps.Action{Name: name, Title: title, On: steps.Remote, When: when, Needs: needs, Doer: action.Manifest{File: file, Each: trialUsers}}
+	return steps.Action{
+		Name: name, Title: title, On: steps.Remote, When: when, Needs: needs,
+		Doer: action.Manifest{File: file, Each: trialUsers},
+	}
 }
 
 func hasTrialUser(e steps.Env) bool { return e.Answers.Text("trial.user") != "" }
@@ -124,7 +140,9 @@ func hookedUsers(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	if len(users) == 0 {
-		return nil, steps.Absent("no namespace has the label %s=%s and the prefix %q yet", userLabel, userValue, namespacePrefix(e))
+		return nil, steps.Absent(
+			"no namespace has the label %s=%s and the prefix %q yet", userLabel, userValue, namespacePrefix(e),
+		)
 	}
 	return users, nil
 }
@@ -140,7 +158,9 @@ func known(e steps.Env, but string) (any, string) {
 		facts steps.Facts
 		name  string
 		why   string
-	}{{e.Own, "hooked-users", "the hook has made their namespace"}, {e.Peer, "login-names", "an account of the web node"}} {
+	}{
+		{e.Own, "hooked-users", "the hook has made their namespace"}, {e.Peer, "login-names", "an account of the web node"},
+	} {
 		users, err := from.facts.List(from.name)
 		if err != nil {
 			continue

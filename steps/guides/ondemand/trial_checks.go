@@ -22,34 +22,44 @@ import (
 func trialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote, When: hasTrialUser, FixedBy: "trial-namespace", Needs: []string{"signed-in"},
+			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote,
+			When: hasTrialUser, FixedBy: "trial-namespace", Needs: []string{"signed-in"},
 			Why:        "reapers and policies know users' namespaces by its label; the adapter looks for it by its name",
 			References: []string{hookSource + "/namespace.yaml"},
 			Run:        userSpace,
 		},
 		{
-			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: hasTrialUser, FixedBy: "trial-network-policy", Needs: []string{"user-namespace"},
-			Why:        "other users' pods must not reach them, and the web node must: it is where the portal's proxy comes from",
+			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: hasTrialUser,
+			FixedBy: "trial-network-policy", Needs: []string{"user-namespace"},
+			Why: "other users' pods must not reach them, and the web node must: it is where the portal's " +
+				"proxy comes from",
 			References: []string{hookSource + "/network-policy.yaml"},
 			Run:        userFence,
 		},
 		{
-			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote, When: hasTrialUser, FixedBy: "trial-role-bindings", Needs: []string{"user-namespace"},
-			Why:        "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, this binding does not have it",
+			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote,
+			When: hasTrialUser, FixedBy: "trial-role-bindings", Needs: []string{"user-namespace"},
+			Why: "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, " +
+				"this binding does not have it",
 			References: []string{hookSource + "/rolebinding.yaml"},
 			Run:        userBindings,
 		},
 		{
-			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote, When: hasTrialUser, Needs: []string{"user-namespace"}, Timeout: 30 * time.Second,
+			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote,
+			When: hasTrialUser, Needs: []string{"user-namespace"}, Timeout: 30 * time.Second,
 			Why:        "pods of apps run as it, and it is what the pull Secret is put into",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
 			Run:        userAccount,
 		},
 		{
-			Name: "cidr-covers-nodes", Title: "the fence lets the nodes in", On: steps.Remote, When: hasCIDR, Needs: []string{"signed-in"},
-			Why:        "the portal reaches an app by a node port, and nodes put their own address on what they forward: a policy that names the web node alone lets nothing through",
-			References: []string{hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/"},
-			Run:        cidrCovers,
+			Name: "cidr-covers-nodes", Title: "the fence lets the nodes in", On: steps.Remote, When: hasCIDR,
+			Needs: []string{"signed-in"},
+			Why: "the portal reaches an app by a node port, and nodes put their own address on what they forward: a " +
+				"policy that names the web node alone lets nothing through",
+			References: []string{
+				hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/",
+			},
+			Run: cidrCovers,
 		},
 	}
 }
@@ -58,7 +68,9 @@ func hasCIDR(e steps.Env) bool { return e.Answers.Text("hooks.allow-cidr") != ""
 
 // loginFix is how to have the hook run.
 func loginFix(user string) string {
-	return "have " + user + " restart their web server (Help > Restart Web Server in the portal); on the web node: journalctl -t ood_nginx_stage    # what the hook said"
+	return "have " + user +
+		" restart their web server (Help > Restart Web Server in the portal); on the web node: journalctl -t " +
+		"ood_nginx_stage    # what the hook said"
 }
 
 func trialUser(e steps.Env) (user, ns string) {
@@ -78,7 +90,10 @@ func madeBy(e steps.Env, user string) string {
 func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	user, name := trialUser(e)
 	if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
-		return steps.Failed(fmt.Sprintf("no namespace can be called %s: %s", name, strings.Join(bad, "; ")), "this user can't use the portal on Kubernetes: the hook takes the login name as it stands")
+		return steps.Failed(
+			fmt.Sprintf("no namespace can be called %s: %s", name, strings.Join(bad, "; ")),
+			"this user can't use the portal on Kubernetes: the hook takes the login name as it stands",
+		)
 	}
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
@@ -90,11 +105,23 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	seen, err := strconv.ParseInt(ns.Annotations[seenNote], 10, 64)
 	switch {
 	case ns.Status.Phase == corev1.NamespaceTerminating:
-		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # says what holds it")
+		return steps.Failed(
+			"namespace "+name+" is being deleted",
+			e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # says what holds it",
+		)
 	case ns.Labels[userLabel] != userValue:
-		return steps.Failed(fmt.Sprintf("namespace %s has no label %s=%s: reapers and policies do not see it", name, userLabel, userValue), madeBy(e, user))
+		return steps.Failed(
+			fmt.Sprintf("namespace %s has no label %s=%s: reapers and policies do not see it", name, userLabel, userValue),
+			madeBy(e, user),
+		)
 	case err != nil:
-		return steps.Failed(fmt.Sprintf("namespace %s has no annotation %s with a time: the namespace reaper can't tell when it was last used", name, seenNote), madeBy(e, user))
+		return steps.Failed(
+			fmt.Sprintf(
+				"namespace %s has no annotation %s with a time: the namespace reaper can't tell when it was last used", name,
+				seenNote,
+			),
+			madeBy(e, user),
+		)
 	}
 	return steps.Passed("%s; the hook last ran on %s", name, time.Unix(seen, 0).Format(time.DateTime))
 }
@@ -134,7 +161,13 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	case !own:
 		return steps.Failed(at+" keeps the user's own pods from each other", madeBy(e, user))
 	case want != "" && !slices.Contains(cidrs, want):
-		return steps.Failed(fmt.Sprintf("%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, cmp.Or(strings.Join(cidrs, ", "), "nothing else"), want), madeBy(e, user))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, cmp.Or(strings.Join(cidrs, ", "), "nothing else"),
+				want,
+			),
+			madeBy(e, user),
+		)
 	}
 	app := map[string]string{managedLabel: userValue}
 	opened, err := check.OpenedBy(ctx, e.Cluster, ns, app, fencePolicy)
@@ -142,8 +175,13 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(opened) > 0 {
-		return steps.Failed(fmt.Sprintf("NetworkPolicy %s in namespace %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), ns, fencePolicy),
-			fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), ns, strings.Join(opened, " ")))
+		return steps.Failed(
+			fmt.Sprintf(
+				"NetworkPolicy %s in namespace %s allows everyone, whatever %s says: NetworkPolicies add up",
+				strings.Join(opened, ", "), ns, fencePolicy,
+			),
+			fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), ns, strings.Join(opened, " ")),
+		)
 	}
 	return steps.Passed("their own pods and %s", cmp.Or(strings.Join(cidrs, ", "), "nothing else"))
 }
@@ -177,8 +215,13 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 			return check.Missing(err, "RoleBinding "+ns+"/"+want.name, madeBy(e, user))
 		}
 		if b.RoleRef.Kind != "ClusterRole" || b.RoleRef.Name != want.role {
-			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role),
-				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # what it binds can't be changed; then "+madeBy(e, user))
+			return steps.Failed(
+				fmt.Sprintf(
+					"RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role,
+				),
+				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # what it binds can't be changed; then "+
+					madeBy(e, user),
+			)
 		}
 		named := func(s rbacv1.Subject) bool {
 			// RBAC ignores the namespace of a User.
@@ -190,7 +233,13 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 			for _, s := range b.Subjects {
 				who = append(who, s.Kind+" "+s.Name)
 			}
-			return steps.Failed(fmt.Sprintf("RoleBinding %s/%s names %s, not %s %s", ns, b.Name, cmp.Or(strings.Join(who, ", "), "nothing else"), want.subject.Kind, want.subject.Name), madeBy(e, user))
+			return steps.Failed(
+				fmt.Sprintf(
+					"RoleBinding %s/%s names %s, not %s %s", ns, b.Name, cmp.Or(strings.Join(who, ", "), "nothing else"),
+					want.subject.Kind, want.subject.Name,
+				),
+				madeBy(e, user),
+			)
 		}
 	}
 	return steps.Passed("User %s and the ServiceAccounts", user)
@@ -204,7 +253,10 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 	}
 	sa, err := check.Get[corev1.ServiceAccount](ctx, e.Cluster, check.ServiceAccounts, ns, "default")
 	if apierrors.IsNotFound(err) {
-		return steps.Waits(space.CreationTimestamp.Time, "%s has no ServiceAccount default yet", ns).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l component=kube-controller-manager")
+		return steps.Waits(
+			space.CreationTimestamp.Time, "%s has no ServiceAccount default yet", ns,
+		).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l " +
+			"component=kube-controller-manager")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -214,7 +266,10 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s/default", ns)
 	}
 	if !slices.ContainsFunc(sa.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == pull }) {
-		return steps.Failed(fmt.Sprintf("ServiceAccount %s/default does not name the pull Secret %s: private images are refused", ns, pull), loginFix(user))
+		return steps.Failed(
+			fmt.Sprintf("ServiceAccount %s/default does not name the pull Secret %s: private images are refused", ns, pull),
+			loginFix(user),
+		)
 	}
 	return steps.Passed("%s/default, which pulls with %s", ns, pull)
 }
@@ -231,16 +286,27 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 	}
 	out := outside(allowed, nodes)
 	if len(out) > 0 {
-		return steps.Failed(fmt.Sprintf("%s does not hold %d of the nodes' %d addresses: %s. What comes by those nodes is dropped", text, len(out), len(nodes), few(out)),
-			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node; one is all that the hook takes")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s does not hold %d of the nodes' %d addresses: %s. What comes by those nodes is dropped", text, len(out),
+				len(nodes), few(out),
+			),
+			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node; one is all that the hook takes",
+		)
 	}
 	web, err := e.Peer.List("web-node-addresses")
 	if err != nil {
 		return steps.Passed("%s holds all %d addresses of nodes; the web node's are not known", text, len(nodes))
 	}
 	if len(outside(allowed, web)) == len(web) {
-		return steps.Warned(fmt.Sprintf("%s holds none of the web node's addresses (%s): where a node does not put its own address on what it forwards, the portal is locked out", text, few(web)),
-			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node")
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s holds none of the web node's addresses (%s): where a node does not put its own address on what it forwards, "+
+					"the portal is locked out",
+				text, few(web),
+			),
+			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node",
+		)
 	}
 	return steps.Passed("%s holds all %d addresses of nodes, and the web node's", text, len(nodes))
 }

@@ -20,28 +20,36 @@ import (
 func isolationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote, From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
+			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote,
+			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
 			Why:        "all of the adapter's calls are made with the user's own credential",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
 			Run:        userMay,
 		},
 		{
-			Name: "user-may-not", Title: "the trial user may do nothing in another's namespace", On: steps.Remote, From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
+			Name: "user-may-not", Title: "the trial user may do nothing in another's namespace", On: steps.Remote,
+			From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
 			Why:        "Secrets there hold the passwords of other users' running apps",
 			References: []string{rolesSource},
 			Run:        userMayNot,
 		},
 		{
-			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote, From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
+			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote,
+			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
 			Why:        "a ClusterRoleBinding of ood-user, where a RoleBinding is meant, gives each user everybody's Secrets",
 			References: []string{rolesSource},
 			Run:        userSeesNoOther,
 		},
 		{
-			Name: "user-name-plain", Title: "the API server calls a user by the bare login name", On: steps.Remote, From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
-			Why:        "without --oidc-username-prefix=- it puts the issuer's URL before every name that is no e-mail address, and the hook's RoleBindings name somebody else",
-			References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server", hookSource + "/rolebinding.yaml"},
-			Run:        userNamePlain,
+			Name: "user-name-plain", Title: "the API server calls a user by the bare login name", On: steps.Remote,
+			From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
+			Why: "without --oidc-username-prefix=- it puts the issuer's URL before every name that is no e-mail " +
+				"address, and the hook's RoleBindings name somebody else",
+			References: []string{
+				"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server",
+				hookSource + "/rolebinding.yaml",
+			},
+			Run: userNamePlain,
 		},
 	}
 }
@@ -100,7 +108,10 @@ func userMay(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(mayNot) > 0 {
-		return steps.Failed(fmt.Sprintf("%s may not %s", user, few(mayNot)), e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+madeBy(e, user))
+		return steps.Failed(
+			fmt.Sprintf("%s may not %s", user, few(mayNot)),
+			e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+madeBy(e, user),
+		)
 	}
 	return steps.Passed("%s may do all %d in %s", user, len(may), ns)
 }
@@ -119,20 +130,29 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(may) > 0 {
-		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep -e "+steps.Quoted(user)+" -e system:authenticated    # delete the binding that is not meant")
+		return steps.Failed(
+			fmt.Sprintf("%s may %s", user, few(may)),
+			e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep -e "+steps.Quoted(user)+
+				" -e system:authenticated    # delete the binding that is not meant",
+		)
 	}
 	return steps.Passed("%s may do none of %d in %s (groups of the issuer are not known here)", user, len(mayNot), other)
 }
 
 func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	user := e.Answers.Text("trial.user")
-	grave := slices.Concat(check.Verbs("", "secrets", "", "list"), check.Verbs("", "configmaps", "", "list"), check.Verbs("", "pods", "", "create", "delete"),
-		check.Verbs("rbac.authorization.k8s.io", "rolebindings", hookNamespace(e, user), "create"), check.Verbs("", "namespaces", "", "create", "delete", "patch"))
+	grave := slices.Concat(
+		check.Verbs("", "secrets", "", "list"), check.Verbs("", "configmaps", "", "list"),
+		check.Verbs("", "pods", "", "create", "delete"),
+		check.Verbs("rbac.authorization.k8s.io", "rolebindings", hookNamespace(e, user), "create"),
+		check.Verbs("", "namespaces", "", "create", "delete", "patch"),
+	)
 	may, _, err := decided(ctx, e, false, grave)
 	if err != nil {
 		return steps.Errored(err)
 	}
-	fix := e.Kubectl() + " get clusterrolebindings -o wide | grep -e " + userRole + " -e " + steps.Quoted(user) + " -e system:authenticated    # delete the binding that is not meant"
+	fix := e.Kubectl() + " get clusterrolebindings -o wide | grep -e " + userRole + " -e " + steps.Quoted(user) +
+		" -e system:authenticated    # delete the binding that is not meant"
 	if len(may) > 0 {
 		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), fix)
 	}
@@ -141,10 +161,15 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(seen) > 0 && !seesAll(e) {
-		return steps.Warned(user+" may list pods of all namespaces, and all_namespaces in the cluster file is false", fix+"; or answer clusterfile.all-namespaces with true")
+		return steps.Warned(
+			user+" may list pods of all namespaces, and all_namespaces in the cluster file is false",
+			fix+"; or answer clusterfile.all-namespaces with true",
+		)
 	}
 	if len(seen) > 0 {
-		return steps.Passed("%s may list pods of all namespaces, as all_namespaces in the cluster file takes, and nothing else", user)
+		return steps.Passed(
+			"%s may list pods of all namespaces, as all_namespaces in the cluster file takes, and nothing else", user,
+		)
 	}
 	return steps.Passed("%s may not", user)
 }
@@ -167,7 +192,11 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	}
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
-		return steps.Failed("the API server refuses the token of oidc.user-token: it has another issuer, another client id (aud), or no OIDC at all", "compare --oidc-issuer-url and --oidc-client-id of the API server with the token's iss and aud; see the step oidc")
+		return steps.Failed(
+			"the API server refuses the token of oidc.user-token: it has another issuer, another client id (aud), or no "+
+				"OIDC at all",
+			"compare --oidc-issuer-url and --oidc-client-id of the API server with the token's iss and aud; see the step oidc",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -176,15 +205,24 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	issuer, name, prefixed := strings.Cut(who.Name, "#")
 	switch {
 	case prefixed && strings.Contains(issuer, "://"):
-		return steps.Failed(fmt.Sprintf("the API server calls the user %s: the issuer stands before the name %s", who.Name, name),
-			"set --oidc-username-prefix=- on the API server; with an AuthenticationConfiguration: claimMappings.username.prefix: \"\"")
+		return steps.Failed(
+			fmt.Sprintf("the API server calls the user %s: the issuer stands before the name %s", who.Name, name),
+			"set --oidc-username-prefix=- on the API server; with an AuthenticationConfiguration: "+
+				"claimMappings.username.prefix: \"\"",
+		)
 	case user != "" && who.Name == user:
 		return steps.Passed("%s", who.Name)
 	case user != "" && strings.HasSuffix(who.Name, user):
-		return steps.Failed(fmt.Sprintf("the API server calls %s by the name %s, and the hook's RoleBindings by %s", user, who.Name, user),
-			"take the prefix away (--oidc-username-prefix=- on the API server)")
+		return steps.Failed(
+			fmt.Sprintf("the API server calls %s by the name %s, and the hook's RoleBindings by %s", user, who.Name, user),
+			"take the prefix away (--oidc-username-prefix=- on the API server)",
+		)
 	case strings.Contains(who.Name, "@") || strings.Contains(who.Name, ":"):
-		return steps.Failed("the API server calls the user "+who.Name+", which is no login name", "have --oidc-username-claim name the claim that the portal maps to login names (preferred_username), and --oidc-username-prefix=-")
+		return steps.Failed(
+			"the API server calls the user "+who.Name+", which is no login name",
+			"have --oidc-username-claim name the claim that the portal maps to login names (preferred_username), and "+
+				"--oidc-username-prefix=-",
+		)
 	}
 	return steps.Passed("%s, as the token's user is called", who.Name)
 }

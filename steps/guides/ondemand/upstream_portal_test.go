@@ -16,11 +16,12 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// gems stand for two that the portal's generator loads: it reads /etc/os-release with the one, and encrypts the passwords of
-// Dex, which is not installed, with the other.
+// gems stand for two that the portal's generator loads: it reads /etc/os-release with the one, and encrypts the
+// passwords of Dex, which is not installed, with the other.
 var gems = map[string]string{
 	"bcrypt.rb": "",
-	"dotenv.rb": "module Dotenv\n  def self.parse(path) = File.readlines(path, chomp: true).to_h { |l| l.split('=', 2) }\nend\n",
+	"dotenv.rb": "module Dotenv\n  def self.parse(path) = File.readlines(path, chomp: true).to_h { |l| l.split('=', " +
+		"2) }\nend\n",
 }
 
 // TestUpstreamPortal has the portal's own generator and hook read the files that carrick writes.
@@ -34,9 +35,11 @@ func TestUpstreamPortal(t *testing.T) {
 		t.Skip("there is no envsubst, which upstream's hook runs (package gettext-base)")
 	}
 	box := seeded(t)
-	s := stepstest.Open(t, box, ondemand.Guide(), assets, "upstream", stepstest.Given(t, box, ondemand.Guide(), map[string]any{
-		"trial.user": "carol", "trial.make": false,
-	}))
+	s := stepstest.Open(
+		t, box, ondemand.Guide(), assets, "upstream", stepstest.Given(t, box, ondemand.Guide(), map[string]any{
+			"trial.user": "carol", "trial.make": false,
+		}),
+	)
 	root := box.Hosts[string(steps.Local)]
 	generated := func(t *testing.T) string {
 		t.Helper()
@@ -93,11 +96,15 @@ func TestUpstreamPortal(t *testing.T) {
 			t.Fatal(err)
 		}
 		hookEnv := filepath.Join(dir, "hook.env")
-		if err := os.WriteFile(hookEnv, bytes.ReplaceAll(env, []byte("/etc/ood/"), []byte(root+"/etc/ood/")), 0o600); err != nil {
+		if err := os.WriteFile(
+			hookEnv, bytes.ReplaceAll(env, []byte("/etc/ood/"), []byte(root+"/etc/ood/")), 0o600,
+		); err != nil {
 			t.Fatal(err)
 		}
-		run := exec.CommandContext(t.Context(), "bash", filepath.Join(src.Dir, "hooks", "k8s-bootstrap", "k8s-bootstrap-ondemand.sh"),
-			"carol", hookEnv)
+		run := exec.CommandContext(
+			t.Context(), "bash", filepath.Join(src.Dir, "hooks", "k8s-bootstrap", "k8s-bootstrap-ondemand.sh"),
+			"carol", hookEnv,
+		)
 		run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"))
 		if said, err := run.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, said)

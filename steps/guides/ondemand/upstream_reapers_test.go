@@ -30,8 +30,8 @@ func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertes
 	return src, box, s
 }
 
-// TestUpstreamPodReaper installs job-pod-reaper's own chart and runs its program: it deletes the expired pods of users, and
-// no other ones.
+// TestUpstreamPodReaper installs job-pod-reaper's own chart and runs its program: it deletes the expired pods of users,
+// and no other ones.
 func TestUpstreamPodReaper(t *testing.T) {
 	src, box, s := withReaper(t, "job-pod-reaper", "walltime")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
@@ -76,8 +76,8 @@ spec:
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// TestUpstreamNamespaceReaper installs k8-namespace-reaper's own chart and runs its program: it deletes the namespace of a
-// user who has run nothing, and no other one.
+// TestUpstreamNamespaceReaper installs k8-namespace-reaper's own chart and runs its program: it deletes the namespace
+// of a user who has run nothing, and no other one.
 func TestUpstreamNamespaceReaper(t *testing.T) {
 	src, box, s := withReaper(t, "k8-namespace-reaper", "idle")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
@@ -85,7 +85,10 @@ func TestUpstreamNamespaceReaper(t *testing.T) {
 		stepstest.Green(t, s)
 	})
 	box.Run(t, clustertest.Remote, "", "-n", "user-bob", "delete", "pods,deployments,jobs", "--all")
-	box.Run(t, clustertest.Remote, "", "annotate", "--overwrite", "ns", "user-alice", "user-bob", "openondemand.org/last-hook-execution=1")
+	box.Run(
+		t, clustertest.Remote, "", "annotate", "--overwrite", "ns", "user-alice", "user-bob",
+		"openondemand.org/last-hook-execution=1",
+	)
 	box.Run(t, clustertest.Remote, "", "create", "ns", "user-data-of-another")
 	r := upstream.Runner{Box: box, Side: clustertest.Remote, Bin: src.Build(t, "."), More: map[string][]string{
 		"k8-namespace-reaper": {
@@ -97,7 +100,9 @@ func TestUpstreamNamespaceReaper(t *testing.T) {
 	src.Try(t, "an idle namespace of a user is deleted, and no other one", func(t *testing.T) {
 		box.Run(t, clustertest.Remote, "", "wait", "--for=delete", "ns/user-bob", "--timeout=60s")
 		for _, name := range []string{"user-data-of-another", "default", "k8-namespace-reaper"} {
-			if phase := box.Run(t, clustertest.Remote, "", "get", "ns", name, "-o", "jsonpath={.status.phase}"); phase != "Active" {
+			if phase := box.Run(
+				t, clustertest.Remote, "", "get", "ns", name, "-o", "jsonpath={.status.phase}",
+			); phase != "Active" {
 				t.Errorf("namespace %s is %s", name, phase)
 			}
 		}
@@ -122,7 +127,9 @@ func passes(t *testing.T, s *engine.Session, step string, names ...string) {
 func proxied(t *testing.T, box *clustertest.Sandbox) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	proxy := exec.CommandContext(ctx, box.Kubectl, "--kubeconfig", box.Kubeconfigs[clustertest.Remote], "proxy", "--port=0")
+	proxy := exec.CommandContext(
+		ctx, box.Kubectl, "--kubeconfig", box.Kubeconfigs[clustertest.Remote], "proxy", "--port=0",
+	)
 	out, err := proxy.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -21,9 +21,9 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// adapter has ood_core load the cluster files of a folder, and submit, look at and delete a job of a user, as the portal
-// does in that user's process. Its gems but for Ruby's own are left out: fog, for OpenStack, and ood_support, of which it
-// takes the user's groups.
+// adapter has ood_core load the cluster files of a folder, and submit, look at and delete a job of a user, as the
+// portal does in that user's process. Its gems but for Ruby's own are left out: fog, for OpenStack, and ood_support, of
+// which it takes the user's groups.
 const adapter = `
 $LOAD_PATH.unshift(ENV.fetch("OOD_CORE"), ENV.fetch("STUBS"))
 require "etc"

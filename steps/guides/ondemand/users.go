@@ -34,7 +34,8 @@ func passwdUsers(text string) []passwdUser {
 		}
 		uid, err := strconv.Atoi(f[2])
 		shell := f[6][strings.LastIndex(f[6], "/")+1:]
-		if err != nil || uid < firstUser || uid == nobodyUser || slices.Contains([]string{"nologin", "false", "sync", "shutdown", "halt"}, shell) {
+		if err != nil || uid < firstUser || uid == nobodyUser ||
+			slices.Contains([]string{"nologin", "false", "sync", "shutdown", "halt"}, shell) {
 			continue
 		}
 		seen[f[0]] = true
@@ -48,7 +49,9 @@ func nameFault(e steps.Env, user string) string {
 	hook, adapter := hookNamespace(e, user), userNamespace(e, user)
 	switch {
 	case hook != adapter:
-		return fmt.Sprintf("%s: the dashboard looks in %s, and the hook asks for %s, which can't be made", shownWord(user), adapter, hook)
+		return fmt.Sprintf(
+			"%s: the dashboard looks in %s, and the hook asks for %s, which can't be made", shownWord(user), adapter, hook,
+		)
 	case strings.ToLower(user) != user:
 		return fmt.Sprintf("%s: upper case", shownWord(user))
 	case strings.Contains(user, "_"):
@@ -71,7 +74,11 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(names) == 0 {
-		return steps.Skipped("the web node lists no users: they are in a directory (LDAP) that lists nobody. Names need lower-case letters, digits and -, and %d characters at most", validation.DNS1123LabelMaxLength-len(namespacePrefix(e)))
+		return steps.Skipped(
+			"the web node lists no users: they are in a directory (LDAP) that lists nobody. Names need lower-case letters, "+
+				"digits and -, and %d characters at most",
+			validation.DNS1123LabelMaxLength-len(namespacePrefix(e)),
+		)
 	}
 	var bad, good []string
 	for _, n := range names {
@@ -82,14 +89,20 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(bad) > 0 {
-		found := fmt.Sprintf("%d of the %d users that the web node lists get no namespace: %s", len(bad), len(names), shortList(bad, "; "))
-		fix := "give them names of lower-case letters, digits and -, or keep them out of this cluster: acls in " + clusterPath(e) + ". They log in to the portal all the same, and their Kubernetes apps fail"
+		found := fmt.Sprintf(
+			"%d of the %d users that the web node lists get no namespace: %s", len(bad), len(names), shortList(bad, "; "),
+		)
+		fix := "give them names of lower-case letters, digits and -, or keep them out of this cluster: acls in " +
+			clusterPath(e) + ". They log in to the portal all the same, and their Kubernetes apps fail"
 		if len(good) == 0 {
 			return steps.Failed(found, fix)
 		}
 		return steps.Warned(found, fix)
 	}
-	return steps.Passed("all %d that the web node lists: %s. A directory (LDAP) may hold more than it lists", len(names), shortList(good, ", "))
+	return steps.Passed(
+		"all %d that the web node lists: %s. A directory (LDAP) may hold more than it lists", len(names),
+		shortList(good, ", "),
+	)
 }
 
 // shortList joins the first of many words.

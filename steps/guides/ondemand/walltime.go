@@ -30,15 +30,19 @@ const (
 func walltime() steps.Step {
 	return steps.Step{
 		Name: "walltime", Title: "Walltime",
-		Why: "Kubernetes ends no pod because its time is over: job-pod-reaper does, by an annotation that the adapter sets where an app has a wall_time. Its values stand under config: in Helm; as the published page has them they are ignored without a word, and it deletes in every namespace of the cluster.",
+		Why: "Kubernetes ends no pod because its time is over: job-pod-reaper does, by an annotation that the adapter sets " +
+			"where an app has a wall_time. Its values stand under config: in Helm; as the published page has them they are " +
+			"ignored without a word, and it deletes in every namespace of the cluster.",
 		Ask: []steps.Question{
 			{
-				Key: "walltime.use", Title: "Pods end with their walltime", Kind: steps.YesNo, On: steps.Remote, Adopt: adoptReaper(reaperName),
+				Key: "walltime.use", Title: "Pods end with their walltime", Kind: steps.YesNo, On: steps.Remote,
+				Adopt:   adoptReaper(reaperName),
 				Help:    "Installs job-pod-reaper; USE_JOB_POD_REAPER in hook.env lets it delete in users' namespaces.",
 				Default: steps.Fixed(false, "it deletes pods: that is to be wanted"),
 			},
 			{
-				Key: "walltime.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, When: usesWalltime, Check: checkSource,
+				Key: "walltime.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true,
+				When: usesWalltime, Check: checkSource,
 				Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the chart.",
 				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's own"),
 			},
@@ -50,7 +54,10 @@ func walltime() steps.Step {
 			},
 		},
 		Actions: []steps.Action{
-			{Name: "reaper-namespace", Title: "Make the namespace of job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"}, Doer: action.Manifest{File: "reaper-namespace.yaml"}},
+			{
+				Name: "reaper-namespace", Title: "Make the namespace of job-pod-reaper", On: steps.Remote, When: usesWalltime,
+				Needs: []string{"signed-in"}, Doer: action.Manifest{File: "reaper-namespace.yaml"},
+			},
 			{
 				Name: "reaper", Title: "Install job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
 				Doer: action.Chart{
@@ -97,8 +104,10 @@ func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart
 func bindReaper(e steps.Env, namespaces []string) string {
 	var lines []string
 	for _, ns := range namespaces {
-		lines = append(lines, fmt.Sprintf("%s -n %s create rolebinding %s-rolebinding --clusterrole=%s --serviceaccount=%s:%s",
-			e.Kubectl(), steps.Quoted(ns), reaperName, reaperName, reaperName, reaperName))
+		lines = append(
+			lines, fmt.Sprintf("%s -n %s create rolebinding %s-rolebinding --clusterrole=%s --serviceaccount=%s:%s",
+				e.Kubectl(), steps.Quoted(ns), reaperName, reaperName, reaperName, reaperName),
+		)
 	}
 	lines[0] += "    # the hook makes it at the user's next login, with USE_JOB_POD_REAPER=true"
 	return strings.Join(lines, "\n")

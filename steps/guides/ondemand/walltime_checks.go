@@ -26,38 +26,48 @@ import (
 func walltimeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "reaper-there", Title: "job-pod-reaper runs where the hook expects it", On: steps.Remote, When: usesWalltime, FixedBy: "reaper", Needs: []string{"signed-in"},
-			Why:        "the hook binds ClusterRole job-pod-reaper to ServiceAccount job-pod-reaper in namespace job-pod-reaper, whatever the release is called. Where that ClusterRole is missing the binding is refused, and with it the login's hook ends",
+			Name: "reaper-there", Title: "job-pod-reaper runs where the hook expects it", On: steps.Remote, When: usesWalltime,
+			FixedBy: "reaper", Needs: []string{"signed-in"},
+			Why: "the hook binds ClusterRole job-pod-reaper to ServiceAccount job-pod-reaper in namespace " +
+				"job-pod-reaper, whatever the release is called. Where that ClusterRole is missing the binding is refused, and " +
+				"with it the login's hook ends",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
 			Run:        reaperThere,
 		},
 		{
 			Name: "reaper-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "Helm takes values at the top without a word, and the chart does not read them: its defaults hold, which reap every namespace. The published page has them at the top",
+			Why: "Helm takes values at the top without a word, and the chart does not read them: its defaults hold, " +
+				"which reap every namespace. The published page has them at the top",
 			References: []string{page, reaperSource},
 			Run:        reaperValues,
 		},
 		{
-			Name: "reaper-narrow", Title: "it deletes in users' namespaces alone", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "by default it reaps all namespaces, and deletes Services, ConfigMaps and Secrets with a label job whose pod is gone: other people's, too",
+			Name: "reaper-narrow", Title: "it deletes in users' namespaces alone", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "by default it reaps all namespaces, and deletes Services, ConfigMaps and Secrets with a label job " +
+				"whose pod is gone: other people's, too",
 			References: []string{reaperSource},
 			Run:        reaperNarrow,
 		},
 		{
-			Name: "may-grant-reaper", Title: "the ServiceAccount holds what it grants to job-pod-reaper", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there", "role-bound"},
+			Name: "may-grant-reaper", Title: "the ServiceAccount holds what it grants to job-pod-reaper", On: steps.Remote,
+			When: usesWalltime, Needs: []string{"reaper-there", "role-bound"},
 			Why:        "the hook binds that ClusterRole too, and Kubernetes lets nobody grant what they do not hold",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, reaperName) },
 		},
 		{
-			Name: "reaper-counts-no-errors", Title: "its last run met no error", On: steps.Remote, From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-there"},
+			Name: "reaper-counts-no-errors", Title: "its last run met no error", On: steps.Remote,
+			From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-there"},
 			Why:        "an error in one namespace ends a run: its own metric is the only place that says so",
 			References: []string{reaperSource},
 			Run:        reaperErrors,
 		},
 		{
-			Name: "apps-set-walltime", Title: "apps set a walltime", On: steps.Remote, When: usesWalltime, Needs: []string{"signed-in"},
-			Why:        "without wall_time in an app's submit.yml.erb its pods have no annotation, and the reaper leaves them for ever",
+			Name: "apps-set-walltime", Title: "apps set a walltime", On: steps.Remote, When: usesWalltime,
+			Needs: []string{"signed-in"},
+			Why: "without wall_time in an app's submit.yml.erb its pods have no annotation, and the reaper leaves " +
+				"them for ever",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        appsSetWalltime,
 		},
@@ -67,8 +77,10 @@ func walltimeChecks() []steps.Check {
 // reaperBoundCheck is asked once the hook is there, which makes the bindings.
 func reaperBoundCheck() steps.Check {
 	return steps.Check{
-		Name: "reaper-bound", Title: "every user's namespace lets it delete", On: steps.Remote, When: usesWalltime, Needs: []string{"reaper-there"},
-		Why:        "one namespace with the label and without the binding makes it give up on all of them: nothing is reaped anywhere",
+		Name: "reaper-bound", Title: "every user's namespace lets it delete", On: steps.Remote, When: usesWalltime,
+		Needs: []string{"reaper-there"},
+		Why: "one namespace with the label and without the binding makes it give up on all of them: nothing is " +
+			"reaped anywhere",
 		References: []string{reaperSource},
 		Run:        reaperBound,
 	}
@@ -87,7 +99,9 @@ func reaperAt(ctx context.Context, e steps.Env, name string) ([]*appsv1.Deployme
 			return err
 		},
 		func() (err error) {
-			bindings, err = check.List[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{})
+			bindings, err = check.List[rbacv1.ClusterRoleBinding](
+				ctx, e.Cluster, check.ClusterRoleBindings, "", cluster.Selector{},
+			)
 			return err
 		},
 	)
@@ -95,7 +109,9 @@ func reaperAt(ctx context.Context, e steps.Env, name string) ([]*appsv1.Deployme
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(d *appsv1.Deployment) bool {
-		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName}
+		account := rbacv1.Subject{
+			Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName,
+		}
 		return d.Namespace != name && !slices.ContainsFunc(bindings, func(b *rbacv1.ClusterRoleBinding) bool {
 			return slices.Contains(b.Subjects, account)
 		})
@@ -115,12 +131,17 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 			}
 			return check.Available(ctx, e.Cluster, d.Namespace, d.Name, e.Kubectl()+" -n "+reaperName+" describe pods")
 		}
-		elsewhere = append(elsewhere, fmt.Sprintf("%s/%s as %s", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName))
+		elsewhere = append(
+			elsewhere, fmt.Sprintf("%s/%s as %s", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName),
+		)
 	}
 	if len(elsewhere) > 0 {
-		return steps.Failed(fmt.Sprintf("it runs as %s, and the hook lets %s/%s delete", strings.Join(elsewhere, ", "), reaperName, reaperName),
-			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+
-				"    # then "+e.ApplyStep("walltime"))
+		return steps.Failed(
+			fmt.Sprintf("it runs as %s, and the hook lets %s/%s delete", strings.Join(elsewhere, ", "), reaperName, reaperName),
+			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+
+				steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+
+				"    # then "+e.ApplyStep("walltime"),
+		)
 	}
 	return steps.Undone(fmt.Sprintf("there is no Deployment of %s in namespace %s", reaperName, reaperName))
 }
@@ -144,7 +165,13 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 	_, nested := r.Given("config")
 	switch {
 	case len(top) > 0:
-		return steps.Failed(fmt.Sprintf("release %s has %s at the top of its values, where the chart ignores them: they belong under config:", name, strings.Join(top, ", ")), fix)
+		return steps.Failed(
+			fmt.Sprintf(
+				"release %s has %s at the top of its values, where the chart ignores them: they belong under config:", name,
+				strings.Join(top, ", "),
+			),
+			fix,
+		)
 	case !nested:
 		return steps.Failed(fmt.Sprintf("release %s has no values under config:, so the chart's defaults hold", name), fix)
 	}
@@ -208,7 +235,9 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		case labels == "":
 			wrong = append(wrong, at+" has no --namespace-labels="+userLabel+"="+userValue)
 		case labels != userLabel+"="+userValue:
-			wrong = append(wrong, fmt.Sprintf("%s has --namespace-labels=%s, not %s=%s", at, clean.Text(labels), userLabel, userValue))
+			wrong = append(
+				wrong, fmt.Sprintf("%s has --namespace-labels=%s, not %s=%s", at, clean.Text(labels), userLabel, userValue),
+			)
 		}
 		if objects != managedLabel+"="+userValue {
 			wrong = append(wrong, at+" has no --object-labels="+managedLabel+"="+userValue+
@@ -218,7 +247,9 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	_, err = check.Get[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", reaperName)
 	switch {
 	case err == nil:
-		wrong = append(wrong, "ClusterRoleBinding "+reaperName+" lets it delete pods, Services, ConfigMaps and Secrets in every namespace")
+		wrong = append(
+			wrong, "ClusterRoleBinding "+reaperName+" lets it delete pods, Services, ConfigMaps and Secrets in every namespace",
+		)
 	case !apierrors.IsNotFound(err):
 		return steps.Errored(err)
 	}
@@ -244,7 +275,9 @@ func reapedSpaces(d *appsv1.Deployment) (value string, all bool) {
 
 // userNamespaces are the namespaces that the hook has made, by its label.
 func userNamespaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error) {
-	return check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue})
+	return check.List[corev1.Namespace](
+		ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue},
+	)
 }
 
 func reaperBound(ctx context.Context, e steps.Env) steps.Result {
@@ -275,8 +308,13 @@ func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 	case len(spaces) == 0:
 		return steps.Skipped("no namespace has the label %s=%s yet: nobody has logged in", userLabel, userValue)
 	case len(without) > 0:
-		return steps.Failed(fmt.Sprintf("%d of %d users' namespaces lack the RoleBinding: %s. Nothing is reaped in any", len(without), len(spaces), few(without)),
-			bindReaper(e, without))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%d of %d users' namespaces lack the RoleBinding: %s. Nothing is reaped in any", len(without), len(spaces),
+				few(without),
+			),
+			bindReaper(e, without),
+		)
 	}
 	return steps.Passed("all %d of them", len(spaces))
 }
@@ -291,7 +329,9 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, reaperName, cluster.Selector{Labels: "app.kubernetes.io/name=" + reaperName})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, reaperName, cluster.Selector{Labels: "app.kubernetes.io/name=" + reaperName},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -315,7 +355,9 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 		case found == nil:
 			return steps.Skipped("pod %s has no metric job_pod_reaper_error", p.Name)
 		case string(found[1]) != "0":
-			return steps.Failed("pod "+p.Name+" says job_pod_reaper_error "+clean.Text(string(found[1]))+": its last run ended part-way", look)
+			return steps.Failed(
+				"pod "+p.Name+" says job_pod_reaper_error "+clean.Text(string(found[1]))+": its last run ended part-way", look,
+			)
 		}
 		return steps.Passed("pod %s says job_pod_reaper_error 0", p.Name)
 	}
@@ -327,7 +369,9 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: managedLabel + "=" + userValue})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: managedLabel + "=" + userValue},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -348,8 +392,13 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	case seen == 0:
 		return steps.Skipped("no app runs: there is no pod on which it could be seen")
 	case len(without) > 0:
-		return steps.Warned(fmt.Sprintf("%d of %d pods have no annotation %s: %s. The reaper never ends them", len(without), seen, lifetimeNote, few(without)),
-			"set script.wall_time in those apps' submit.yml.erb (in seconds)")
+		return steps.Warned(
+			fmt.Sprintf(
+				"%d of %d pods have no annotation %s: %s. The reaper never ends them", len(without), seen, lifetimeNote,
+				few(without),
+			),
+			"set script.wall_time in those apps' submit.yml.erb (in seconds)",
+		)
 	}
 	return steps.Passed("all %d pods that run have one", seen)
 }

@@ -30,7 +30,9 @@ func TestGuideIsValid(t *testing.T) {
 // A web node that is set up answers the questions about itself.
 func TestTheWebNodeAnswers(t *testing.T) {
 	s, root := stood(t, "published-web-node")
-	for _, key := range []string{"cluster.id", "cluster.server", "oidc.issuer", "oidc.client-id", "hooks.allow-cidr", "oidc.audience"} {
+	for _, key := range []string{
+		"cluster.id", "cluster.server", "oidc.issuer", "oidc.client-id", "hooks.allow-cidr", "oidc.audience",
+	} {
 		if err := s.Answer(key, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +52,10 @@ func TestTheWebNodeAnswers(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"cluster.id": "my_k8s_cluster", "cluster.title": "My K8s Cluster", "cluster.server": "https://my-k8s.my-center.edu",
-		"users.namespace-prefix": "user-", "users.username-prefix": "prod-", "clusterfile.cluster": "ood-prod", "clusterfile.context": "ood-prod",
-		"oidc.issuer": "https://idp.my-center.edu/auth/realms/main", "oidc.client-id": "ood", "hooks.allow-cidr": "10.0.0.0/16", "cluster.auth": "oidc",
+		"users.namespace-prefix": "user-", "users.username-prefix": "prod-", "clusterfile.cluster": "ood-prod",
+		"clusterfile.context": "ood-prod",
+		"oidc.issuer":         "https://idp.my-center.edu/auth/realms/main", "oidc.client-id": "ood",
+		"hooks.allow-cidr": "10.0.0.0/16", "cluster.auth": "oidc",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is found to be %q, want %q", key, got[key], want)
@@ -66,7 +70,10 @@ func TestTheWebNodeAnswers(t *testing.T) {
 // before.
 func TestUndoPutsTheSitesFilesBack(t *testing.T) {
 	s, root := stood(t, "published-web-node")
-	files := map[string]string{"hook-env": "/etc/ood/config/hook.env", "portal": "/etc/ood/config/ood_portal.yml", "pre-hook": "/etc/ood/hooks/k8s-pre-hook.sh"}
+	files := map[string]string{
+		"hook-env": "/etc/ood/config/hook.env", "portal": "/etc/ood/config/ood_portal.yml",
+		"pre-hook": "/etc/ood/hooks/k8s-pre-hook.sh",
+	}
 	for _, action := range []string{"hook-env", "portal"} {
 		before := content(t, root, files[action])
 		it := do(t, s, action)
@@ -97,7 +104,9 @@ func TestUndoPutsTheSitesFilesBack(t *testing.T) {
 // be run is said.
 func TestAFolderStandsForTheWebNode(t *testing.T) {
 	s, root := stood(t, "folder")
-	for _, p := range []string{"etc/ood/hooks/k8s-pre-hook.sh", "etc/ood/config/clusters.d/test.yml", "etc/httpd/conf.d/ood-portal.conf"} {
+	for _, p := range []string{
+		"etc/ood/hooks/k8s-pre-hook.sh", "etc/ood/config/clusters.d/test.yml", "etc/httpd/conf.d/ood-portal.conf",
+	} {
 		if err := os.Remove(filepath.Join(root, p)); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +115,10 @@ func TestAFolderStandsForTheWebNode(t *testing.T) {
 		do(t, s, action)
 	}
 	list := content(t, root, "INSTALL")
-	for _, want := range []string{"/etc/ood/hooks/k8s-pre-hook.sh", "/etc/ood/config/clusters.d/test.yml", "/opt/ood/ood-portal-generator/sbin/update_ood_portal"} {
+	for _, want := range []string{
+		"/etc/ood/hooks/k8s-pre-hook.sh", "/etc/ood/config/clusters.d/test.yml",
+		"/opt/ood/ood-portal-generator/sbin/update_ood_portal",
+	} {
 		if !strings.Contains(list, want) {
 			t.Errorf("INSTALL lacks %s:\n%s", want, list)
 		}
@@ -123,7 +135,9 @@ func TestWhereTheClientsSecretIsFrom(t *testing.T) {
 		{"", "oidc_client_id: ondemand\noidc_client_secret: /etc/ood/dex/ondemand.secret\n", ""},
 	} {
 		s, root := stood(t, "healthy-without-client-secret")
-		for path, text := range map[string]string{"etc/ood/config/hook.env": tc.env, "etc/ood/config/ood_portal.yml": tc.portal} {
+		for path, text := range map[string]string{
+			"etc/ood/config/hook.env": tc.env, "etc/ood/config/ood_portal.yml": tc.portal,
+		} {
 			if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

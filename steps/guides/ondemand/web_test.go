@@ -70,7 +70,10 @@ func TestTheHealthyWebNodeIsWhatCarrickWrites(t *testing.T) {
 			t.Errorf("%s where nothing stands: %s %s", action, it.Verb, it.Note)
 		}
 		server := fresh.Endpoint(steps.Remote).Cluster.Server()
-		got := strings.NewReplacer(server, s.Endpoint(steps.Remote).Cluster.Server(), webOf(content(t, bare, files["portal"])), webOf(content(t, root, files["portal"]))).Replace(content(t, bare, path))
+		got := strings.NewReplacer(
+			server, s.Endpoint(steps.Remote).Cluster.Server(), webOf(content(t, bare, files["portal"])),
+			webOf(content(t, root, files["portal"])),
+		).Replace(content(t, bare, path))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s (-healthy +written):\n%s", path, d)
 		}

@@ -44,7 +44,8 @@ func accountChecks() []steps.Check {
 			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
 			Why: "a session's pod holds the token of its ServiceAccount: run as the operator's, it acts as that",
 			References: []string{
-				"SwissDataScienceCenter/amalthea: config/crd/bases/amalthea.dev_amaltheasessions.yaml (spec.serviceAccountName)", risks,
+				"SwissDataScienceCenter/amalthea: config/crd/bases/amalthea.dev_amaltheasessions.yaml (spec.serviceAccountName)",
+				risks,
 			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return limited(ctx, e, sessionTrial(e),
@@ -71,7 +72,9 @@ func accountChecks() []steps.Check {
 			On: steps.Remote, Needs: []string{"credential-accepted"},
 			Why: "what an account that it can act as is allowed to do, it is allowed to do. Sessions act as theirs in any case",
 			References: []string{
-				risks, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)",
+				risks,
+				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml " +
+					"(service_account_name)",
 			},
 			Run: accountsWithin,
 		},
@@ -198,8 +201,8 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 	return "", false, harmful
 }
 
-// refusedByPolicy reports whether that is the refusal of an admission policy or a webhook. A quota refuses whatever comes too late,
-// and the credential can change it.
+// refusedByPolicy reports whether that is the refusal of an admission policy or a webhook. A quota refuses whatever
+// comes too late, and the credential can change it.
 func refusedByPolicy(why string) bool {
 	return strings.HasPrefix(why, "ValidatingAdmissionPolicy '") || strings.HasPrefix(why, "admission webhook ")
 }
@@ -214,8 +217,10 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 	case err != nil:
 		return steps.Errored(err)
 	case !is && inForceSoon(ctx, e):
-		return steps.Waits(time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
-			all).Or(policiesFix(ctx, e))
+		return steps.Waits(
+			time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
+			all,
+		).Or(policiesFix(ctx, e))
 	case !is:
 		return steps.Warned("it can create "+all, policiesFix(ctx, e))
 	}
@@ -318,8 +323,8 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
 }
 
-// oldTokens are the token Secrets of the sessions' namespace by their ServiceAccount: the credential can read them, whoever
-// made them and when.
+// oldTokens are the token Secrets of the sessions' namespace by their ServiceAccount: the credential can read them,
+// whoever made them and when.
 func oldTokens(ctx context.Context, e steps.Env) (map[string]string, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{})
 	out := map[string]string{}

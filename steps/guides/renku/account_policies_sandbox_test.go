@@ -61,15 +61,22 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	for _, name := range []string{"operator", "other"} {
 		box.Run(t, clustertest.Remote, "", "-n", ns, "create", "serviceaccount", name)
 	}
-	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "rolebinding", "operator", "--clusterrole=edit", "--serviceaccount="+ns+":operator")
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "create", "rolebinding", "operator", "--clusterrole=edit",
+		"--serviceaccount="+ns+":operator",
+	)
 	box.Run(t, clustertest.Remote, operatorsSet, "-n", ns, "create", "-f", "-")
 	as := withNewCredential(t, before, ns, "renku-fenced-token")
 	if err := apply(as, token("operator")); err != nil {
 		t.Fatalf("without the policies this has to work: %v", err)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "planted-operator")
-	for check, found := range map[string]string{"token-secrets-denied": "a token Secret of any ServiceAccount", "accounts-within": ns + "/operator, with ClusterRole/edit in " + ns} {
-		if v := verdict(t, before, check, steps.Remote); v.Status != steps.Warn || !strings.Contains(v.Found, found) || v.Fix == "" {
+	for check, found := range map[string]string{
+		"token-secrets-denied": "a token Secret of any ServiceAccount",
+		"accounts-within":      ns + "/operator, with ClusterRole/edit in " + ns,
+	} {
+		if v := verdict(t, before, check, steps.Remote); v.Status != steps.Warn || !strings.Contains(v.Found, found) ||
+			v.Fix == "" {
 			t.Errorf("%s without the policies: %+v", check, v)
 		}
 	}
@@ -82,11 +89,17 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 			t.Errorf("%s with the policies: %+v", check, v)
 		}
 	}
-	set := object("StatefulSet", map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"more": "1"}}}}})
+	set := object(
+		"StatefulSet",
+		map[string]any{"spec": map[string]any{
+			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"more": "1"}}},
+		}},
+	)
 	set.SetAPIVersion("apps/v1")
 	set.SetName("operators")
 	for what, o := range map[string]*unstructured.Unstructured{
-		"a token Secret": token("operator"), "a token Secret of its own": token("renku-fenced"), "a StatefulSet of another account": set,
+		"a token Secret": token("operator"), "a token Secret of its own": token("renku-fenced"),
+		"a StatefulSet of another account": set,
 	} {
 		if err := apply(as, o); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			t.Errorf("%s: %v", what, err)
@@ -99,7 +112,9 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	}
 
 	var crd map[string]any
-	if err := json.Unmarshal([]byte(box.Run(t, clustertest.Local, "", "get", "crd", "amaltheasessions.amalthea.dev", "-o", "json")), &crd); err != nil {
+	if err := json.Unmarshal(
+		[]byte(box.Run(t, clustertest.Local, "", "get", "crd", "amaltheasessions.amalthea.dev", "-o", "json")), &crd,
+	); err != nil {
 		t.Fatal(err)
 	}
 	crd["metadata"] = map[string]any{"name": "amaltheasessions.amalthea.dev"}
@@ -110,7 +125,11 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, string(definition), "create", "-f", "-")
 	defer box.Run(t, clustertest.Remote, "", "delete", "crd", "amaltheasessions.amalthea.dev")
-	box.Run(t, clustertest.Remote, strings.NewReplacer("operators", "sessions", "serviceAccountName: operator, ", "").Replace(operatorsSet), "-n", ns, "create", "-f", "-")
+	box.Run(
+		t, clustertest.Remote,
+		strings.NewReplacer("operators", "sessions", "serviceAccountName: operator, ", "").Replace(operatorsSet), "-n", ns,
+		"create", "-f", "-",
+	)
 	session := func(name string, spec map[string]any) *unstructured.Unstructured {
 		o := object("AmaltheaSession", map[string]any{"spec": spec})
 		o.SetAPIVersion("amalthea.dev/v1alpha1")
@@ -118,7 +137,9 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 		spec["hibernated"], spec["session"] = true, map[string]any{"image": "image"}
 		return o
 	}
-	connected := session("connected", map[string]any{"dataSources": []any{map[string]any{"type": "rclone", "mountPath": "data"}}})
+	connected := session(
+		"connected", map[string]any{"dataSources": []any{map[string]any{"type": "rclone", "mountPath": "data"}}},
+	)
 	stepstest.Green(t, s)
 	if err := apply(as, connected); err != nil {
 		t.Fatalf("a session with a data connector has to work: %v", err)
@@ -132,14 +153,18 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 			t.Errorf("%s without data connectors: %+v", check, v)
 		}
 	}
-	volume := map[string]any{"name": "v", "ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": map[string]any{
-		"storageClassName": "csi-rclone", "accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
-	}}}}
+	volume := map[string]any{
+		"name": "v", "ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": map[string]any{
+			"storageClassName": "csi-rclone", "accessModes": []any{"ReadWriteOnce"},
+			"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+		}}},
+	}
 	set.SetName("sessions")
 	set.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"volumes": []any{volume}}}}
 	for what, o := range map[string]*unstructured.Unstructured{
-		"a data connector": session("later", connected.Object["spec"].(map[string]any)), "a StatefulSet with a driver's volume": set,
-		"a session with a driver's volume": session("volume", map[string]any{"extraVolumes": []any{volume}}),
+		"a data connector":                     session("later", connected.Object["spec"].(map[string]any)),
+		"a StatefulSet with a driver's volume": set,
+		"a session with a driver's volume":     session("volume", map[string]any{"extraVolumes": []any{volume}}),
 	} {
 		err := apply(as, o)
 		for end := time.Now().Add(30 * time.Second); err == nil && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
@@ -149,13 +174,24 @@ func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
 			t.Errorf("%s without data connectors: %v", what, err)
 		}
 	}
-	if err := apply(as, session("plain", map[string]any{"extraVolumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}}})); err != nil {
+	if err := apply(
+		as,
+		session("plain", map[string]any{"extraVolumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}}}),
+	); err != nil {
 		t.Errorf("a session without data connectors: %v", err)
 	}
-	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "amaltheasessions/connected", "amaltheasessions/plain", "statefulset/sessions")
-	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret/plain", "statefulset/operators", "rolebinding/operator", "serviceaccount/operator", "serviceaccount/other")
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "delete", "amaltheasessions/connected", "amaltheasessions/plain",
+		"statefulset/sessions",
+	)
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "delete", "secret/plain", "statefulset/operators", "rolebinding/operator",
+		"serviceaccount/operator", "serviceaccount/other",
+	)
 	stepstest.Undo(t, s)
-	if left := box.Run(t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"); strings.Contains(left, ns) {
+	if left := box.Run(
+		t, clustertest.Remote, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name",
+	); strings.Contains(left, ns) {
 		t.Errorf("left by undo: %s", left)
 	}
 }

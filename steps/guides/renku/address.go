@@ -12,45 +12,56 @@ import (
 )
 
 // addressSource is where upstream builds the sessions' addresses.
-const addressSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services (notebooks/core_sessions.py, crc/api.spec.yaml)"
+const addressSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services " +
+	"(notebooks/core_sessions.py, crc/api.spec.yaml)"
 
 func addressChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-host-name", Title: "the sessions' host is a name of their own that an Ingress takes", On: steps.Remote,
-			Why:        "Renku's API takes host:443 and names with _, an Ingress takes neither; under Renku's own domain sessions could read its cookies",
+			Name: "session-host-name", Title: "the sessions' host is a name of their own that an Ingress takes",
+			On: steps.Remote,
+			Why: "Renku's API takes host:443 and names with _, an Ingress takes neither; under Renku's own domain " +
+				"sessions could read its cookies",
 			References: []string{addressSource},
 			Run:        sessionHostName,
 		},
 		{
-			Name: "session-host-resolves", Title: "the sessions' host resolves", On: steps.Remote, From: "this machine", Needs: []string{"session-host-name"},
-			Why: "browsers open sessions there",
-			Run: sessionHostResolves,
+			Name: "session-host-resolves", Title: "the sessions' host resolves", On: steps.Remote, From: "this machine",
+			Needs: []string{"session-host-name"},
+			Why:   "browsers open sessions there",
+			Run:   sessionHostResolves,
 		},
 		{
-			Name: "session-host-is-ingress", Title: "the sessions' host leads to the remote cluster's ingress", On: steps.Remote, From: "this machine and the cluster", Needs: []string{"session-host-resolves"},
+			Name: "session-host-is-ingress", Title: "the sessions' host leads to the remote cluster's ingress", On: steps.Remote,
+			From: "this machine and the cluster", Needs: []string{"session-host-resolves"},
 			Why: "a name that leads elsewhere shows somebody else's page, or none",
 			Run: sessionHostIsIngress,
 		},
 		{
-			Name: "session-tls", Title: "browsers trust the certificate of the sessions' host", On: steps.Remote, From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
-			Why:        "without a TLS Secret each session shows the ingress controller's default certificate, the one looked at here. Nobody trusts the one that ingress-nginx makes up",
+			Name: "session-tls", Title: "browsers trust the certificate of the sessions' host", On: steps.Remote,
+			From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
+			Why: "without a TLS Secret each session shows the ingress controller's default certificate, the one looked " +
+				"at here. Nobody trusts the one that ingress-nginx makes up",
 			References: []string{page, "SwissDataScienceCenter/amalthea issue 1058"},
 			Run:        sessionTLS,
 		},
 		{
 			Name: "session-path", Title: "the sessions' path is empty or /like/this", On: steps.Remote,
-			Why:        "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks the address. The published guide does not say so",
+			Why: "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks " +
+				"the address. The published guide does not say so",
 			References: []string{addressSource},
 			Run:        sessionPath,
 		},
 		{
 			Name: "session-protocol", Title: "sessions are served by https", On: steps.Remote,
-			Why:        "many identity providers refuse a login that returns to http, and browsers show no http page inside a portal on https",
+			Why: "many identity providers refuse a login that returns to http, and browsers show no http page inside a " +
+				"portal on https",
 			References: []string{addressSource},
 			Run: func(_ context.Context, e steps.Env) steps.Result {
 				if e.Answers.Text("sessions.protocol") != "https" {
-					return steps.Warned("sessions are served by http: passwords and data go in the open", "answer sessions.protocol with https")
+					return steps.Warned(
+						"sessions are served by http: passwords and data go in the open", "answer sessions.protocol with https",
+					)
 				}
 				return steps.Passed("https")
 			},
@@ -133,7 +144,9 @@ func renkuHosts(e steps.Env) []string {
 func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	host := sessionHost(e)
 	if host == "" {
-		return steps.Failed("the sessions' host is not known", "answer sessions.host with the name that leads to the remote cluster's ingress")
+		return steps.Failed(
+			"the sessions' host is not known", "answer sessions.host with the name that leads to the remote cluster's ingress",
+		)
 	}
 	if err := checkSessionHost(host); err != nil {
 		return steps.Failed(err.Error(), "answer sessions.host")
@@ -144,7 +157,10 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if slices.Contains(renkuHosts(e), host) {
-		return steps.Failed(host+" is Renku's own domain: it leads to the local cluster", "answer sessions.host with a name that leads to the remote cluster's ingress")
+		return steps.Failed(
+			host+" is Renku's own domain: it leads to the local cluster",
+			"answer sessions.host with a name that leads to the remote cluster's ingress",
+		)
 	}
 	return steps.Passed("%s", host)
 }
@@ -155,8 +171,10 @@ func sessionPortUsual(_ context.Context, e steps.Env) steps.Result {
 		usual = 80
 	}
 	if port != usual {
-		return steps.Warned(fmt.Sprintf("port %d stands in each session's address, and in the one that Keycloak must let in", port),
-			fmt.Sprintf("answer sessions.port with %d, if the ingress is there, too", usual))
+		return steps.Warned(
+			fmt.Sprintf("port %d stands in each session's address, and in the one that Keycloak must let in", port),
+			fmt.Sprintf("answer sessions.port with %d, if the ingress is there, too", usual),
+		)
 	}
 	return steps.Passed("%d", port)
 }

@@ -24,7 +24,11 @@ import (
 func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
 	addrs, err := check.Resolve(ctx, sessionHost(e))
 	if err != nil {
-		return steps.Failed(failure.Explain(err), "add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+" get services -A | grep LoadBalancer")
+		return steps.Failed(
+			failure.Explain(err),
+			"add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+
+				" get services -A | grep LoadBalancer",
+		)
 	}
 	return steps.Passed("%v", addrs)
 }
@@ -41,7 +45,8 @@ func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAd
 	}
 	var out []ingressAddress
 	for _, s := range services {
-		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port || p.Port == 443 }) {
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer ||
+			!slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port || p.Port == 443 }) {
 			continue
 		}
 		for _, at := range s.Status.LoadBalancer.Ingress {
@@ -66,7 +71,10 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(all) == 0 {
-		return steps.Skipped("no Service of type LoadBalancer on the remote cluster serves that port: whether %v is its ingress can't be told", addrs)
+		return steps.Skipped(
+			"no Service of type LoadBalancer on the remote cluster serves that port: whether %v is its ingress can't be told",
+			addrs,
+		)
 	}
 	var names []string
 	for _, at := range all {
@@ -83,8 +91,12 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 	}
-	return steps.Warned(fmt.Sprintf("%s is %v, and the load balancers of the remote cluster are %s", sessionHost(e), addrs, strings.Join(names, ", ")),
-		"change the DNS record, unless a proxy or address translation before the cluster passes it on")
+	return steps.Warned(
+		fmt.Sprintf(
+			"%s is %v, and the load balancers of the remote cluster are %s", sessionHost(e), addrs, strings.Join(names, ", "),
+		),
+		"change the DNS record, unless a proxy or address translation before the cluster passes it on",
+	)
 }
 
 func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
@@ -99,11 +111,16 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	where := fmt.Sprintf("%s:%d", sessionHost(e), e.Answers.Int("sessions.port"))
-	report, err := tracked.Look(ctx, "tls+/"+where+"/"+masked.New(ca).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
-		return probe.TLS(ctx, where, "", nil)
-	})
+	report, err := tracked.Look(
+		ctx, "tls+/"+where+"/"+masked.New(ca).Hash(), time.Minute, func(ctx context.Context) (probe.TLSReport, error) {
+			return probe.TLS(ctx, where, "", nil)
+		},
+	)
 	if err != nil {
-		return steps.Failed("no TLS with "+where+" from this machine: "+failure.Explain(err), "curl -v https://"+where+"/    # is the ingress controller up, the port open?")
+		return steps.Failed(
+			"no TLS with "+where+" from this machine: "+failure.Explain(err),
+			"curl -v https://"+where+"/    # is the ingress controller up, the port open?",
+		)
 	}
 	problem := report.Problem
 	if !report.Trusted && ca != "" { // Renku's own CA is a good one, too
@@ -114,18 +131,30 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		_, problem = probe.CertProblem(report.Chain, roots, sessionHost(e), time.Now())
 	}
 	secret := e.Answers.Text("sessions.tls-secret")
-	fix := "give the ingress controller a default certificate for " + sessionHost(e) + " (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or answer sessions.tls-secret with one that is in " + sessionsNamespace(e)
+	fix := "give the ingress controller a default certificate for " + sessionHost(e) +
+		" (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or answer sessions.tls-secret with one that is in " +
+		sessionsNamespace(e)
 	switch {
 	case problem == "":
 		r := steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
 		r.Again = report.NotAfter
 		return r
 	case secret != "" && report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
-		return steps.Skipped("the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret)
+		return steps.Skipped(
+			"the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret,
+		)
 	case secret != "" && !shows(ctx, e, secret, report.Chain[0]):
-		return steps.Skipped("%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and tls-secret judges that", where, clean.Text(report.Chain[0].Subject.CommonName), secret)
+		return steps.Skipped(
+			"%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and "+
+				"tls-secret judges that",
+			where, clean.Text(report.Chain[0].Subject.CommonName), secret,
+		)
 	case report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
-		return steps.Failed(where+" shows the certificate that ingress-nginx makes up (\""+check.NginxFakeCertificate+"\"): no default certificate is set", fix)
+		return steps.Failed(
+			where+" shows the certificate that ingress-nginx makes up (\""+check.NginxFakeCertificate+
+				"\"): no default certificate is set",
+			fix,
+		)
 	}
 	return steps.Failed(where+" shows a certificate that browsers refuse: "+problem, fix)
 }

@@ -25,7 +25,9 @@ import (
 
 // adoptNamespace is where Renku's data service runs.
 func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
-	found, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + dataServiceApp})
+	found, err := check.List[appsv1.Deployment](
+		ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + dataServiceApp},
+	)
 	if err != nil {
 		return nil, "", err
 	}
@@ -40,7 +42,9 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	case 1:
 		return spaces[0], "Renku's data service runs there", nil
 	}
-	return nil, "", fmt.Errorf("the data service of Renku runs in %s: which of them is meant can't be told", strings.Join(spaces, " and "))
+	return nil, "", fmt.Errorf(
+		"the data service of Renku runs in %s: which of them is meant can't be told", strings.Join(spaces, " and "),
+	)
 }
 
 // adoptTracking is a value of Renku's release.
@@ -74,8 +78,9 @@ func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	return k["key"], fmt.Sprintf("the key of Secret %s/%s that leads to the remote cluster", ns, name), nil
 }
 
-// adoptSessions is the namespace of the ServiceAccount whose token Renku was given, where a Secret of the remote cluster
-// holds that token. What the kubeconfig says can be anyone's: apply creates the sessions' account in that namespace.
+// adoptSessions is the namespace of the ServiceAccount whose token Renku was given, where a Secret of the remote
+// cluster holds that token. What the kubeconfig says can be anyone's: apply creates the sessions' account in that
+// namespace.
 func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -83,38 +88,53 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	ns := k["account-namespace"]
 	if ns == "" {
-		return nil, "", fmt.Errorf("the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount: answer sessions.namespace", k["key"], k["with"])
+		return nil, "", fmt.Errorf(
+			"the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount: answer sessions.namespace",
+			k["key"], k["with"],
+		)
 	}
 	all, err := e.Cluster.Secrets(ctx, ns, cluster.Selector{}, corev1.ServiceAccountTokenKey)
 	if err != nil {
 		return nil, "", err
 	}
 	if !slices.ContainsFunc(all, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
-		return nil, "", fmt.Errorf("the token under key %s claims to be of namespace %s, and no Secret there holds it: answer sessions.namespace if that is right", k["key"], ns)
+		return nil, "", fmt.Errorf(
+			"the token under key %s claims to be of namespace %s, and no Secret there holds it: answer sessions.namespace if "+
+				"that is right",
+			k["key"], ns,
+		)
 	}
 	return ns, "the namespace of the token under key " + k["key"], nil
 }
 
-// adoptIdentity is the ServiceAccount of a token that the cluster itself made: claims alone can be anyone's, and apply hands
-// a token of that account to whoever reads Renku's Secret.
+// adoptIdentity is the ServiceAccount of a token that the cluster itself made: claims alone can be anyone's, and apply
+// hands a token of that account to whoever reads Renku's Secret.
 func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	switch {
 	case err != nil:
 		return nil, "", err
 	case k["account"] == "":
-		return nil, "", fmt.Errorf("the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount", k["key"], k["with"])
+		return nil, "", fmt.Errorf(
+			"the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount", k["key"], k["with"],
+		)
 	case k["account-namespace"] != sessionsNamespace(e):
-		return nil, "", fmt.Errorf("the token under key %s is of ServiceAccount %s/%s, which is not in the sessions' namespace %s: carrick makes one there",
-			k["key"], k["account-namespace"], k["account"], sessionsNamespace(e))
+		return nil, "", fmt.Errorf(
+			"the token under key %s is of ServiceAccount %s/%s, which is not in the sessions' namespace %s: carrick "+
+				"makes one there",
+			k["key"], k["account-namespace"], k["account"], sessionsNamespace(e),
+		)
 	}
 	of, err := tokenSecrets(ctx, e, k["account"])
 	if err != nil {
 		return nil, "", err
 	}
 	if !slices.ContainsFunc(of, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
-		return nil, "", fmt.Errorf("the token under key %s claims to be of ServiceAccount %s/%s, and no Secret there holds it: answer identity.name if that is right",
-			k["key"], k["account-namespace"], k["account"])
+		return nil, "", fmt.Errorf(
+			"the token under key %s claims to be of ServiceAccount %s/%s, and no Secret there holds it: answer identity.name "+
+				"if that is right",
+			k["key"], k["account-namespace"], k["account"],
+		)
 	}
 	return k["account"], "who the token under key " + k["key"] + " is of", nil
 }
@@ -123,7 +143,8 @@ func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 func tokenSecrets(ctx context.Context, e steps.Env, account string) ([]*cluster.Secret, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{}, corev1.ServiceAccountTokenKey)
 	return slices.DeleteFunc(slices.Clone(all), func(s *cluster.Secret) bool {
-		return s.Type != string(corev1.SecretTypeServiceAccountToken) || s.Annotations[corev1.ServiceAccountNameKey] != account
+		return s.Type != string(corev1.SecretTypeServiceAccountToken) ||
+			s.Annotations[corev1.ServiceAccountNameKey] != account
 	}), err
 }
 
@@ -153,11 +174,16 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	switch len(of) {
 	case 0:
-		return nil, "", fmt.Errorf("no Secret in %s holds a token of ServiceAccount %s: the token was made in another way, and may end", ns, account)
+		return nil, "", fmt.Errorf(
+			"no Secret in %s holds a token of ServiceAccount %s: the token was made in another way, and may end", ns, account,
+		)
 	case 1:
 		return of[0], "it is the only token Secret of ServiceAccount " + account, nil
 	}
-	return nil, "", fmt.Errorf("ServiceAccount %s has the token Secrets %s, and none holds the token that Renku was given", account, strings.Join(of, ", "))
+	return nil, "", fmt.Errorf(
+		"ServiceAccount %s has the token Secrets %s, and none holds the token that Renku was given", account,
+		strings.Join(of, ", "),
+	)
 }
 
 // adoptGivenCA tells which CA the kubeconfig that Renku was given trusts.
@@ -166,7 +192,9 @@ func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), e.Answers.Text("identity.token-secret"), corev1.ServiceAccountRootCAKey)
+	s, err := e.Cluster.Secret(
+		ctx, sessionsNamespace(e), e.Answers.Text("identity.token-secret"), corev1.ServiceAccountRootCAKey,
+	)
 	switch {
 	case err == nil && check.SamePEM(k["ca"], s.Data[corev1.ServiceAccountRootCAKey].Reveal()):
 		return "secret", "the CA under key " + k["key"] + " is that of the token Secret", nil
@@ -175,7 +203,9 @@ func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, "", err
 	}
-	return nil, "", fmt.Errorf("the CA under key %s is neither that of the token Secret nor that of your context", k["key"])
+	return nil, "", fmt.Errorf(
+		"the CA under key %s is neither that of the token Secret nor that of your context", k["key"],
+	)
 }
 
 // adoptBackup names a file for a value that somebody else wrote under the key, so

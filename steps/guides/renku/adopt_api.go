@@ -17,7 +17,9 @@ import (
 
 // What only Renku's API tells of a set-up that stands already.
 
-var errSignIn = errors.New("only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE, or --sign-in")
+var errSignIn = errors.New(
+	"only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE, or --sign-in",
+)
 
 // adoptRow is the cluster as Renku has it. Where Renku was given nothing for the
 // remote cluster, there is none to look for.
@@ -65,7 +67,9 @@ func registeredClass(field string) steps.Adopter {
 			return v, from, err
 		}
 		if _, err := e.Cluster.Get(ctx, gvr, "", name); apierrors.IsNotFound(err) {
-			return nil, "", fmt.Errorf("the cluster in Renku has %s %s, and the %s cluster has none of that name", field, name, e.SideName())
+			return nil, "", fmt.Errorf(
+				"the cluster in Renku has %s %s, and the %s cluster has none of that name", field, name, e.SideName(),
+			)
 		} else if err != nil {
 			return nil, "", err
 		}
@@ -150,7 +154,9 @@ func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 	for _, p := range of {
 		names = append(names, fmt.Sprintf("%d %q", p.ID, p.Name))
 	}
-	return pool{}, nil, fmt.Errorf("the pools %s are all on that cluster: describe the one that is meant", strings.Join(names, ", "))
+	return pool{}, nil, fmt.Errorf(
+		"the pools %s are all on that cluster: describe the one that is meant", strings.Join(names, ", "),
+	)
 }
 
 // adoptSpec describes the pool that stands; where the default describes it, too,

@@ -22,9 +22,15 @@ import (
 // givenFacts tell what Renku was given for this cluster, whoever gave it.
 func givenFacts() []steps.Fact {
 	return []steps.Fact{
-		{Name: "handed-over", Title: "the kubeconfig that Renku has for the remote cluster", On: steps.Local, Learn: learnHanded},
+		{
+			Name: "handed-over", Title: "the kubeconfig that Renku has for the remote cluster", On: steps.Local,
+			Learn: learnHanded,
+		},
 		{Name: "handed-token", Title: "the token in that kubeconfig", On: steps.Local, Secret: true, Learn: handedToken},
-		{Name: "context-ca", Title: "the CA of your context", On: steps.Remote, Learn: check.ContextCA("your context names no CA")},
+		{
+			Name: "context-ca", Title: "the CA of your context", On: steps.Remote,
+			Learn: check.ContextCA("your context names no CA"),
+		},
 	}
 }
 
@@ -109,9 +115,14 @@ func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, mask
 	case len(keys) == 1:
 		return found[keys[0]], tokens[keys[0]], nil
 	case len(keys) > 1:
-		return nil, none, fmt.Errorf("the keys %s of Secret %s/%s all lead to the remote cluster: answer cluster.config-name with the one that is meant", strings.Join(keys, ", "), ns, name)
+		return nil, none, fmt.Errorf(
+			"the keys %s of Secret %s/%s all lead to the remote cluster: answer cluster.config-name with the one that is meant",
+			strings.Join(keys, ", "), ns, name,
+		)
 	}
-	return nil, none, steps.Absent("none of the %d keys of Secret %s/%s leads to the remote cluster", len(s.Data), ns, name)
+	return nil, none, steps.Absent(
+		"none of the %d keys of Secret %s/%s leads to the remote cluster", len(s.Data), ns, name,
+	)
 }
 
 func learnHanded(ctx context.Context, e steps.Env) (any, error) {

@@ -17,7 +17,9 @@ import (
 )
 
 // takenOn adopts what stands in the sandbox under a link's name.
-func takenOn(t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any) (*engine.Session, map[string]engine.Adopted) {
+func takenOn(
+	t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any,
+) (*engine.Session, map[string]engine.Adopted) {
 	t.Helper()
 	s := stepstest.Open(t, box, renku.Guide(), assets, name, answers)
 	s.Link().Path = filepath.Join(t.TempDir(), name+".yaml")
@@ -64,14 +66,19 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 	box.SeedFault(t, "renku", "page")
 	s, of := takenOn(t, box, "theirs", site(t, box, nil))
 	for key, want := range map[string]any{
-		"identity.name": "cross-cluster-sa", "identity.token-secret": "cross-cluster-sa-secret", "cluster.config-name": "remote-cluster.yaml",
-		"cluster.name": "Remote Cluster", "pools.quotas": []string{"renku-resource-pool-1-priority-class"}, "sessions.path": "/sessions",
+		"identity.name": "cross-cluster-sa", "identity.token-secret": "cross-cluster-sa-secret",
+		"cluster.config-name": "remote-cluster.yaml",
+		"cluster.name":        "Remote Cluster", "pools.quotas": []string{"renku-resource-pool-1-priority-class"},
+		"sessions.path": "/sessions",
 	} {
 		if !reflect.DeepEqual(s.Link().Answers[key], want) || of[key].From == "" {
 			t.Errorf("%s is %v (%+v), want %v", key, s.Link().Answers[key], of[key], want)
 		}
 	}
-	for key, why := range map[string]string{"sessions.storage-class": "has none of that name", "sessions.ingress-class": "has none of that name", "sessions.host": "login lets in"} {
+	for key, why := range map[string]string{
+		"sessions.storage-class": "has none of that name", "sessions.ingress-class": "has none of that name",
+		"sessions.host": "login lets in",
+	} {
 		if !of[key].ByHand() || !strings.Contains(of[key].Why, why) {
 			t.Errorf("%s: what can't work was taken for an answer: %+v", key, of[key])
 		}
@@ -84,13 +91,20 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 		}
 	}
 	for _, f := range []fault{
-		{"priorityclasses-binding", steps.Remote, "no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", ""},
-		{"stored-kubeconfig", steps.Local, "current-context is not set", "saved in " + s.Link().Answers["secret.backup"].(string)},
+		{
+			"priorityclasses-binding", steps.Remote,
+			"no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", "",
+		},
+		{
+			"stored-kubeconfig", steps.Local, "current-context is not set",
+			"saved in " + s.Link().Answers["secret.backup"].(string),
+		},
 		{"cluster-as-planned", steps.Local, "session_ingress_use_default_cluster_tls_cert", ""},
 		{"pool-made", steps.Local, `Renku has no pool called "Remote Cluster"`, ""},
 	} {
 		_, step := s.Guide().Check(f.check)
-		if v := b.Verdict(steps.Cell{Step: step.Name, Check: f.check, Side: f.side}); v.Status != steps.Fail || !strings.Contains(v.Found, f.found) || !strings.Contains(v.Fix, f.fix) {
+		if v := b.Verdict(steps.Cell{Step: step.Name, Check: f.check, Side: f.side}); v.Status != steps.Fail ||
+			!strings.Contains(v.Found, f.found) || !strings.Contains(v.Fix, f.fix) {
 			t.Errorf("%s: %s: %s\nfix: %s", f.check, v.Status, v.Found, v.Fix)
 		}
 	}
@@ -113,10 +127,13 @@ func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
 	box := seeded(t)
 	given := map[string]any{
 		"sessions.namespace": "abroad-sessions", "pools.quotas": []any{"abroad-quota"}, "network.isolate": false,
-		"identity.name": "abroad-sa", "identity.token-secret": "abroad-token", "cluster.config-name": "abroad.yaml", "cluster.name": "Far Abroad",
-		"sessions.path": "/abroad", "sessions.annotations": []any{"example.org/team=ana"}, "operator.release": "abroad-operator",
-		"pool.members": []any{"user:3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11"},
-		"pool.spec": "name: Far Pool\npublic: false\ndefault: false\nplatform: linux/amd64\nquota: {cpu: 3, memory: 30, gpu: 0, id: abroad-quota}\n" +
+		"identity.name": "abroad-sa", "identity.token-secret": "abroad-token", "cluster.config-name": "abroad.yaml",
+		"cluster.name":  "Far Abroad",
+		"sessions.path": "/abroad", "sessions.annotations": []any{"example.org/team=ana"},
+		"operator.release": "abroad-operator",
+		"pool.members":     []any{"user:3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11"},
+		"pool.spec": "name: Far Pool\npublic: false\ndefault: false\nplatform: linux/amd64\nquota: {cpu: 3, memory: 30, " +
+			"gpu: 0, id: abroad-quota}\n" +
 			"classes:\n  - {name: far-small, cpu: 0.5, memory: 1, gpu: 0, max_storage: 4, default_storage: 1, default: true}\n",
 	}
 	made := stepstest.Open(t, box, renku.Guide(), assets, "abroad", site(t, box, given))

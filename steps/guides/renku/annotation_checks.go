@@ -17,45 +17,57 @@ import (
 	"carrick/steps/check"
 )
 
-const nginxSource = "kubernetes/ingress-nginx: internal/ingress/annotations/parser/validators.go, issues 10501, 12648, 13156"
+const nginxSource = "kubernetes/ingress-nginx: internal/ingress/annotations/parser/validators.go, issues 10501, " +
+	"12648, 13156"
 
 func annotationChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "annotations-text", Title: "each annotation of the sessions' Ingress is text", On: steps.Local,
-			Why:        "Renku's API stores any JSON, Kubernetes takes text alone: with another value no session starts (Could not start the amalthea session)",
+			Why: "Renku's API stores any JSON, Kubernetes takes text alone: with another value no session starts " +
+				"(Could not start the amalthea session)",
 			References: []string{addressSource},
 			Run:        annotationsText,
 		},
 		{
 			Name: "uploads", Title: "sessions take large uploads and long sign-ins", On: steps.Remote,
-			Why:        "Renku's chart sets this for local sessions only: without it ingress-nginx answers large uploads with 413 and sign-ins with 502",
-			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)"},
-			Run:        uploadsSet,
+			Why: "Renku's chart sets this for local sessions only: without it ingress-nginx answers large uploads with " +
+				"413 and sign-ins with 502",
+			References: []string{
+				"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)",
+			},
+			Run: uploadsSet,
 		},
 		{
 			Name: "cors-headers", Title: "cors-allow-headers is a list of names", On: steps.Remote,
-			Why:        "ingress-nginx refuses a variable there; the published guide writes \"$http_access_control_request_headers\"",
+			Why: "ingress-nginx refuses a variable there; the published guide writes " +
+				"\"$http_access_control_request_headers\"",
 			References: []string{page, nginxSource},
 			Run:        corsHeadersNamed,
 		},
 		{
 			Name: "cors-origin", Title: "only Renku's own pages may call and frame sessions", On: steps.Remote,
-			Why:        "the origin is that of the portal, on the local cluster; the published guide says once remote and once local",
+			Why: "the origin is that of the portal, on the local cluster; the published guide says once remote " +
+				"and once local",
 			References: []string{page},
 			Run:        corsOriginIsRenku,
 		},
 		{
 			Name: "snippets-allowed", Title: "ingress-nginx takes the snippet that sets the frame policy", On: steps.Remote,
-			Why:        "its webhook refuses each session's Ingress otherwise: annotation group ConfigurationSnippet contains risky annotation. The published guide takes it for granted",
+			Why: "its webhook refuses each session's Ingress otherwise: annotation group ConfigurationSnippet contains " +
+				"risky annotation. The published guide takes it for granted",
 			References: []string{nginxSource},
 			Run:        snippetsAllowed,
 		},
 		{
 			Name: "framing-fenced", Title: "cookies for frames come with the headers that fence them in", On: steps.Remote,
-			Why:        "with SameSite=None any site could act as the user in a session; CORS and a frame policy forbid it. The skip-auth-preflight of the published guide can't be set: the chart has no such value",
-			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (useNoneSameSiteSessionCookie), PR 1097"},
-			Run:        framingFenced,
+			Why: "with SameSite=None any site could act as the user in a session; CORS and a frame policy forbid it. " +
+				"The skip-auth-preflight of the published guide can't be set: the chart has no such value",
+			References: []string{
+				page,
+				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (useNoneSameSiteSessionCookie), PR 1097",
+			},
+			Run: framingFenced,
 		},
 		{
 			Name: "two-sites", Title: "cookies for frames are really needed", On: steps.Remote,
@@ -107,9 +119,15 @@ func uploadsSet(_ context.Context, e steps.Env) steps.Result {
 		return *verdict
 	}
 	if not := lacking(all); len(not) > 0 {
-		return steps.Warned(as+"not set: "+strings.Join(not, ", "), cmp.Or(mend, "take them out of sessions.annotations: carrick sets them then"))
+		return steps.Warned(
+			as+"not set: "+strings.Join(not, ", "),
+			cmp.Or(mend, "take them out of sessions.annotations: carrick sets them then"),
+		)
 	}
-	return steps.Passed("%sproxy-body-size %s, proxy-buffer-size %s, proxy-request-buffering %s", as, textOf(all, bodySize), textOf(all, bufferSize), textOf(all, buffering))
+	return steps.Passed(
+		"%sproxy-body-size %s, proxy-buffer-size %s, proxy-request-buffering %s", as, textOf(all, bodySize),
+		textOf(all, bufferSize), textOf(all, buffering),
+	)
 }
 
 var headerNames = regexp.MustCompile(`^[A-Za-z0-9-_, ]*$`)
@@ -174,7 +192,10 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 	case state.allowed:
 		return steps.Passed("%s", state.found)
 	case !framed(e) && mend != "":
-		return steps.Failed(as+"a snippet is used: "+state.found, mend+"    # takes the snippet out: sessions.framed says that they open in a tab of their own")
+		return steps.Failed(
+			as+"a snippet is used: "+state.found,
+			mend+"    # takes the snippet out: sessions.framed says that they open in a tab of their own",
+		)
 	}
 	return steps.Failed(state.found, state.fix)
 }
@@ -182,7 +203,10 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 // crossSite reads whether the session operator gives cookies that other sites
 // may send. It is not known where there is no operator yet.
 func crossSite(ctx context.Context, e steps.Env) (on, known bool, err error) {
-	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/name=amalthea-sessions,control-plane=controller-manager"})
+	all, err := check.List[appsv1.Deployment](
+		ctx, e.Cluster, check.Deployments, "",
+		cluster.Selector{Labels: "app.kubernetes.io/name=amalthea-sessions,control-plane=controller-manager"},
+	)
 	if err != nil {
 		return false, false, err
 	}
@@ -202,14 +226,21 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if !on && !framed(e) {
-		return steps.Skipped("%s", map[bool]string{true: "the operator gives no cookies for frames, and none are asked for", false: "no frames are asked for"}[known])
+		return steps.Skipped(
+			"%s",
+			map[bool]string{
+				true: "the operator gives no cookies for frames, and none are asked for", false: "no frames are asked for",
+			}[known],
+		)
 	}
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if !isNginx(controller) {
-		return steps.Warned("whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)))
+		return steps.Warned(
+			"whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)),
+		)
 	}
 	all, seen, mend, err := inForce(e, func(all map[string]any) bool { return len(unfenced(all)) == 0 })
 	if err != nil {
@@ -226,7 +257,10 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	if framed(e) {
 		fix = "let ingress-nginx take snippets (see snippets-allowed), then " + e.ApplyStep("register")
 	}
-	return steps.Failed("the annotations lack "+strings.Join(lacking, " and "), fix+"; or answer sessions.framed with no, and set the operator's useNoneSameSiteSessionCookie to false")
+	return steps.Failed(
+		"the annotations lack "+strings.Join(lacking, " and "),
+		fix+"; or answer sessions.framed with no, and set the operator's useNoneSameSiteSessionCookie to false",
+	)
 }
 
 func twoSites(_ context.Context, e steps.Env) steps.Result {

@@ -44,7 +44,8 @@ var uploads = map[string]string{bodySize: "0", bufferSize: "8k", buffering: "off
 
 // allowedHeaders are the headers that a page in a frame may send: a list of
 // names. A variable of nginx, as in the published guide, is refused.
-const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT, If-Modified-Since, Keep-Alive, Origin, Range, User-Agent, X-Requested-With, X-XSRFToken"
+const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT, If-Modified-Since, Keep-Alive, " +
+	"Origin, Range, User-Agent, X-Requested-With, X-XSRFToken"
 
 func framed(e steps.Env) bool { return e.Answers.Bool("sessions.framed") }
 
@@ -103,10 +104,14 @@ func checkAnnotation(v string) error {
 		return errors.New("each annotation is text: write - \"key=value\", in quotes, not key: value")
 	}
 	if !ok {
-		return fmt.Errorf("%q is not key=value; a value with spaces or commas goes into the link file, each annotation a line of a list", v)
+		return fmt.Errorf(
+			"%q is not key=value; a value with spaces or commas goes into the link file, each annotation a line of a list", v,
+		)
 	}
 	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-		return fmt.Errorf("%q is no name of an annotation: it is letters, digits, -, _ and ., with at most one / after a host name", key)
+		return fmt.Errorf(
+			"%q is no name of an annotation: it is letters, digits, -, _ and ., with at most one / after a host name", key,
+		)
 	}
 	return nil
 }
@@ -133,11 +138,17 @@ func others(controller, origin string) string {
 	csp, cors := `Content-Security-Policy "`+framePolicy(origin)+`"`, "CORS for "+origin+" with credentials"
 	switch {
 	case strings.Contains(controller, "traefik"):
-		return "a Middleware with headers.contentSecurityPolicy \"" + framePolicy(origin) + "\", accessControlAllowOriginList [" + origin + "] and accessControlAllowCredentials true; then answer sessions.annotations with traefik.ingress.kubernetes.io/router.middlewares=NAMESPACE-NAME@kubernetescrd"
+		return "a Middleware with headers.contentSecurityPolicy \"" + framePolicy(origin) +
+			"\", accessControlAllowOriginList [" + origin +
+			"] and accessControlAllowCredentials true; then answer sessions.annotations with " +
+			"traefik.ingress.kubernetes.io/router.middlewares=NAMESPACE-NAME@kubernetescrd"
 	case strings.Contains(controller, "haproxy"):
-		return "answer sessions.annotations with haproxy.org/response-set-header=" + csp + ", haproxy.org/cors-enable=true and haproxy.org/cors-allow-origin=" + origin
+		return "answer sessions.annotations with haproxy.org/response-set-header=" + csp +
+			", haproxy.org/cors-enable=true and haproxy.org/cors-allow-origin=" + origin
 	case strings.Contains(controller, "contour"):
-		return "Contour sets no headers on an Ingress: put a global responseHeadersPolicy into its ContourConfiguration with " + csp + " and " + cors
+		return "Contour sets no headers on an Ingress: put a global responseHeadersPolicy into its " +
+			"ContourConfiguration with " + csp + " and " + cors
 	}
-	return "set on every session's route: " + csp + ", and " + cors + " (Gateway API: a ResponseHeaderModifier filter; others: see the controller's documentation)"
+	return "set on every session's route: " + csp + ", and " + cors +
+		" (Gateway API: a ResponseHeaderModifier filter; others: see the controller's documentation)"
 }

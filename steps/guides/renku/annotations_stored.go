@@ -25,7 +25,9 @@ func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 
 // onNginx gives a check the annotations in force where ingress-nginx reads them;
 // otherwise the verdict.
-func onNginx(e steps.Env, right func(map[string]any) bool) (all map[string]any, as, mend string, verdict *steps.Result) {
+func onNginx(
+	e steps.Env, right func(map[string]any) bool,
+) (all map[string]any, as, mend string, verdict *steps.Result) {
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
 		r := steps.Errored(err)

@@ -21,7 +21,8 @@ func token(alg, claims string) string {
 func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
 	const small = `{"name":"small","cpu":1,"memory":2,"gpu":0,"max_storage":4,"default_storage":1,"default":true}`
 	pool := func(classes, more string) string {
-		return `{"name":"A pool","public":true,"default":false,"quota":{"cpu":2,"memory":8,"gpu":0,"id":"a-pool"},` + more + `"classes":[` + classes + `]}`
+		return `{"name":"A pool","public":true,"default":false,"quota":{"cpu":2,"memory":8,"gpu":0,"id":"a-pool"},` + more +
+			`"classes":[` + classes + `]}`
 	}
 	later := time.Now().Add(time.Hour).Unix()
 	for _, tc := range []struct{ key, typed, why string }{
@@ -87,35 +88,104 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		message            string
 		means, next, never string
 	}{
-		{status: 401, code: 1401, message: "Please provide valid access credentials in the Authorization header.", means: "takes you for nobody", next: "--step register"},
+		{
+			status: 401, code: 1401, message: "Please provide valid access credentials in the Authorization header.",
+			means: "takes you for nobody", next: "--step register",
+		},
 		{status: 401, message: "Unauthorized", means: "takes you for nobody"},
-		{status: 403, code: 1403, message: "You do not have the required permissions for this operation.", means: "no admin", next: "renku-admin"},
-		{status: 404, code: 1404, message: "Could not find cluster with id 01 in the list of clusters.", means: "has not loaded the cluster's kubeconfig", next: "--step restart"},
+		{
+			status: 403, code: 1403, message: "You do not have the required permissions for this operation.", means: "no admin",
+			next: "renku-admin",
+		},
+		{
+			status: 404, code: 1404, message: "Could not find cluster with id 01 in the list of clusters.",
+			means: "has not loaded the cluster's kubeconfig", next: "--step restart",
+		},
 		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster of that id"},
-		{status: 404, code: 1404, message: "User with ID 01 does not exist", means: "no user, group or project", next: "pool.members"},
+		{
+			status: 404, code: 1404, message: "User with ID 01 does not exist", means: "no user, group or project",
+			next: "pool.members",
+		},
 		{status: 404, code: 1404, message: "Requested URL /api/data/x not found", means: "HTTP 404", never: "no user"},
-		{status: 409, code: 1409, message: "Cannot create a cluster because the name is already used, please try a different name.", means: "has that name", next: "cluster.name"},
-		{status: 409, code: 1409, message: "Cannot create a cluster because the config_name is already used, please try a different one.", means: "config_name", next: "cluster.config-name"},
-		{status: 500, code: 1500, message: "Database error occurred: duplicate key value violates unique constraint \"ix_resource_pools_clusters_name\"", means: "has that name", next: "cluster.name"},
-		{status: 500, code: 1500, message: "Database error occurred: duplicate key value violates unique constraint \"ix_resource_pools_clusters_config_name\"", means: "has that config_name", next: "cluster.config-name"},
-		{status: 500, code: 1500, message: "Database error occurred: duplicate key value violates unique constraint \"resource_pools_pkey\"", means: "Renku's database refuses it"},
-		{status: 404, code: 1404, message: "The resource pool with id 7 cannot be found.", means: "no resource pool of that id", next: "--step pool"},
-		{status: 404, code: 1404, message: "Resource pool with id 7 does not exist", means: "no resource pool of that id", never: "no user"},
+		{
+			status: 409, code: 1409,
+			message: "Cannot create a cluster because the name is already used, please try a different name.",
+			means:   "has that name", next: "cluster.name",
+		},
+		{
+			status: 409, code: 1409,
+			message: "Cannot create a cluster because the config_name is already used, please try a different one.",
+			means:   "config_name", next: "cluster.config-name",
+		},
+		{
+			status: 500, code: 1500,
+			message: "Database error occurred: duplicate key value violates unique constraint " +
+				"\"ix_resource_pools_clusters_name\"",
+			means: "has that name", next: "cluster.name",
+		},
+		{
+			status: 500, code: 1500,
+			message: "Database error occurred: duplicate key value violates unique constraint " +
+				"\"ix_resource_pools_clusters_config_name\"",
+			means: "has that config_name", next: "cluster.config-name",
+		},
+		{
+			status: 500, code: 1500,
+			message: "Database error occurred: duplicate key value violates unique constraint \"resource_pools_pkey\"",
+			means:   "Renku's database refuses it",
+		},
+		{
+			status: 404, code: 1404, message: "The resource pool with id 7 cannot be found.",
+			means: "no resource pool of that id", next: "--step pool",
+		},
+		{
+			status: 404, code: 1404, message: "Resource pool with id 7 does not exist", means: "no resource pool of that id",
+			never: "no user",
+		},
 		{status: 404, code: 1404, message: "Cannot find the resource pool with ID 7.", means: "no resource pool of that id"},
-		{status: 422, code: 1422, message: "you are also removing both the TLS secret name and the flag", means: "wants a TLS Secret or the default certificate", never: "exclude each other"},
-		{status: 422, code: 1422, message: "neither the TLS secret name nor the flag are set. Please set only one of these two options.", means: "wants a TLS Secret or the default certificate"},
-		{status: 422, code: 1422, message: "you are using or will use both the TLS secret name and the flag", means: "exclude each other"},
-		{status: 422, code: 1422, message: "There are errors in the following fields, name: too short", means: "does not accept", next: "diff"},
-		{status: 422, code: 1422, message: "The resource class with name X is not compatible with the quota.", means: "larger than the pool's quota"},
-		{status: 500, code: 1500, message: "Database error occurred: violates check constraint \"protocol_tls_secrets\"", means: "this pair of TLS Secret"},
-		{status: 500, code: 1500, message: "Database error occurred: value too long for type character varying(40)", means: "longer than Renku's database", next: "shorter"},
-		{status: 500, code: 1500, message: "Error on remote connection GET https://remote: refused", means: "can't reach the remote cluster", next: "reach.job"},
-		{status: 500, code: 1500, message: "An unexpected error occurred", means: "Renku does not name", next: "-n renku logs"},
+		{
+			status: 422, code: 1422, message: "you are also removing both the TLS secret name and the flag",
+			means: "wants a TLS Secret or the default certificate", never: "exclude each other",
+		},
+		{
+			status: 422, code: 1422,
+			message: "neither the TLS secret name nor the flag are set. Please set only one of these two options.",
+			means:   "wants a TLS Secret or the default certificate",
+		},
+		{
+			status: 422, code: 1422, message: "you are using or will use both the TLS secret name and the flag",
+			means: "exclude each other",
+		},
+		{
+			status: 422, code: 1422, message: "There are errors in the following fields, name: too short",
+			means: "does not accept", next: "diff",
+		},
+		{
+			status: 422, code: 1422, message: "The resource class with name X is not compatible with the quota.",
+			means: "larger than the pool's quota",
+		},
+		{
+			status: 500, code: 1500, message: "Database error occurred: violates check constraint \"protocol_tls_secrets\"",
+			means: "this pair of TLS Secret",
+		},
+		{
+			status: 500, code: 1500, message: "Database error occurred: value too long for type character varying(40)",
+			means: "longer than Renku's database", next: "shorter",
+		},
+		{
+			status: 500, code: 1500, message: "Error on remote connection GET https://remote: refused",
+			means: "can't reach the remote cluster", next: "reach.job",
+		},
+		{
+			status: 500, code: 1500, message: "An unexpected error occurred", means: "Renku does not name",
+			next: "-n renku logs",
+		},
 		{status: 502, message: "Bad Gateway", means: "HTTP 502", never: "Renku does not name"},
 	} {
 		err := &web.Error{Status: tc.status, Code: tc.code, Message: tc.message, URL: "https://renku/api/data/x"}
 		found, next := plainly(err)
-		if !strings.Contains(found, tc.means) || !strings.Contains(found, tc.message) || (tc.never != "" && strings.Contains(found, tc.never)) {
+		if !strings.Contains(found, tc.means) || !strings.Contains(found, tc.message) ||
+			(tc.never != "" && strings.Contains(found, tc.never)) {
 			t.Errorf("%d %q: found %q", tc.status, tc.message, found)
 		}
 		if tc.next != "" && !strings.Contains(strings.ReplaceAll(next, "kubectl -n RENKU", "kubectl -n renku"), tc.next) {

@@ -34,9 +34,10 @@ func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/api/data", token)
 }
 
-// issuedThere refuses to send a token to an address that the admin did not answer, unless the token's issuer has it too.
-// The default is read from Renku's Helm release, and whoever can write Secrets beside it chooses that address. Renku's
-// Keycloak is under the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml, global.renku.domain).
+// issuedThere refuses to send a token to an address that the admin did not answer, unless the token's issuer has it
+// too. The default is read from Renku's Helm release, and whoever can write Secrets beside it chooses that address.
+// Renku's Keycloak is under the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml,
+// global.renku.domain).
 func issuedThere(e steps.Env, token masked.Value) error {
 	base := renkuURL(e)
 	if token.IsZero() || base == "" || e.Answered("renku.url") {
@@ -46,8 +47,11 @@ func issuedThere(e steps.Env, token masked.Value) error {
 	if err != nil || sameServer(t.Issuer, base) {
 		return nil // what can't be read is not sent: badToken
 	}
-	return fmt.Errorf("the token is not sent to %s, the default of renku.url: it was issued by %q. If that address is right, answer renku.url with it",
-		base, clean.Text(t.Issuer))
+	return fmt.Errorf(
+		"the token is not sent to %s, the default of renku.url: it was issued by %q. If that address is right, answer "+
+			"renku.url with it",
+		base, clean.Text(t.Issuer),
+	)
 }
 
 // realmAddress is Keycloak's realm, where one signs in. It is asked without a

@@ -20,7 +20,8 @@ func apiChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "apis-available", Title: "every API group answers", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "Renku walks the whole discovery of the cluster first: one group that answers 503 breaks its look-ups of sessions",
+			Why: "Renku walks the whole discovery of the cluster first: one group that answers 503 breaks its look-ups " +
+				"of sessions",
 			References: []string{"kr8s-org/kr8s: kr8s/_api.py"},
 			Run:        apisAvailable,
 		},
@@ -51,7 +52,10 @@ func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(down) > 0 {
-		return steps.Warned("not available: "+strings.Join(down, ", "), e.Kubectl()+" get apiservices | grep False    # repair or delete what serves them")
+		return steps.Warned(
+			"not available: "+strings.Join(down, ", "),
+			e.Kubectl()+" get apiservices | grep False    # repair or delete what serves them",
+		)
 	}
 	return steps.Passed("all %d are available", len(list))
 }

@@ -19,7 +19,9 @@ func bench() stepstest.Bench {
 	level := func(level string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":` + level + `}}}`
-			if _, err := c.Patch(tb.Context(), namespaces, "", benchSpace, []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+			if _, err := c.Patch(
+				tb.Context(), namespaces, "", benchSpace, []byte(patch), cluster.PatchOptions{Manager: "bench"},
+			); err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -43,7 +43,10 @@ func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	case atLeast(v, sameSiteSince):
 		out["useNoneSameSiteSessionCookie"] = framed
 	case framed:
-		return nil, fmt.Errorf("sessions in a frame (sessions.framed) take amalthea-sessions %s or newer, and operator.version is %s", sameSiteSince, v)
+		return nil, fmt.Errorf(
+			"sessions in a frame (sessions.framed) take amalthea-sessions %s or newer, and operator.version is %s",
+			sameSiteSince, v,
+		)
 	}
 	if atLeast(v, httpsIngressSince) {
 		out["httpsSessionIngress"] = !plainHTTP(e)
@@ -87,8 +90,11 @@ func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 		dirs[kubeletDir(n)] = n.Name
 	}
 	if len(dirs) > 1 {
-		return nil, fmt.Errorf("the nodes that sessions may use keep the kubelet's files in %d places (%s), and the chart knows one: label those of one kind and answer nodes.labels",
-			len(dirs), someNodes(fit))
+		return nil, fmt.Errorf(
+			"the nodes that sessions may use keep the kubelet's files in %d places (%s), and the chart knows one: label those "+
+				"of one kind and answer nodes.labels",
+			len(dirs), someNodes(fit),
+		)
 	}
 	for dir := range dirs {
 		if dir != usualKubeletDir {

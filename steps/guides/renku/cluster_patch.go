@@ -89,7 +89,11 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 		case d.field == fieldDefault:
 			patch[d.field] = false
 		default:
-			return nil, fmt.Errorf("%s can't be taken away from a cluster in Renku once it is set (it is %s): name one, or remove the cluster and register it anew", d.field, shownJSON(d.have))
+			return nil, fmt.Errorf(
+				"%s can't be taken away from a cluster in Renku once it is set (it is %s): name one, or remove the cluster and "+
+					"register it anew",
+				d.field, shownJSON(d.have),
+			)
 		}
 	}
 	_, tls := patch[fieldTLS]

@@ -13,7 +13,8 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Renku runs on the local cluster; its sessions shall run on the remote one. Both must answer, be two, and let you make what this guide makes.",
+		Why: "Renku runs on the local cluster; its sessions shall run on the remote one. Both must answer, be two, and let " +
+			"you make what this guide makes.",
 		Ask: []steps.Question{
 			{
 				Key: "renku.namespace", Title: "Renku's namespace on the local cluster", Kind: steps.Namespace,
@@ -27,7 +28,8 @@ func clusters() steps.Step {
 				Default: domainOfRelease,
 			},
 			{
-				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace, On: steps.Remote,
+				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace,
+				On:      steps.Remote,
 				Adopt:   adoptSessions,
 				Check:   checkSessionsNamespace,
 				Help:    "Created if it does not exist.",
@@ -38,7 +40,11 @@ func clusters() steps.Step {
 		Checks: []steps.Check{
 			check.Reachable(),
 			check.SignedIn(),
-			check.AtLeast(24, "older clusters make token Secrets by themselves and lack pod security levels; Renku's charts are tested on newer ones"),
+			check.AtLeast(
+				24,
+				"older clusters make token Secrets by themselves and lack pod security levels; Renku's charts are tested "+
+					"on newer ones",
+			),
 			check.Clock(),
 			check.NotTheSame(),
 			localNamespace(),
@@ -61,7 +67,9 @@ func domainOfRelease(e steps.Env) (any, string) {
 // checkSessionsNamespace refuses namespaces of Kubernetes itself: Renku's kubeconfig can read the Secrets there.
 func checkSessionsNamespace(v string) error {
 	if v == "default" || strings.HasPrefix(v, "kube-") {
-		return fmt.Errorf("%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace for sessions alone", v)
+		return fmt.Errorf(
+			"%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace for sessions alone", v,
+		)
 	}
 	return nil
 }

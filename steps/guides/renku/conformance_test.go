@@ -19,7 +19,8 @@ import (
 // fully as it can be.
 var example = map[string]any{
 	"reach.job": true, "renku.tracking": true, "renku.reservations": true,
-	"session.test": true, "nodes.tolerations": []any{"gpu"}, "sessions.annotations": []any{"nginx.ingress.kubernetes.io/proxy-body-size=0"}, "sessions.path": "/sessions",
+	"session.test": true, "nodes.tolerations": []any{"gpu"},
+	"sessions.annotations": []any{"nginx.ingress.kubernetes.io/proxy-body-size=0"}, "sessions.path": "/sessions",
 }
 
 func TestGolden(t *testing.T) {
@@ -29,12 +30,16 @@ func TestGolden(t *testing.T) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
-	file := stepstest.Upstream(t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session's asset, and with it all others")
+	file := stepstest.Upstream(
+		t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session's asset, and with it all others",
+	)
 	stepstest.Define(t, box, steps.Remote, file)
 	stepstest.Conformance(t, box, renku.Guide(), assets, "testdata", example)
 }
 
-var amaltheaSessions = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
+var amaltheaSessions = schema.GroupVersionResource{
+	Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions",
+}
 
 const amaltheaSession = `
 apiVersion: amalthea.dev/v1alpha1
@@ -47,7 +52,9 @@ spec: {hibernated: true, session: {image: example.org/image}}
 // new credential lists real sessions, with every verb that it was promised.
 func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	t.Parallel()
-	file := stepstest.Upstream(t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the Role's rule for amaltheasessions.amalthea.dev")
+	file := stepstest.Upstream(
+		t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the Role's rule for amaltheasessions.amalthea.dev",
+	)
 	box := seeded(t)
 	stepstest.Define(t, box, steps.Remote, file)
 	const ns = "amalthea-sessions"
@@ -61,7 +68,10 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	as := withNewCredential(t, s, ns, "renku-amalthea-token")
 	var rights []permission.Rule
 	for _, verb := range []string{"create", "delete", "get", "list", "patch", "update", "watch"} {
-		rights = append(rights, permission.Rule{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns})
+		rights = append(
+			rights,
+			permission.Rule{Verb: verb, Group: amaltheaSessions.Group, Resource: amaltheaSessions.Resource, Namespace: ns},
+		)
 	}
 	decisions, err := as.Can(t.Context(), rights...)
 	if err != nil {

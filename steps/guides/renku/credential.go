@@ -30,52 +30,67 @@ const withItself = "the new kubeconfig"
 func credentialChecks() []steps.Check {
 	return slices.Concat([]steps.Check{
 		{
-			Name: "credential-accepted", Title: "the remote cluster takes it for the ServiceAccount", On: steps.Remote, From: withItself,
+			Name: "credential-accepted", Title: "the remote cluster takes it for the ServiceAccount", On: steps.Remote,
+			From:  withItself,
 			Needs: []string{"server-tls", "kubeconfig-self-contained", "token-encoding"},
 			Why:   "a token of another cluster, or of an account that was made anew, is refused",
 			Run:   credentialAccepted,
 		},
 		{
-			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
-			Why:        "this is the published guide's own test: it proves that the address, the token and the namespace fit together",
+			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself,
+			Needs: []string{"credential-accepted"}, FixedBy: "role",
+			Why: "this is the published guide's own test: it proves that the address, the token and the namespace " +
+				"fit together",
 			References: []string{page},
 			Run:        listsPods,
 		},
 		{
-			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
-			Why: "a right that is missing comes back from Renku as HTTP 500. Each that its services use is asked for, not only those of the published guide's Role",
+			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote,
+			From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
+			Why: "a right that is missing comes back from Renku as HTTP 500. Each that its services use is asked for, not " +
+				"only those of the published guide's Role",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, slices.Concat(usedPermissions(sessionsNamespace(e)), optionalPermissions(e)))
 			},
 		},
 		{
-			Name: "credential-priorityclasses", Title: "the new kubeconfig may look up the pools' priority classes", On: steps.Remote, From: withItself,
+			Name: "credential-priorityclasses", Title: "the new kubeconfig may look up the pools' priority classes",
+			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "priorityclasses-role",
-			Why:        "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is missing, and tries to make it",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
+			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is " +
+				"missing, and tries to make it",
+			References: []string{
+				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)",
+			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, onClasses(e, "list", "get"))
 			},
 		},
 		{
-			Name: "credential-deletes-classes", Title: "the new kubeconfig may delete the pools' priority classes", On: steps.Remote, From: withItself,
+			Name: "credential-deletes-classes", Title: "the new kubeconfig may delete the pools' priority classes",
+			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "delete-class-role",
-			Why:        "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)"},
+			Why: "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
+			References: []string{
+				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)",
+			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, onClasses(e, "delete"))
 			},
 		},
 		{
-			Name: "least-privilege", Title: "the new kubeconfig may do nothing beyond its roles", On: steps.Remote, From: withItself, Needs: []string{"credential-accepted"},
+			Name: "least-privilege", Title: "the new kubeconfig may do nothing beyond its roles", On: steps.Remote,
+			From: withItself, Needs: []string{"credential-accepted"},
 			Why: "this credential leaves the cluster: whoever gets hold of it gets all that it may do",
 			Run: leastPrivilege,
 		},
 	}, accountChecks(), []steps.Check{
 		{
-			Name: "reached-from-inside", Title: "the local cluster itself reaches that server", On: steps.Local, From: "a pod of the local cluster", When: asksFromInside,
+			Name: "reached-from-inside", Title: "the local cluster itself reaches that server", On: steps.Local,
+			From: "a pod of the local cluster", When: asksFromInside,
 			FixedBy: "reach-job", Needs: []string{"peer/server-tls"}, Timeout: 2 * time.Minute,
-			Why:        "what this machine reaches a pod may not; an address that swallows packets can make Renku's watcher restart over and over",
+			Why: "what this machine reaches a pod may not; an address that swallows packets can make Renku's watcher " +
+				"restart over and over",
 			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
 			Run:        reachedFromInside,
 		},
@@ -171,13 +186,19 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return check.Missing(err, "Job "+ns+"/"+name, "")
 	}
 	if asked, is := askedAddress(job); is && asked != e.Answers.Text("remote.server") {
-		return steps.Failed(fmt.Sprintf("Job %s asked %s; the kubeconfig has %s now", name, clean.Text(asked), clean.Text(e.Answers.Text("remote.server"))),
-			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+e.ApplyStep("kubeconfig"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"Job %s asked %s; the kubeconfig has %s now", name, clean.Text(asked), clean.Text(e.Answers.Text("remote.server")),
+			),
+			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+e.ApplyStep("kubeconfig"),
+		)
 	}
 	if job.Status.Succeeded == 0 && job.Status.Failed == 0 {
 		return steps.Waits(job.CreationTimestamp.Time, "Job %s runs", name)
 	}
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: "batch.kubernetes.io/job-name=" + name})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: "batch.kubernetes.io/job-name=" + name},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -185,7 +206,10 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("Job %s has ended and its pod is gone: its log can't be read", name)
 	}
 	pod := pods[len(pods)-1].Name
-	log, err := tracked.Look(ctx, "log/"+ns+"/"+pod, time.Hour, func(ctx context.Context) (string, error) { return e.Cluster.Logs(ctx, ns, pod, "ask", 50) })
+	log, err := tracked.Look(
+		ctx, "log/"+ns+"/"+pod, time.Hour,
+		func(ctx context.Context) (string, error) { return e.Cluster.Logs(ctx, ns, pod, "ask", 50) },
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -194,12 +218,17 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	}
 	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and " + e.ApplyStep("kubeconfig")
 	if strings.Contains(log, "(Unauthorized)") || strings.Contains(log, "(Forbidden)") {
-		return steps.Passed("a pod on node %s was answered, and told nothing: the API server there takes nobody without a credential", pods[len(pods)-1].Spec.NodeName)
+		return steps.Passed(
+			"a pod on node %s was answered, and told nothing: the API server there takes nobody without a credential",
+			pods[len(pods)-1].Spec.NodeName,
+		)
 	}
 	if json.Unmarshal([]byte(log), &version) != nil || version.GitVersion == "" {
 		return steps.Failed(fmt.Sprintf("from node %s: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again)
 	}
-	return steps.Passed("a pod on node %s was answered by Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion)
+	return steps.Passed(
+		"a pod on node %s was answered by Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion,
+	)
 }
 
 // askedAddress is the address that the Job asks.

@@ -20,26 +20,33 @@ import (
 func driverChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver",
-			Why:        "Renku writes volumes for the driver that it knows; the operator's own chart would bring along version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
+			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote,
+			When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver",
+			Why: "Renku writes volumes for the driver that it knows; the operator's own chart would bring along " +
+				"version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
 			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
 			Run:        driverSameVersion,
 		},
 		{
-			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote, When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver-namespace",
+			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote,
+			When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver-namespace",
 			Why:        "the driver's node plugin mounts file systems: its pods are privileged",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run:        podSecurityOfDriver,
 		},
 		{
-			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"}, FixedBy: "driver",
-			Why:        "a session with a data connector on a node without the driver fails: driver name not found in the list of registered CSI drivers",
+			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote,
+			When: mountsConnectors, Needs: []string{"nodes"}, FixedBy: "driver",
+			Why: "a session with a data connector on a node without the driver fails: driver name not found in the " +
+				"list of registered CSI drivers",
 			References: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run:        driverOnNodes,
 		},
 		{
-			Name: "csi-kubelet-dir", Title: "csi-rclone uses the kubelet's directory", On: steps.Remote, When: mountsConnectors, Needs: []string{"nodes"},
-			Why:        "the kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket there, and volumes mounted there do not appear in pods",
+			Name: "csi-kubelet-dir", Title: "csi-rclone uses the kubelet's directory", On: steps.Remote, When: mountsConnectors,
+			Needs: []string{"nodes"},
+			Why: "the kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket " +
+				"there, and volumes mounted there do not appear in pods",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml"},
 			Run:        driverKubeletDir,
 		},
@@ -99,7 +106,9 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 			return err
 		},
 		func() (err error) {
-			pods, err = check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
+			pods, err = check.List[corev1.Pod](
+				ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"},
+			)
 			return err
 		},
 	)
@@ -108,7 +117,9 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	with := map[string]bool{}
 	for _, n := range registered {
-		with[n.Name] = slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace })
+		with[n.Name] = slices.ContainsFunc(
+			n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == rcloneSpace },
+		)
 	}
 	var without []*corev1.Node
 	for _, n := range fit {
@@ -133,7 +144,9 @@ func driverPodsReady(e steps.Env, fit []*corev1.Node, pods []*corev1.Pod) steps.
 	}
 	for _, n := range fit {
 		if !ready[n.Name] {
-			return steps.Failed("no pod of the driver is ready on "+n.Name, e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide")
+			return steps.Failed(
+				"no pod of the driver is ready on "+n.Name, e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide",
+			)
 		}
 	}
 	return steps.Passed("registered and ready on %d nodes", len(fit))
@@ -157,8 +170,10 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		if fields := outsideKubeletDir(d, dir); len(fields) > 0 {
-			return steps.Warned(fmt.Sprintf("the kubelet of %s (%s) uses %s, and these fields of DaemonSet %s/%s do not: %s", n.Name,
-				n.Status.NodeInfo.KubeletVersion, dir, d.Namespace, d.Name, strings.Join(fields, ", ")), moveDriver(e, d, dir))
+			return steps.Warned(
+				fmt.Sprintf("the kubelet of %s (%s) uses %s, and these fields of DaemonSet %s/%s do not: %s", n.Name,
+					n.Status.NodeInfo.KubeletVersion, dir, d.Namespace, d.Name, strings.Join(fields, ", ")), moveDriver(e, d, dir),
+			)
 		}
 	}
 	if len(fit) > 0 && kubeletDir(fit[0]) != usualKubeletDir {
@@ -200,15 +215,16 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	return out
 }
 
-// moveDriver is the command that changes all paths of the driver's DaemonSet. In a release of carrick the next apply would
-// change them back, so there other nodes are the way.
+// moveDriver is the command that changes all paths of the driver's DaemonSet. In a release of carrick the next apply
+// would change them back, so there other nodes are the way.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return "the chart cannot be told: answer nodes.labels with labels of nodes whose kubelet uses " + usualKubeletDir +
 			", or sessions.data-connectors with no"
 	}
 	at := e.Kubectl() + " -n " + d.Namespace
-	return at + " get daemonset " + d.Name + " -o yaml | sed 's#\\([ =]\\)" + usualKubeletDir + "#\\1" + dir + "#' | " + at +
+	return at + " get daemonset " + d.Name + " -o yaml | sed 's#\\([ =]\\)" + usualKubeletDir + "#\\1" + dir + "#' | " +
+		at +
 		" replace -f -    # again after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 

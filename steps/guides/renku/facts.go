@@ -128,7 +128,9 @@ func dnsPorts(e steps.Env) []any {
 }
 
 func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
-	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: purposeLabel + "=user"})
+	nodes, err := check.List[corev1.Node](
+		ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: purposeLabel + "=user"},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,9 @@ type fakeRenku struct {
 
 // startRenku serves the fake, with a cluster of somebody else in it.
 func startRenku(tb testing.TB) *fakeRenku {
-	f := &fakeRenku{clusters: map[string]map[string]any{}, pools: map[int]map[string]any{}, members: map[int][]map[string]any{}, next: 1}
+	f := &fakeRenku{
+		clusters: map[string]map[string]any{}, pools: map[int]map[string]any{}, members: map[int][]map[string]any{}, next: 1,
+	}
 	f.clusters[f.id()] = map[string]any{"name": "Paris", "config_name": "paris.yaml", "session_protocol": "http"}
 	server, ca := stepstest.ServeTLS(tb, http.HandlerFunc(f.serve))
 	f.url, f.ca = server.URL, ca
@@ -52,7 +54,8 @@ func (f *fakeRenku) id() string {
 // adminToken is one that the fake takes; nothing in it is verified.
 func adminToken() string {
 	enc := base64.RawURLEncoding.EncodeToString
-	return enc([]byte(`{"alg":"RS256"}`)) + "." + enc([]byte(`{"sub":"1","aud":"renku-cli","exp":32503680000}`)) + "." + enc([]byte("stand-in"))
+	return enc([]byte(`{"alg":"RS256"}`)) + "." + enc([]byte(`{"sub":"1","aud":"renku-cli","exp":32503680000}`)) + "." +
+		enc([]byte("stand-in"))
 }
 
 func (f *fakeRenku) serve(w http.ResponseWriter, r *http.Request) {
@@ -70,14 +73,19 @@ func (f *fakeRenku) serve(w http.ResponseWriter, r *http.Request) {
 	status, answer := 404, any(problem(1404, "Requested URL "+r.URL.Path+" not found"))
 	switch {
 	case r.URL.Path == "/auth/realms/Renku/protocol/openid-connect/auth/device" && r.Method == http.MethodPost:
-		status, answer = 200, map[string]any{"device_code": "x", "user_code": "FAKE-CODE", "verification_uri": f.url + "/device", "expires_in": 60, "interval": 1}
-	case r.URL.Path == "/auth/realms/Renku/protocol/openid-connect/token" && r.Method == http.MethodPost: // somebody approves at once
+		status, answer = 200, map[string]any{
+			"device_code": "x", "user_code": "FAKE-CODE", "verification_uri": f.url + "/device", "expires_in": 60, "interval": 1,
+		}
+	case r.URL.Path == "/auth/realms/Renku/protocol/openid-connect/token" &&
+		r.Method == http.MethodPost: // somebody approves at once
 		f.signIns++
 		status, answer = 200, map[string]any{"access_token": adminToken()}
 	case path == "/version":
 		status, answer = 200, map[string]any{"version": "0.80.1"}
 	case path == "/spec.json":
-		status, answer = 200, json.RawMessage(`{"components":{"schemas":{"Cluster":{"properties":{"session_ingress_use_default_cluster_tls_cert":{},"service_account_name":{}}}}}}`)
+		status, answer = 200, json.RawMessage(
+			`{"components":{"schemas":{"Cluster":{"properties":{"session_ingress_use_default_cluster_tls_cert":{},"service_account_name":{}}}}}}`,
+		)
 	case ok && r.Header.Get("Authorization") != "Bearer "+adminToken():
 		status, answer = 401, problem(1401, "Please provide valid access credentials in the Authorization header.")
 	case path == "/user":
@@ -169,7 +177,8 @@ func (f *fakeRenku) postCluster(c map[string]any) (int, any) {
 }
 
 func tlsRule(c map[string]any) (int, string) {
-	flag, named := c["session_ingress_use_default_cluster_tls_cert"] == true, c["session_tls_secret_name"] != nil && c["session_tls_secret_name"] != ""
+	flag, named := c["session_ingress_use_default_cluster_tls_cert"] == true, c["session_tls_secret_name"] != nil &&
+		c["session_tls_secret_name"] != ""
 	switch {
 	case c["session_protocol"] != "https":
 	case flag && named:
@@ -193,7 +202,8 @@ func (f *fakeRenku) patchCluster(id string, c, body map[string]any) (int, any) {
 	if code, message := tlsRule(counted); code != 0 {
 		return code, problem(1000+code, message)
 	}
-	if now["session_protocol"] == "https" && (now["session_tls_secret_name"] != nil) == (now["session_ingress_use_default_cluster_tls_cert"] == true) {
+	if now["session_protocol"] == "https" &&
+		(now["session_tls_secret_name"] != nil) == (now["session_ingress_use_default_cluster_tls_cert"] == true) {
 		return 500, problem(1500, `Database error occurred: violates check constraint "protocol_tls_secrets"`)
 	}
 	f.clusters[id] = now

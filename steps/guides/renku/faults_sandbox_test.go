@@ -13,8 +13,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// siteFault is a fault of the sandbox on a site where nothing is set up yet. What is said of those that no fix mends is in
-// their recorded states.
+// siteFault is a fault of the sandbox on a site where nothing is set up yet. What is said of those that no fix mends is
+// in their recorded states.
 type siteFault struct {
 	says   []fault  // what is reported of it, besides what a fresh site lacks
 	caused []string // what is red because of it, or because its namespace is there and empty
@@ -24,7 +24,9 @@ type siteFault struct {
 
 // emptySpace is what is red where the namespace of the sessions is there and
 // nothing is in it.
-var emptySpace = []string{"pod-security", "egress-policy", "ingress-policy", "custom-cas-there", "service-account", "role-binding"}
+var emptySpace = []string{
+	"pod-security", "egress-policy", "ingress-policy", "custom-cas-there", "service-account", "role-binding",
+}
 
 var siteFaults = map[string]siteFault{
 	"operator-version": {
@@ -36,22 +38,43 @@ var siteFaults = map[string]siteFault{
 	},
 	"crd-drift": {
 		says: []fault{
-			{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--version 0.30.2 --show-only templates/amaltheasession-crd.yaml | kubectl --context"},
+			{
+				"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs",
+				"--version 0.30.2 --show-only templates/amaltheasession-crd.yaml | kubectl --context",
+			},
 			{"operator-version", steps.Remote, "remote: 0.30.2 by label", "--show-only templates/amaltheasession-crd.yaml"},
-			{"session-crd-owner", steps.Remote, "belongs to release renku-user-sessions/amalthea-sessions-1762000000", "agree with its owner"},
+			{
+				"session-crd-owner", steps.Remote, "belongs to release renku-user-sessions/amalthea-sessions-1762000000",
+				"agree with its owner",
+			},
 		},
 		caused: append([]string{"rclone-storage-class"}, emptySpace...), mend: byDefinition, mended: true,
 	},
 	"quota-left-behind": {
-		says:   []fault{{"quota-free", steps.Remote, "ResourceQuota renku-user-sessions/demo-pool is there", "delete resourcequota demo-pool"}},
+		says: []fault{
+			{
+				"quota-free", steps.Remote, "ResourceQuota renku-user-sessions/demo-pool is there",
+				"delete resourcequota demo-pool",
+			},
+		},
 		caused: append([]string{"operator-ready"}, emptySpace...), mend: byFix, mended: true,
 	},
 	"driver-missing-on-node": {
-		says: []fault{{"nodes", steps.Remote, "remote-worker-2 has the labels of the nodes for sessions, and the taint renku.io/dedicated", "answer nodes.tolerations with renku.io/dedicated"}},
+		says: []fault{
+			{
+				"nodes", steps.Remote, "remote-worker-2 has the labels of the nodes for sessions, and the taint renku.io/dedicated",
+				"answer nodes.tolerations with renku.io/dedicated",
+			},
+		},
 		mend: byToleration,
 	},
 	"helm-value-missing": {
-		says: []fault{{"kubeconfigs-value", steps.Local, "dataService.remoteClustersKubeconfigSecretName is not set", "--set dataService.remoteClustersKubeconfigSecretName=renku-remote-clusters"}},
+		says: []fault{
+			{
+				"kubeconfigs-value", steps.Local, "dataService.remoteClustersKubeconfigSecretName is not set",
+				"--set dataService.remoteClustersKubeconfigSecretName=renku-remote-clusters",
+			},
+		},
 		mend: byFix, mended: true,
 	},
 	"slow":       {}, // 5 seconds are less than a check may take: all is found as on a fresh site
@@ -65,8 +88,19 @@ var standingFaults = []struct {
 	name string
 	says []fault
 }{
-	{"restricted", []fault{{"pod-security", steps.Remote, "renku-user-sessions enforces the level restricted", "pod-security.kubernetes.io/enforce=baseline"}}},
-	{"cpu-quota", []fault{{"other-quotas", steps.Remote, "quota project-quota has limits.cpu and no LimitRange", "apply -f - <<EOF"}}},
+	{
+		"restricted",
+		[]fault{
+			{
+				"pod-security", steps.Remote, "renku-user-sessions enforces the level restricted",
+				"pod-security.kubernetes.io/enforce=baseline",
+			},
+		},
+	},
+	{
+		"cpu-quota",
+		[]fault{{"other-quotas", steps.Remote, "quota project-quota has limits.cpu and no LimitRange", "apply -f - <<EOF"}},
+	},
 	{"login-by-hand", []fault{
 		{"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris lacks https://localhost:", "-f oidc-values.yaml"},
 		{"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins lacks https://localhost:", "-f oidc-values.yaml"},
@@ -188,8 +222,12 @@ func byDefinition(t *testing.T, box *clustertest.Sandbox, _ *engine.Session, _ s
 	t.Helper()
 	const name = "amaltheasessions.amalthea.dev"
 	spec := box.Run(t, clustertest.Local, "", "get", "crd", name, "-o", "jsonpath={.spec}")
-	box.Run(t, clustertest.Remote, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"`+name+`"},"spec":`+spec+"}",
-		"apply", "--server-side", "--force-conflicts", "-f", "-")
+	box.Run(
+		t, clustertest.Remote,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"`+name+`"},"spec":`+
+			spec+"}",
+		"apply", "--server-side", "--force-conflicts", "-f", "-",
+	)
 }
 
 // byToleration answers as the fix says. The driver, which somebody else
@@ -225,12 +263,14 @@ func byAnotherName(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ st
 		t.Fatal(err)
 	}
 	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
-	if failed := (*engine.ActionError)(nil); !errors.As(err, &failed) || failed.Action != "register" || !strings.Contains(err.Error(), "name") {
+	if failed := (*engine.ActionError)(nil); !errors.As(err, &failed) || failed.Action != "register" ||
+		!strings.Contains(err.Error(), "name") {
 		t.Fatalf("with a name that is taken: %v", err)
 	}
 	t.Logf("it says: %v", err)
 	s.Forget()
-	if v := verdict(t, s, "cluster-name-free", steps.Local); v.Status != steps.Fail || !strings.Contains(v.Fix, "cluster.name") {
+	if v := verdict(t, s, "cluster-name-free", steps.Local); v.Status != steps.Fail ||
+		!strings.Contains(v.Fix, "cluster.name") {
 		t.Errorf("cluster-name-free: %s: %s, fix %s", v.Status, v.Found, v.Fix)
 	}
 	if err := s.Answer("cluster.name", "Another name"); err != nil {

@@ -32,7 +32,9 @@ const egressName = "egress-from-renku-v2-sessions"
 // fenceFix is how policies come to be as they should: where somebody else's has
 // the same name, it has to be taken over. "" is the step as it is.
 func fenceFix(ctx context.Context, e steps.Env) string {
-	all, err := check.List[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{})
+	all, err := check.List[networkingv1.NetworkPolicy](
+		ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{},
+	)
 	if err != nil {
 		return ""
 	}
@@ -58,7 +60,11 @@ func storedFix(ctx context.Context, e steps.Env) string {
 	if file := e.Answers.Text("secret.backup"); file != "" {
 		return run + "    # somebody else wrote the key: what stands there is saved in " + file + " first"
 	}
-	return fmt.Sprintf("somebody else wrote the key, so carrick saves what stands there first: under answers in %s write\n  secret.backup: %s.before\nthen: %s", e.LinkFile(), key, run)
+	return fmt.Sprintf(
+		"somebody else wrote the key, so carrick saves what stands there first: under answers in %s "+
+			"write\n  secret.backup: %s.before\nthen: %s",
+		e.LinkFile(), key, run,
+	)
 }
 
 // fieldsKept is how long it is remembered who wrote the Secret: it is asked
@@ -67,13 +73,15 @@ const fieldsKept = 10 * time.Second
 
 func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry, error) {
 	ns, name := secretWhere(e)
-	return tracked.Look(ctx, "who-wrote/"+ns+"/"+name, fieldsKept, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
-		found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
-		if err != nil || len(found) == 0 {
-			return nil, err
-		}
-		return found[0].ManagedFields, nil
-	})
+	return tracked.Look(
+		ctx, "who-wrote/"+ns+"/"+name, fieldsKept, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
+			found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
+			if err != nil || len(found) == 0 {
+				return nil, err
+			}
+			return found[0].ManagedFields, nil
+		},
+	)
 }
 
 // alikeFix is how the operator and the definition of a session come to be those
@@ -87,11 +95,13 @@ func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand 
 		return versionFix(e, "operator", operatorChart), false
 	}
 	notes := crd.GetAnnotations()
-	owned := notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") && notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e)
+	owned := notes["meta.helm.sh/release-name"] == e.Answers.Text("operator.release") &&
+		notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e)
 	if owned && isOurs(e.Own, "operator-stands") {
 		return "", false
 	}
-	return helmTemplate(e, operatorChart, version) + " --show-only templates/amaltheasession-crd.yaml | " + e.Kubectl() + " apply --server-side --force-conflicts -f -", true
+	return helmTemplate(e, operatorChart, version) + " --show-only templates/amaltheasession-crd.yaml | " + e.Kubectl() +
+		" apply --server-side --force-conflicts -f -", true
 }
 
 // helmTemplate is the command that prints a chart's objects.
@@ -111,18 +121,24 @@ func helmTemplate(e steps.Env, name, version string) string {
 func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	list, err := json.Marshal(tolerationsFor(nodes))
 	if err != nil || len(tolerationsFor(nodes)) == 0 {
-		return e.Kubectl() + " get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taint: what keeps its pods off them?"
+		return e.Kubectl() +
+			" get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taint: what keeps its pods off them?"
 	}
 	const fact = "driver-stands"
-	return fmt.Sprintf("helm upgrade %s renku/%s -n %s%s --version %s --reuse-values --set-json 'csiNodepluginRclone.tolerations=%s'",
-		steps.Quoted(clean.Name(cmp.Or(e.Own.FieldText(fact, "release"), driverChart))), driverChart, cmp.Or(e.Own.FieldText(fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list)
+	return fmt.Sprintf(
+		"helm upgrade %s renku/%s -n %s%s --version %s --reuse-values --set-json 'csiNodepluginRclone.tolerations=%s'",
+		steps.Quoted(clean.Name(cmp.Or(e.Own.FieldText(fact, "release"), driverChart))), driverChart,
+		cmp.Or(e.Own.FieldText(fact, "namespace"), rcloneSpace), helmSide(e), e.Answers.Text("driver.version"), list,
+	)
 }
 
 // operatorFix is how the step operator is done where a chart of somebody else
 // stands in another version: without the flag it would change nothing, not even
 // what is carrick's alone. "" is the step as it is.
 func operatorFix(e steps.Env) string {
-	for _, c := range []struct{ what, fact, name string }{{"operator", "amalthea", operatorChart}, {"driver", "csi-rclone", driverChart}} {
+	for _, c := range []struct{ what, fact, name string }{
+		{"operator", "amalthea", operatorChart}, {"driver", "csi-rclone", driverChart},
+	} {
 		if c.what == "driver" && !mountsConnectors(e) {
 			continue
 		}

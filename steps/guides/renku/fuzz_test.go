@@ -23,9 +23,13 @@ const adminsToken = "t0ken-of-an-admin-4711"
 // pools and classes, annotations. Whatever it is, what carrick makes of it is a
 // verdict, and the token is in none.
 func FuzzAnswersOfRenku(f *testing.F) {
-	want := map[string]any{"name": "a", "config_name": "a.yaml", fieldProtocol: "https", fieldDefault: true, fieldNotes: map[string]any{"a": "b"}, fieldTLS: "t"}
+	want := map[string]any{
+		"name": "a", "config_name": "a.yaml", fieldProtocol: "https", fieldDefault: true,
+		fieldNotes: map[string]any{"a": "b"}, fieldTLS: "t",
+	}
 	for _, body := range []string{
-		`[]`, `{}`, `[null]`, `[{"id":"01KDY02100RENKVTESTCAVSTER","config_name":"a.yaml","name":{}}]`, `[{"config_name":"a.yaml","session_ingress_annotations":[1],"session_port":1e400}]`,
+		`[]`, `{}`, `[null]`, `[{"id":"01KDY02100RENKVTESTCAVSTER","config_name":"a.yaml","name":{}}]`,
+		`[{"config_name":"a.yaml","session_ingress_annotations":[1],"session_port":1e400}]`,
 		`[{"config_name":"a.yaml","session_ingress_annotations":{"a":"\u001b[2J","b":null},"session_tls_secret_name":7,"session_ingress_use_default_cluster_tls_cert":"yes"}]`,
 		`[{"name":"p","classes":[{"cpu":"x"},null,7],"quota":{"id":3},"cluster":{"id":[]}}]`,
 	} {
@@ -33,7 +37,9 @@ func FuzzAnswersOfRenku(f *testing.F) {
 	}
 	for name, text := range hostile.Texts {
 		if name != "a long line" {
-			b, _ := json.Marshal([]any{map[string]any{"config_name": "a.yaml", "name": text, fieldNotes: map[string]any{text: text}}})
+			b, _ := json.Marshal(
+				[]any{map[string]any{"config_name": "a.yaml", "name": text, fieldNotes: map[string]any{text: text}}},
+			)
 			f.Add(200, string(b))
 			f.Add(500, `{"error":{"code":1500,"message":"`+text+`","detail":"Database error"}}`)
 		}
@@ -79,8 +85,14 @@ func FuzzAnswersOfRenku(f *testing.F) {
 
 // What Keycloak answers to a sign-in comes before anybody is known.
 func FuzzSignIn(f *testing.F) {
-	f.Add(`{"device_code":"d","user_code":"ABCD","verification_uri":"https://a","expires_in":-1,"interval":-5}`, `{"error":"slow_down"}`)
-	f.Add(`{"device_code":"d","verification_uri":"javascript:alert(1)","verification_uri_complete":"\u001b]8;;x\u0007","expires_in":1e9,"interval":1e9}`, `{"access_token":""}`)
+	f.Add(
+		`{"device_code":"d","user_code":"ABCD","verification_uri":"https://a","expires_in":-1,"interval":-5}`,
+		`{"error":"slow_down"}`,
+	)
+	f.Add(
+		`{"device_code":"d","verification_uri":"javascript:alert(1)","verification_uri_complete":"\u001b]8;;x\u0007","expires_in":1e9,"interval":1e9}`,
+		`{"access_token":""}`,
+	)
 	f.Add(`{"device_code":"d","verification_uri":"https://a\nb"}`, `{"access_token":"`+adminsToken+`"}`)
 	f.Add(`[]`, `null`)
 	for name, text := range hostile.Texts {

@@ -36,8 +36,11 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 		{Note: "renku.values.yaml is for the values of Renku's own release: merge it into them once the Secret is there"},
 		{Left: fmt.Sprintf("Secret %s/%s (key %s)", ns, name, key)},
 	}
-	apply := fmt.Sprintf("kubectl create secret generic %s -n %s --from-file=%s=%%s --dry-run=client -o yaml |\n  %s apply --server-side --field-manager=%s -f -",
-		name, ns, key, e.Kubectl(), e.Link)
+	apply := fmt.Sprintf(
+		"kubectl create secret generic %s -n %s --from-file=%s=%%s --dry-run=client -o yaml |\n  %s apply --server-side "+
+			"--field-manager=%s -f -",
+		name, ns, key, e.Kubectl(), e.Link,
+	)
 	const hint = "# each cluster's key has a field manager of its own, so that one does not take out another's"
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
 		return append(out, action.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, singleQuoted(path))}), nil
@@ -51,8 +54,14 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 		e.PeerKubectl(), sessionsNamespace(e), e.Answers.Text("identity.token-secret"), e.Side, file)
 	return append(out,
 		action.Exported{Path: file, Content: template},
-		action.Exported{Hand: "# without its last line it gives the Secret to be sealed (Sealed Secrets, SOPS)\n" + hint + "\n" + get + fmt.Sprintf(apply, "/dev/stdin")},
-		action.Exported{Hand: "# then Renku's values, with " + "files/" + string(e.Side) + "/renku.values.yaml, wherever they are kept; what is there already stays"}), nil
+		action.Exported{
+			Hand: "# without its last line it gives the Secret to be sealed (Sealed Secrets, SOPS)\n" + hint + "\n" + get +
+				fmt.Sprintf(apply, "/dev/stdin"),
+		},
+		action.Exported{
+			Hand: "# then Renku's values, with " + "files/" + string(e.Side) +
+				"/renku.values.yaml, wherever they are kept; what is there already stays",
+		}), nil
 }
 
 // kubeconfigTemplate is theKubeconfig with kubectl's words for what is in the
@@ -124,7 +133,10 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 	k := e.Kubectl() + " -n " + ns
 	lines := []string{
 		"# when the key and the cluster are both there; " + harm,
-		fmt.Sprintf("sleep %d    # clocks may differ by %s: an earlier start may not count as one after the cluster", int(clocksApart.Seconds())+1, clocksApart),
+		fmt.Sprintf(
+			"sleep %d    # clocks may differ by %s: an earlier start may not count as one after the cluster",
+			int(clocksApart.Seconds())+1, clocksApart,
+		),
 		k + " rollout restart deployment " + strings.Join(names, " "),
 	}
 	for _, name := range names {
@@ -135,7 +147,9 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 
 // Export leaves the test session out: it is a trial, and nothing to keep.
 func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"}}, nil
+	return []action.Exported{
+		{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"},
+	}, nil
 }
 
 // reachJob is a trial, too.
@@ -143,7 +157,9 @@ type reachJob struct{ action.Manifest }
 
 // Export leaves the Job out.
 func (j reachJob) Export(context.Context, steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"}}, nil
+	return []action.Exported{
+		{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"},
+	}, nil
 }
 
 // singleQuoted is a word as a shell takes it.

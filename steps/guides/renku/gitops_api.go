@@ -71,14 +71,18 @@ func exportSignIn(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	if at.CA != "" {
 		out = append(out,
 			action.Exported{Path: exportedCA, Content: []byte(at.CA)},
-			action.Exported{Note: "the commands trust " + exportedCA + " alone; where the portal's certificate is a public one, leave --cacert out"})
+			action.Exported{
+				Note: "the commands trust " + exportedCA +
+					" alone; where the portal's certificate is a public one, leave --cacert out",
+			})
 	}
 	oidc := shellURL(at.Base) + "/protocol/openid-connect"
 	asked := "client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code="
 	return append(out, action.Exported{Hand: strings.Join([]string{
 		"private=$(mktemp -d)    # outside of this folder: it holds the token; rm -r \"$private\" at the end",
 		c + " -d client_id=" + loginClient + " " + oidc + "/auth/device > \"$private/device\"",
-		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in there as an admin of Renku",
+		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in there as an " +
+			"admin of Renku",
 		"until jq -r '\"" + asked + "\" + (.device_code|@uri)' \"$private/device\" |",
 		"  " + c + " -d @- " + oidc + "/token |",
 		"  jq -er '.access_token // empty' > \"$private/token\"; do sleep 5; done",
@@ -114,7 +118,9 @@ func exportCluster(_ context.Context, e steps.Env) ([]action.Exported, error) {
 			return nil, err
 		}
 		out = append(out, mend)
-		lines = append(lines, "# Renku forgets "+fieldDefault+" when a cluster is made: without this, sessions have no TLS", patch)
+		lines = append(
+			lines, "# Renku forgets "+fieldDefault+" when a cluster is made: without this, sessions have no TLS", patch,
+		)
 	}
 	return append(out, action.Exported{Hand: strings.Join(lines, "\n")}), nil
 }
@@ -138,7 +144,9 @@ func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	out := []action.Exported{body}
 	lines := []string{
 		"# after the restart, or Renku answers that it does not know the cluster",
-		fmt.Sprintf("jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s | tee \"$private/pool\"", localFile(body.Path), post),
+		fmt.Sprintf(
+			"jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s | tee \"$private/pool\"", localFile(body.Path), post,
+		),
 		`pool=$(jq -er .id "$private/pool")`,
 	}
 	if d.Factor != 0 {

@@ -38,7 +38,10 @@ var toSecret = engine.Scope{Steps: []string{"prerequisites", "identity", "kubeco
 // Renku is in the namespace ns.
 func handed(t *testing.T, box *clustertest.Sandbox, link, ns, secret string, more map[string]any) *engine.Session {
 	t.Helper()
-	answers := map[string]any{"sessions.namespace": link + "-sessions", "renku.namespace": ns, "secret.name": secret, "pools.quotas": []any{link + "-pool"}}
+	answers := map[string]any{
+		"sessions.namespace": link + "-sessions", "renku.namespace": ns, "secret.name": secret,
+		"pools.quotas": []any{link + "-pool"},
+	}
 	for k, v := range more {
 		answers[k] = v
 	}
@@ -72,7 +75,10 @@ var theSecret = engine.Scope{Steps: []string{"secret"}}
 // keysOf are the keys of a local Secret; nil where there is none.
 func keysOf(t *testing.T, box *clustertest.Sandbox, ns, name string) []string {
 	t.Helper()
-	out := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "--ignore-not-found", "-o", `go-template={{range $k, $v := .data}}{{$k}} {{end}}`)
+	out := box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "secret", name, "--ignore-not-found", "-o",
+		`go-template={{range $k, $v := .data}}{{$k}} {{end}}`,
+	)
 	return strings.Fields(out)
 }
 
@@ -120,7 +126,9 @@ func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 	wantKeys(t, box, ns, name, "paris.yaml", "rome.yaml")
 	undone(t, b, theSecret)
 	wantKeys(t, box, ns, name, "paris.yaml")
-	if marks := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.metadata.labels}{.metadata.annotations}"); marks != "" {
+	if marks := box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.metadata.labels}{.metadata.annotations}",
+	); marks != "" {
 		t.Errorf("left on the Secret: %s", marks)
 	}
 }
@@ -141,7 +149,10 @@ func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 	}
 	undone(t, a, theSecret)
 	wantKeys(t, box, ns, name, "genoa.yaml")
-	box.Run(t, clustertest.Local, "", "-n", ns, "patch", "secret", name, "--type=merge", "-p", `{"stringData":{"paris.yaml":"paris"}}`)
+	box.Run(
+		t, clustertest.Local, "", "-n", ns, "patch", "secret", name, "--type=merge", "-p",
+		`{"stringData":{"paris.yaml":"paris"}}`,
+	)
 	p := undone(t, b, theSecret)
 	if it := p.Actions[0].Change.Items[0]; it.Verb != steps.Release || !strings.Contains(it.Note, "paris.yaml") {
 		t.Errorf("the plan says %s %s", it.Verb, it.Note)
@@ -153,7 +164,9 @@ func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 	}
 	undone(t, b, theSecret)
 	wantKeys(t, box, ns, name)
-	if left := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "--ignore-not-found", "-o", "name"); left != "" {
+	if left := box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "secret", name, "--ignore-not-found", "-o", "name",
+	); left != "" {
 		t.Error("the Secret is left although nothing is in it")
 	}
 }
@@ -169,13 +182,21 @@ func TestASecretThatIsMountedStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer undone(t, s, engine.Scope{})
-	box.Run(t, clustertest.Local, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"data-service"},"spec":{"replicas":0,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},
-		"spec":{"containers":[{"name":"d","image":"registry.example.org/d"}],"volumes":[{"name":"kubeconfigs","secret":{"secretName":"clusters"}}]}}}}`, "-n", ns, "create", "-f", "-")
+	box.Run(
+		t, clustertest.Local,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"data-service"},"spec":{"replicas":0,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},
+		"spec":{"containers":[{"name":"d","image":"registry.example.org/d"}],"volumes":[{"name":"kubeconfigs","secret":{"secretName":"clusters"}}]}}}}`,
+		"-n", ns, "create", "-f", "-",
+	)
 	p := undone(t, s, theSecret)
-	if it := p.Actions[0].Change.Items[0]; it.Verb != steps.Release || !strings.Contains(it.Note, "data-service mount it") {
+	if it := p.Actions[0].Change.Items[0]; it.Verb != steps.Release ||
+		!strings.Contains(it.Note, "data-service mount it") {
 		t.Errorf("the plan says %s %s", it.Verb, it.Note)
 	}
-	if left := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.data}{.metadata.labels}{.metadata.annotations}"); left != "" {
+	if left := box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o",
+		"jsonpath={.data}{.metadata.labels}{.metadata.annotations}",
+	); left != "" {
 		t.Errorf("it has %s still", left)
 	}
 	if p, err := s.PlanUndo(t.Context(), theSecret); err != nil || !p.Empty() {
@@ -202,7 +223,10 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 		t.Fatalf("without a file: %v", err)
 	}
 	value := func() string {
-		return box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", `go-template={{index .data "pisa.yaml" | base64decode}}`)
+		return box.Run(
+			t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o",
+			`go-template={{index .data "pisa.yaml" | base64decode}}`,
+		)
 	}
 	if value() != "by-hand" {
 		t.Fatal("it was overwritten all the same")
@@ -240,7 +264,9 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	private := filepath.Join(t.TempDir(), "private")
-	if err := errors.Join(os.WriteFile(private, []byte("private"), 0o600), os.Remove(file), os.WriteFile(file, []byte("another"), 0o600)); err != nil {
+	if err := errors.Join(
+		os.WriteFile(private, []byte("private"), 0o600), os.Remove(file), os.WriteFile(file, []byte("another"), 0o600),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Undo(t.Context(), p, nil); err == nil {
@@ -253,7 +279,9 @@ func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	if !strings.Contains(value(), "current-context") {
 		t.Error("the old value is lost, and undo took the key away from who counts on it")
 	}
-	if notes := box.Run(t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.metadata.labels}{.metadata.annotations}"); notes != "" {
+	if notes := box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "secret", name, "-o", "jsonpath={.metadata.labels}{.metadata.annotations}",
+	); notes != "" {
 		t.Errorf("left on the Secret: %s", notes)
 	}
 }
@@ -266,7 +294,14 @@ func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
 	box := seeded(t)
 	const ns, name = "fixed", "clusters"
 	localNamespace(t, box, ns)
-	box.Run(t, clustertest.Local, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","immutable":true,"metadata":{"name":%q,"namespace":%q},"stringData":{"paris.yaml":"paris"}}`, name, ns), "create", "-f", "-")
+	box.Run(
+		t, clustertest.Local,
+		fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Secret","immutable":true,"metadata":{"name":%q,"namespace":%q},"stringData":{"paris.yaml":"paris"}}`,
+			name, ns,
+		),
+		"create", "-f", "-",
+	)
 	s := handed(t, box, "siena", ns, name, nil)
 	defer undone(t, s, engine.Scope{})
 	if err := do(t, s, engine.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
@@ -291,7 +326,8 @@ func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	it := p.Actions[0].Change.Items[0]
-	if !strings.Contains(it.Diff, "siena.yaml: (hidden") || strings.Contains(it.Diff, "eyJ") || strings.Contains(it.Diff, "ZXlK") {
+	if !strings.Contains(it.Diff, "siena.yaml: (hidden") || strings.Contains(it.Diff, "eyJ") ||
+		strings.Contains(it.Diff, "ZXlK") {
 		t.Errorf("the diff:\n%s", it.Diff)
 	}
 }
@@ -306,14 +342,24 @@ func TestVerifyTheFixOfAValueCanBePasted(t *testing.T) {
 	release := `{"name":"renku","version":1,"info":{"status":"deployed"},"chart":{"metadata":{"name":"renku","version":"2.19.3"}},
 		"config":{"notebooks":{"oidc":{"extraRedirectUris":"[\"https://paris.example.org/*\"]"}}}}`
 	stored := base64.StdEncoding.EncodeToString([]byte(release))
-	box.Run(t, clustertest.Local, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","type":"helm.sh/release.v1","metadata":{"name":"sh.helm.release.v1.renku.v1","namespace":%q,
-		"labels":{"owner":"helm","name":"renku","status":"deployed","version":"1"}},"stringData":{"release":%q}}`, ns, stored), "create", "-f", "-")
+	box.Run(
+		t, clustertest.Local,
+		fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Secret","type":"helm.sh/release.v1","metadata":{"name":"sh.helm.release.v1.renku.v1","namespace":%q,
+		"labels":{"owner":"helm","name":"renku","status":"deployed","version":"1"}},"stringData":{"release":%q}}`, ns,
+			stored,
+		),
+		"create", "-f", "-",
+	)
 	s := handed(t, box, "monza", ns, "clusters", map[string]any{"sessions.host": "sessions.example.org"})
 	on := " --kube-context " + box.Contexts[clustertest.Local]
 	upgrade := "helm upgrade renku renku/renku -n valued" + on + " --version 2.19.3 --reuse-values "
 	for check, want := range map[string]string{
-		"kubeconfigs-value": upgrade + "--set dataService.remoteClustersKubeconfigSecretName=clusters    # when Secret clusters is there",
-		"redirect-uris":     "    extraRedirectUris: '[\"https://paris.example.org/*\",\"https://sessions.example.org/*\"]'\n    extraWebOrigins: '[\"https://sessions.example.org\"]'\n" + upgrade + "-f oidc-values.yaml",
+		"kubeconfigs-value": upgrade +
+			"--set dataService.remoteClustersKubeconfigSecretName=clusters    # when Secret clusters is there",
+		"redirect-uris": "    extraRedirectUris: " +
+			"'[\"https://paris.example.org/*\",\"https://sessions.example.org/*\"]'\n    extraWebOrigins: " +
+			"'[\"https://sessions.example.org\"]'\n" + upgrade + "-f oidc-values.yaml",
 	} {
 		if v := verdict(t, s, check, steps.Local); v.Status.Holds() || !strings.Contains(v.Fix, want) {
 			t.Errorf("%s is %s; its fix lacks %q:\n%s", check, v.Status, want, v.Fix)
@@ -338,7 +384,10 @@ spec:
 // started are the names of the pods of the four services.
 func started(t *testing.T, box *clustertest.Sandbox, ns string) []string {
 	t.Helper()
-	return strings.Fields(box.Run(t, clustertest.Local, "", "-n", ns, "get", "pods", "-o", `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
+	return strings.Fields(box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "pods", "-o",
+		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`,
+	))
 }
 
 // The restart is done once for one cause, is waited for, and undo restarts once
@@ -366,9 +415,14 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 	if err != nil || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Pending, "signed in") {
 		t.Fatalf("before the cluster has a row: %+v, %v", p, err)
 	}
-	box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"=01KDY02100RENKVTESTCAVSTER")
-	s.Forget()                                                                                                          // somebody else did this
-	defer box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"-") // there is no Renku to take it back from
+	box.Run(
+		t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters",
+		"carrick/cluster-id."+link+"=01KDY02100RENKVTESTCAVSTER",
+	)
+	// somebody else did this
+	s.Forget()
+	// there is no Renku to take it back from
+	defer box.Run(t, clustertest.Local, "", "-n", ns, "annotate", "secret", "clusters", "carrick/cluster-id."+link+"-")
 
 	before := started(t, box, ns)
 	if p, err = s.Plan(t.Context(), restart); err != nil {
@@ -379,14 +433,19 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 		t.Fatalf("the plan: %+v", items)
 	}
 	var said []string
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, func(e steps.Event) { said = append(said, e.Text) }); err != nil {
+	if err := s.Apply(
+		t.Context(), p, steps.ApplyOptions{}, func(e steps.Event) { said = append(said, e.Text) },
+	); err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(said, "\n"); !strings.Contains(all, "new pods ready") && !strings.Contains(all, "not taken up yet") {
+	if all := strings.Join(said, "\n"); !strings.Contains(all, "new pods ready") &&
+		!strings.Contains(all, "not taken up yet") {
 		t.Errorf("no progress:\n%s", all)
 	}
 	after := started(t, box, ns)
-	if same := slices.DeleteFunc(slices.Clone(after), func(p string) bool { return !slices.Contains(before, p) }); len(same) > 0 || len(after) != 5 {
+	if same := slices.DeleteFunc(
+		slices.Clone(after), func(p string) bool { return !slices.Contains(before, p) },
+	); len(same) > 0 || len(after) != 5 {
 		t.Errorf("of %v there are still %v", after, same)
 	}
 	if v := verdict(t, s, "services-restarted", steps.Local); v.Status != steps.Pass {
@@ -396,11 +455,16 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 		t.Errorf("a second time it would do %+v, %v", p.Actions, err)
 	}
 	undone(t, s, restart)
-	if left := box.Run(t, clustertest.Local, "", "-n", ns, "get", "deployments", "-o", "jsonpath={.items[*].spec.template.metadata.annotations}"); left != "" {
+	if left := box.Run(
+		t, clustertest.Local, "", "-n", ns, "get", "deployments", "-o",
+		"jsonpath={.items[*].spec.template.metadata.annotations}",
+	); left != "" {
 		t.Errorf("left in the pod templates: %s", left)
 	}
 	again := started(t, box, ns)
-	if same := slices.DeleteFunc(slices.Clone(again), func(p string) bool { return !slices.Contains(after, p) }); len(same) > 0 {
+	if same := slices.DeleteFunc(
+		slices.Clone(again), func(p string) bool { return !slices.Contains(after, p) },
+	); len(same) > 0 {
 		t.Errorf("undo left %v running", same)
 	}
 	if p := undone(t, s, restart); !p.Empty() {
@@ -440,7 +504,10 @@ func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 	box := seeded(t)
 	stepstest.Define(t, box, steps.Remote, file)
 	const ns, name = "como-sessions", "carrick-test-como"
-	s := handed(t, box, "como", "renku", "como-clusters", map[string]any{"session.test": true, "sessions.host": "sessions.example.org"})
+	s := handed(
+		t, box, "como", "renku", "como-clusters",
+		map[string]any{"session.test": true, "sessions.host": "sessions.example.org"},
+	)
 	defer undone(t, s, engine.Scope{})
 	if err := do(t, s, engine.Scope{Steps: toSecret.Steps[:3]}, steps.ApplyOptions{}, nil); err != nil {
 		t.Fatal(err)
@@ -452,14 +519,20 @@ func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 		said = append(said, e.Text)
 		if e.Verb == steps.Create {
 			box.Run(t, clustertest.Remote, sessionParts, "apply", "-f", "-")
-			box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "amaltheasession", name, "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Running","url":"https://sessions.example.org/carrick-test-como/"}}`)
+			box.Run(
+				t, clustertest.Remote, "", "-n", ns, "patch", "amaltheasession", name, "--subresource=status", "--type=merge", "-p",
+				`{"status":{"state":"Running","url":"https://sessions.example.org/carrick-test-como/"}}`,
+			)
 		}
 	})
 	all := strings.Join(said, "\n")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, all)
 	}
-	for _, want := range []string{"with the new kubeconfig", "volume: pass", "pod: pass", "ingress: pass", "address: pass: https://sessions.example.org/carrick-test-como/"} {
+	for _, want := range []string{
+		"with the new kubeconfig", "volume: pass", "pod: pass", "ingress: pass",
+		"address: pass: https://sessions.example.org/carrick-test-como/",
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("it did not say %q:\n%s", want, all)
 		}
@@ -474,5 +547,6 @@ func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 	if left := box.Run(t, clustertest.Remote, "", "-n", ns, "get", "amaltheasessions", "-o", "name"); left != "" {
 		t.Errorf("left behind: %s", left)
 	}
-	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "pvc,pod,ingress", "--all", "--wait=false") // nobody owns what the test made
+	// nobody owns what the test made
+	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "pvc,pod,ingress", "--all", "--wait=false")
 }

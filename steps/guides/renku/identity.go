@@ -20,8 +20,14 @@ func identity() steps.Step {
 		Why: "All of Renku's services act on the remote cluster as one ServiceAccount, with a token that does not expire.",
 		Ask: identityQuestions(),
 		Facts: []steps.Fact{
-			{Name: "own-token-secret", Title: "the token Secret that the cluster made by itself", On: steps.Remote, Learn: ownTokenSecret},
-			{Name: "serves-policies", Title: "whether the cluster serves ValidatingAdmissionPolicies", On: steps.Remote, Learn: check.ServesFact(check.ValidatingPolicies)},
+			{
+				Name: "own-token-secret", Title: "the token Secret that the cluster made by itself", On: steps.Remote,
+				Learn: ownTokenSecret,
+			},
+			{
+				Name: "serves-policies", Title: "whether the cluster serves ValidatingAdmissionPolicies", On: steps.Remote,
+				Learn: check.ServesFact(check.ValidatingPolicies),
+			},
 		},
 		Actions: []steps.Action{
 			accountPolicies(), // before there is a token, and undone after it
@@ -30,7 +36,8 @@ func identity() steps.Step {
 				Doer: action.Manifest{File: "service-account.yaml"},
 			},
 			{
-				Name: "role", Title: "Grant it what Renku does in the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"},
+				Name: "role", Title: "Grant it what Renku does in the sessions' namespace", On: steps.Remote,
+				Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "role.yaml", Values: action.Values{
 					"rules": rules(func(e steps.Env) []any { return asYAML(roleRules(e)) }),
 				}},
@@ -47,7 +54,8 @@ func identity() steps.Step {
 				Doer: action.Manifest{File: "delete-class-role.yaml", Each: quotaIDs},
 			},
 			{
-				Name: "token", Title: "Have a token made", On: steps.Remote, Needs: []string{"service-account"}, When: ownsTokenSecret,
+				Name: "token", Title: "Have a token made", On: steps.Remote, Needs: []string{"service-account"},
+				When: ownsTokenSecret,
 				Doer: action.Manifest{File: "token.yaml"},
 			},
 		},
@@ -77,8 +85,9 @@ func identityQuestions() []steps.Question {
 		policiesQuestion(),
 		{
 			Key: "renku.tracking", Title: "Renku tracks resource requests", Kind: steps.YesNo,
-			Adopt:   adoptTracking,
-			Help:    "dataService.dataTasks.enableResourceRequestTracking in Renku's values. Needs volumes and nodes to be listed.",
+			Adopt: adoptTracking,
+			Help: "dataService.dataTasks.enableResourceRequestTracking in Renku's values. Needs volumes and nodes " +
+				"to be listed.",
 			Default: steps.Fixed(false, "the chart's default"),
 		},
 		{
@@ -102,7 +111,9 @@ func userName(e steps.Env) string { return identityAccount(e).Username() }
 // ownTokenSecret is the Secret that a cluster before 1.24 made for the
 // ServiceAccount by itself and listed in it.
 func ownTokenSecret(ctx context.Context, e steps.Env) (any, error) {
-	sa, err := check.Get[corev1.ServiceAccount](ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e))
+	sa, err := check.Get[corev1.ServiceAccount](
+		ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e),
+	)
 	if apierrors.IsNotFound(err) {
 		return nil, steps.Absent("there is no ServiceAccount %s yet", identityName(e))
 	}

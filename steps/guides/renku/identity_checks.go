@@ -15,34 +15,46 @@ import (
 func identityChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, FixedBy: "service-account", Needs: []string{"namespace"},
+			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, FixedBy: "service-account",
+			Needs:      []string{"namespace"},
 			Why:        "it is who Renku is on this cluster",
 			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				name := sessionsNamespace(e) + "/" + identityName(e)
-				return check.Exists(ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e), "ServiceAccount "+name, "")
+				return check.Exists(
+					ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e), "ServiceAccount "+name, "",
+				)
 			},
 		},
 		{
-			Name: "role-binding", Title: "a RoleBinding gives it a role in the sessions' namespace", On: steps.Remote, FixedBy: "role", Needs: []string{"namespace"},
-			Why:        "the published guide leaves the subject's namespace to be filled in: a binding of another namespace's account grants nothing",
+			Name: "role-binding", Title: "a RoleBinding gives it a role in the sessions' namespace", On: steps.Remote,
+			FixedBy: "role", Needs: []string{"namespace"},
+			Why: "the published guide leaves the subject's namespace to be filled in: a binding of another namespace's " +
+				"account grants nothing",
 			References: []string{page},
 			Run:        roleBinding,
 		},
 		{
-			Name: "role-rules", Title: "its roles grant all that Renku does", On: steps.Remote, FixedBy: "role", Needs: []string{"role-binding"},
-			Why:        "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing. The published guide's Role is no longer what Renku's own services have, as it says it is",
+			Name: "role-rules", Title: "its roles grant all that Renku does", On: steps.Remote, FixedBy: "role",
+			Needs: []string{"role-binding"},
+			Why: "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing. The " +
+				"published guide's Role is no longer what Renku's own services have, as it says it is",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/data-service/rbac.yaml"},
 			Run:        roleComplete,
 		},
 		{
-			Name: "priorityclasses-binding", Title: "it may list priority classes", On: steps.Remote, FixedBy: "priorityclasses-role", Needs: []string{"signed-in"},
-			Why:        "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't grant it, and the pool ends in HTTP 500. That the class was made by hand, as the guide has it, does not help",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)"},
-			Run:        clusterBinding,
+			Name: "priorityclasses-binding", Title: "it may list priority classes", On: steps.Remote,
+			FixedBy: "priorityclasses-role", Needs: []string{"signed-in"},
+			Why: "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't " +
+				"grant it, and the pool ends in HTTP 500. That the class was made by hand, as the guide has it, does not help",
+			References: []string{
+				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)",
+			},
+			Run: clusterBinding,
 		},
 		{
-			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "token", Needs: []string{"service-account"}, Timeout: 30 * time.Second,
+			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "token",
+			Needs: []string{"service-account"}, Timeout: 30 * time.Second,
 			Why:        "Kubernetes puts the token there; the controller deletes a Secret whose ServiceAccount is not there",
 			References: []string{page},
 			Run:        tokenSecretFilled,
@@ -114,9 +126,13 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 	named[0].ResourceNames = e.Answers.List("pools.quotas")
 	if ok, _ := validation.Covers(check.RulesIn(of), named); !ok {
 		if len(names) == 0 {
-			return steps.Undone(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", sessionsNamespace(e), identityName(e)))
+			return steps.Undone(
+				fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", sessionsNamespace(e), identityName(e)),
+			)
 		}
-		return steps.Failed("ClusterRoleBinding "+strings.Join(names, ", ")+" does not grant get and list of priorityclasses", "")
+		return steps.Failed(
+			"ClusterRoleBinding "+strings.Join(names, ", ")+" does not grant get and list of priorityclasses", "",
+		)
 	}
 	return steps.Passed("by ClusterRoleBinding %s", strings.Join(names, ", "))
 }

@@ -21,14 +21,19 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "kubeconfig", Title: "Kubeconfig",
-		Why: "Renku reads this file to reach the remote cluster. It is built here, tried with nothing but itself, and proved to grant no more than it has to.",
+		Why: "Renku reads this file to reach the remote cluster. It is built here, tried with nothing but itself, and " +
+			"proved to grant no more than it has to.",
 		Ask: kubeconfigQuestions(),
 		Facts: []steps.Fact{
-			{Name: "kubeconfig", Title: "the kubeconfig for Renku", On: steps.Remote, Secret: true, Shared: true, Learn: theKubeconfig},
+			{
+				Name: "kubeconfig", Title: "the kubeconfig for Renku", On: steps.Remote, Secret: true, Shared: true,
+				Learn: theKubeconfig,
+			},
 			{Name: "kubeconfig-ca", Title: "the CA in that kubeconfig", On: steps.Remote, Shared: true, Learn: theCA},
 		},
 		Actions: []steps.Action{{
-			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local, When: asksFromInside,
+			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local,
+			When:  asksFromInside,
 			Needs: []string{"peer/server-tls"},
 			Doer:  reachJob{action.Manifest{File: "reach-job.yaml"}},
 		}},
@@ -43,14 +48,16 @@ func kubeconfigQuestions() []steps.Question {
 			Help: "To look into a set-up that stands already: the file that Renku was given. Empty: carrick builds it.",
 		},
 		{
-			Key: "remote.server", Title: "Address of the remote API server, as Renku shall call it", Kind: steps.URL, On: steps.Remote,
+			Key: "remote.server", Title: "Address of the remote API server, as Renku shall call it", Kind: steps.URL,
+			On:      steps.Remote,
 			Adopt:   adoptGivenServer,
 			Help:    "Reachable from inside the local cluster, not only from here; in the server's certificate.",
 			Default: steps.FromFact(check.ServerFact, "your context"),
 			When:    builtHere,
 		},
 		{
-			Key: "kubeconfig.ca", Title: "CA that Renku shall trust for that address", Kind: steps.Pick, On: steps.Remote, When: builtHere,
+			Key: "kubeconfig.ca", Title: "CA that Renku shall trust for that address", Kind: steps.Pick, On: steps.Remote,
+			When:  builtHere,
 			Adopt: adoptGivenCA,
 			Of: []steps.Choice{
 				{Value: "secret", Title: "ca.crt of the token Secret: right where the API server itself answers"},
@@ -61,7 +68,8 @@ func kubeconfigQuestions() []steps.Question {
 		},
 		{
 			Key: "reach.job", Title: "Ask from inside the local cluster, too", Kind: steps.YesNo,
-			Help:    "Runs a small Job beside Renku that asks the remote API server for its version. An address that answers here may not answer there.",
+			Help: "Runs a small Job beside Renku that asks the remote API server for its version. An address that answers " +
+				"here may not answer there.",
 			Default: steps.Fixed(false, "nothing is run unasked"),
 		},
 		{

@@ -17,48 +17,58 @@ import (
 const rebuild = "leave kubeconfig.file empty and let carrick build one"
 
 // kubeconfigSource is where upstream's rules for this file stand.
-const kubeconfigSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/config.py; kr8s-org/kr8s: kr8s/_auth.py"
+const kubeconfigSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/config.py; " +
+	"kr8s-org/kr8s: kr8s/_auth.py"
 
 func fileChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-context", Title: "the kubeconfig has a current context that is whole", On: steps.Remote, Needs: []string{"token-secret"},
-			Why:        "Renku takes the current context and nothing else; without one it ignores the file with a single warning. The published guide's example has none",
+			Name: "kubeconfig-context", Title: "the kubeconfig has a current context that is whole", On: steps.Remote,
+			Needs: []string{"token-secret"},
+			Why: "Renku takes the current context and nothing else; without one it ignores the file with a single " +
+				"warning. The published guide's example has none",
 			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
 			Run:        kubeconfigContext,
 		},
 		{
-			Name: "kubeconfig-self-contained", Title: "the kubeconfig needs nothing but itself", On: steps.Remote, Needs: []string{"token-secret"},
-			Why:        "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it does not take",
+			Name: "kubeconfig-self-contained", Title: "the kubeconfig needs nothing but itself", On: steps.Remote,
+			Needs: []string{"token-secret"},
+			Why: "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it " +
+				"does not take",
 			References: []string{kubeconfigSource},
 			Run:        kubeconfigAlone,
 		},
 		{
-			Name: "token-encoding", Title: "its token is decoded, and the ServiceAccount's", On: steps.Remote, Needs: []string{"token-secret"},
+			Name: "token-encoding", Title: "its token is decoded, and the ServiceAccount's", On: steps.Remote,
+			Needs:      []string{"token-secret"},
 			Why:        "copying the token out of the Secret without decoding it is the usual mistake",
 			References: []string{page},
 			Run:        tokenEncoding,
 		},
 		{
-			Name: "token-lasts", Title: "the kubeconfig's token does not expire", On: steps.Remote, Needs: []string{"token-encoding"},
-			Why: "Renku never renews it: with one made by kubectl create token the cluster drops out of Renku after an hour",
-			Run: tokenLasts,
+			Name: "token-lasts", Title: "the kubeconfig's token does not expire", On: steps.Remote,
+			Needs: []string{"token-encoding"},
+			Why:   "Renku never renews it: with one made by kubectl create token the cluster drops out of Renku after an hour",
+			Run:   tokenLasts,
 		},
 		{
-			Name: "ca-certificate", Title: "its CA is a certificate that is valid", On: steps.Remote, Needs: []string{"kubeconfig-context"},
+			Name: "ca-certificate", Title: "its CA is a certificate that is valid", On: steps.Remote,
+			Needs:      []string{"kubeconfig-context"},
 			Why:        "Renku trusts this CA alone for the remote API server",
 			References: []string{kubeconfigSource},
 			Run:        caCertificate,
 		},
 		{
-			Name: "server-address", Title: "its server is an address that Renku can use", On: steps.Remote, Needs: []string{"kubeconfig-context"},
-			Why: "localhost and names such as kubernetes.default mean something else in Renku's pods",
-			Run: serverAddress,
+			Name: "server-address", Title: "its server is an address that Renku can use", On: steps.Remote,
+			Needs: []string{"kubeconfig-context"},
+			Why:   "localhost and names such as kubernetes.default mean something else in Renku's pods",
+			Run:   serverAddress,
 		},
 		{
-			Name: "server-tls", Title: "the server there proves itself to that CA", On: steps.Remote, From: "this machine", Needs: []string{"server-address", "ca-certificate"},
-			Why: "a load balancer or an authenticating proxy may show another certificate than the API server's own",
-			Run: serverTLS,
+			Name: "server-tls", Title: "the server there proves itself to that CA", On: steps.Remote, From: "this machine",
+			Needs: []string{"server-address", "ca-certificate"},
+			Why:   "a load balancer or an authenticating proxy may show another certificate than the API server's own",
+			Run:   serverTLS,
 		},
 	}
 }
@@ -92,10 +102,15 @@ func kubeconfigUnread(err error) steps.Result {
 }
 
 func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
-	bad, err := breaks(e, kubeconfig.RuleNotYAML, kubeconfig.RuleTooLarge, kubeconfig.RuleSeveralDocuments, kubeconfig.RuleAlias, kubeconfig.RuleDuplicateKey,
-		kubeconfig.RuleUnknownKey, kubeconfig.RuleWrongType, kubeconfig.RuleWrongKind, kubeconfig.RuleDuplicateName, kubeconfig.RuleNoName,
-		kubeconfig.RuleNoCurrentContext, kubeconfig.RuleUnknownContext, kubeconfig.RuleNoCluster, kubeconfig.RuleNoUser, kubeconfig.RuleNoServer,
-		kubeconfig.RuleBadServer, kubeconfig.RuleNotHTTPS, kubeconfig.RuleBadProxy)
+	bad, err := breaks(
+		e, kubeconfig.RuleNotYAML, kubeconfig.RuleTooLarge, kubeconfig.RuleSeveralDocuments, kubeconfig.RuleAlias,
+		kubeconfig.RuleDuplicateKey,
+		kubeconfig.RuleUnknownKey, kubeconfig.RuleWrongType, kubeconfig.RuleWrongKind, kubeconfig.RuleDuplicateName,
+		kubeconfig.RuleNoName,
+		kubeconfig.RuleNoCurrentContext, kubeconfig.RuleUnknownContext, kubeconfig.RuleNoCluster, kubeconfig.RuleNoUser,
+		kubeconfig.RuleNoServer,
+		kubeconfig.RuleBadServer, kubeconfig.RuleNotHTTPS, kubeconfig.RuleBadProxy,
+	)
 	if len(bad) > 0 {
 		return steps.Failed(check.Details(bad), "kubectl --kubeconfig FILE config use-context NAME    # or "+rebuild)
 	}
@@ -113,14 +128,20 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 			"kubectl --kubeconfig FILE config set-context --current --namespace="+sessionsNamespace(e))
 	}
 	if k.Namespace != sessionsNamespace(e) {
-		return steps.Failed(fmt.Sprintf("context %s is for namespace %s, not %s", k.Name, k.Namespace, sessionsNamespace(e)), "answer sessions.namespace with "+k.Namespace+", or "+rebuild)
+		return steps.Failed(
+			fmt.Sprintf("context %s is for namespace %s, not %s", k.Name, k.Namespace, sessionsNamespace(e)),
+			"answer sessions.namespace with "+k.Namespace+", or "+rebuild,
+		)
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
 
 func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
-	bad, err := breaks(e, kubeconfig.RuleFileReference, kubeconfig.RuleExec, kubeconfig.RuleAuthProvider, kubeconfig.RuleBasicAuth, kubeconfig.RuleInsecure,
-		kubeconfig.RuleImpersonation, kubeconfig.RuleNoCredentials, kubeconfig.RuleBadClientCert)
+	bad, err := breaks(
+		e, kubeconfig.RuleFileReference, kubeconfig.RuleExec, kubeconfig.RuleAuthProvider, kubeconfig.RuleBasicAuth,
+		kubeconfig.RuleInsecure,
+		kubeconfig.RuleImpersonation, kubeconfig.RuleNoCredentials, kubeconfig.RuleBadClientCert,
+	)
 	if err != nil {
 		return kubeconfigUnread(err)
 	}
@@ -138,7 +159,11 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 		return kubeconfigUnread(err)
 	}
 	if len(bad) > 0 {
-		return steps.Failed(check.Details(bad), e.Kubectl()+" -n "+sessionsNamespace(e)+" get secret "+e.Answers.Text("identity.token-secret")+" -o jsonpath='{.data.token}' | base64 -d")
+		return steps.Failed(
+			check.Details(bad),
+			e.Kubectl()+" -n "+sessionsNamespace(e)+" get secret "+e.Answers.Text("identity.token-secret")+
+				" -o jsonpath='{.data.token}' | base64 -d",
+		)
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
 	if err != nil {
@@ -152,7 +177,9 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), rebuild)
 	}
 	if t.Subject != userName(e) {
-		return steps.Failed(fmt.Sprintf("the token is of %s, not of %s", t.Subject, userName(e)), "answer identity.name, or "+rebuild)
+		return steps.Failed(
+			fmt.Sprintf("the token is of %s, not of %s", t.Subject, userName(e)), "answer identity.name, or "+rebuild,
+		)
 	}
 	return steps.Passed("a token of %s", t.Subject)
 }
@@ -176,7 +203,9 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	if t.Expired(time.Now()) {
 		return steps.Failed("it expired on "+when, rebuild+": the token of a Secret does not expire")
 	}
-	r := steps.Failed("it expires on "+when+": the cluster then drops out of Renku", rebuild+": the token of a Secret does not expire")
+	r := steps.Failed(
+		"it expires on "+when+": the cluster then drops out of Renku", rebuild+": the token of a Secret does not expire",
+	)
 	r.Again = t.Expires
 	return r
 }
@@ -189,9 +218,15 @@ func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	}
 	end := certs[0].NotAfter
 	if time.Now().After(end) {
-		return steps.Failed("its client certificate expired on "+end.Format(time.DateTime), rebuild+": the token of a Secret does not expire")
+		return steps.Failed(
+			"its client certificate expired on "+end.Format(time.DateTime), rebuild+": the token of a Secret does not expire",
+		)
 	}
-	r := steps.Warned("it has a client certificate in the place of a token, which expires on "+end.Format(time.DateTime)+": the cluster then drops out of Renku", rebuild+": the token of a Secret does not expire")
+	r := steps.Warned(
+		"it has a client certificate in the place of a token, which expires on "+end.Format(time.DateTime)+
+			": the cluster then drops out of Renku",
+		rebuild+": the token of a Secret does not expire",
+	)
 	r.Again = end
 	return r
 }
@@ -212,7 +247,10 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 		return kubeconfigUnread(err)
 	}
 	if len(k.CA) == 0 {
-		return steps.Warned("it names no CA: the pods' system roots are trusted", "set certificate-authority-data, unless a public CA signs the API server's certificate")
+		return steps.Warned(
+			"it names no CA: the pods' system roots are trusted",
+			"set certificate-authority-data, unless a public CA signs the API server's certificate",
+		)
 	}
 	certs, err := probe.ParseCerts(k.CA)
 	if err != nil {

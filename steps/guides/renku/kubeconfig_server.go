@@ -46,7 +46,10 @@ func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	case check.InsideOnly(host):
 		return steps.Failed(host+" means the local cluster's own API server when Renku asks", fix)
 	case notIP == nil && ip.IsPrivate():
-		return steps.Warned(host+" is a private address: it must be routed between the two clusters", "answer reach.job with yes to have it tried from inside")
+		return steps.Warned(
+			host+" is a private address: it must be routed between the two clusters",
+			"answer reach.job with yes to have it tried from inside",
+		)
 	}
 	return steps.Passed("%s", k.Server)
 }

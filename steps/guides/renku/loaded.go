@@ -120,7 +120,8 @@ func (l *loading) judge(text, config string) bool {
 			l.loaded, l.failed, l.line, found = false, plainLoading(failedLine.FindStringSubmatch(line)[2]), line, true
 		case noFolderLine.MatchString(line):
 			l.loaded, l.line, found = false, line, true
-			l.failed = "the folder of the kubeconfigs is not mounted: Renku's values name no Secret, or the pod is older than that"
+			l.failed = "the folder of the kubeconfigs is not mounted: Renku's values name no Secret, or the pod is " +
+				"older than that"
 		}
 	}
 	return found
@@ -184,7 +185,9 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	if len(bad) == 0 {
 		return steps.Result{}, false
 	}
-	return steps.Failed(strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: "+e.ApplyStep("secret,restart")), true
+	return steps.Failed(
+		strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: "+e.ApplyStep("secret,restart"),
+	), true
 }
 
 // watcherWithin is how long k8s-watcher may take to log its kubeconfigs.
@@ -231,8 +234,15 @@ func watcherSilent(e steps.Env, l loading) steps.Result {
 		r.Again = time.Now().Add(logAge)
 		return r
 	}
-	return steps.Failed(fmt.Sprintf("k8s-watcher (pod %s) has logged nothing of %s since it started: no cluster with that config_name was registered then", l.pod, config),
-		e.ApplyStep("register,restart")+"; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+" | grep -i kube")
+	return steps.Failed(
+		fmt.Sprintf(
+			"k8s-watcher (pod %s) has logged nothing of %s since it started: no cluster with that config_name was "+
+				"registered then",
+			l.pod, config,
+		),
+		e.ApplyStep("register,restart")+"; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+
+			" | grep -i kube",
+	)
 }
 
 func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {
@@ -257,7 +267,10 @@ func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if len(yet) > 0 {
-		return steps.Skipped("nothing to see yet of %s: they load when they first need a cluster, and have not since they started", strings.Join(yet, ", "))
+		return steps.Skipped(
+			"nothing to see yet of %s: they load when they first need a cluster, and have not since they started",
+			strings.Join(yet, ", "),
+		)
 	}
 	return steps.Passed("%s have loaded it", strings.Join(have, ", "))
 }

@@ -25,36 +25,47 @@ import (
 // (SwissDataScienceCenter/renku pull request 4444).
 const urisSince = "2.17.0"
 
-const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml (notebooks.oidc), pull request 4444"
+const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml " +
+	"(notebooks.oidc), pull request 4444"
 
 // manualLogin is what becomes of the published guide's way.
-const manualLogin = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with the next helm upgrade, which makes a client that differs anew: " +
-	"from then on nobody gets into a session on this cluster. What Renku's values say stays. An edit by hand is not looked at"
+const manualLogin = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with " +
+	"the next helm upgrade, which makes a client that differs anew: " +
+	"from then on nobody gets into a session on this cluster. What Renku's values say stays. An edit by hand is " +
+	"not looked at"
 
 func login() steps.Step {
 	return steps.Step{
 		Name: "login", Title: "Keycloak",
-		Why: "Each session has its user log in at Renku's Keycloak, which lets nobody go back to a host that it does not know.",
+		Why: "Each session has its user log in at Renku's Keycloak, which lets nobody go back to a host that it " +
+			"does not know.",
 		Checks: []steps.Check{
 			{
-				Name: "redirect-uris", Title: "Renku's values let logins return to the sessions' host", On: steps.Local, Needs: []string{"renku-namespace"},
+				Name: "redirect-uris", Title: "Renku's values let logins return to the sessions' host", On: steps.Local,
+				Needs:      []string{"renku-namespace"},
 				Why:        manualLogin,
 				References: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
-					return knownToKeycloak(e, "redirect-uris", "extraRedirectUris", func(o string) []string { return []string{o + "/*"} })
+					return knownToKeycloak(
+						e, "redirect-uris", "extraRedirectUris", func(o string) []string { return []string{o + "/*"} },
+					)
 				},
 			},
 			{
-				Name: "web-origins", Title: "Renku's values name the sessions' host as a web origin", On: steps.Local, Needs: []string{"renku-namespace"},
+				Name: "web-origins", Title: "Renku's values name the sessions' host as a web origin", On: steps.Local,
+				Needs:      []string{"renku-namespace"},
 				Why:        "the browser refuses Keycloak's answers to other origins. " + manualLogin,
 				References: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
-					return knownToKeycloak(e, "web-origins", "extraWebOrigins", func(o string) []string { return []string{o, o + "/*", "+"} })
+					return knownToKeycloak(
+						e, "web-origins", "extraWebOrigins", func(o string) []string { return []string{o, o + "/*", "+"} },
+					)
 				},
 			},
 			{
 				Name: "issuer", Title: "Renku's login service answers", On: steps.Remote, From: "this machine",
-				Why: "each session asks it who may issue logins before it starts to serve, and crashes over and over where it can't. " +
+				Why: "each session asks it who may issue logins before it starts to serve, and crashes over and over " +
+					"where it can't. " +
 					"A node of the remote cluster may see less than this machine does: the test session proves that",
 				References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
 				Run:        issuerAnswers,
@@ -125,7 +136,8 @@ func tooOld(e steps.Env, value string) (steps.Result, bool) {
 		return steps.Result{}, false
 	}
 	return steps.Failed(fmt.Sprintf("Renku %s has no value notebooks.oidc.%s: it came with %s", text, value, urisSince),
-		"upgrade Renku to "+urisSince+" or newer. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade"), true
+		"upgrade Renku to "+urisSince+
+			" or newer. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade"), true
 }
 
 // oidcValues are the values that are missing, with what is there already, and
@@ -144,7 +156,8 @@ func oidcValues(e steps.Env, origin string) string {
 		run = "set them where Renku's values are kept, and roll it out"
 	}
 	return "# oidc-values.yaml: both values are strings that hold a JSON list\n" +
-		"notebooks:\n  oidc:\n    extraRedirectUris: " + list("redirect-uris", origin+"/*") + "\n    extraWebOrigins: " + list("web-origins", origin) + "\n" + run
+		"notebooks:\n  oidc:\n    extraRedirectUris: " + list("redirect-uris", origin+"/*") + "\n    extraWebOrigins: " +
+		list("web-origins", origin) + "\n" + run
 }
 
 // discoveryPath is where a realm says who it is (OpenID Connect Discovery).
@@ -155,14 +168,21 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	said, err := tracked.Look(ctx, "issuer/"+realm.Base+"/"+masked.New(realm.CA).Hash(), time.Minute, func(ctx context.Context) (string, error) {
-		return askIssuer(ctx, realm)
-	})
+	said, err := tracked.Look(
+		ctx, "issuer/"+realm.Base+"/"+masked.New(realm.CA).Hash(), time.Minute, func(ctx context.Context) (string, error) {
+			return askIssuer(ctx, realm)
+		},
+	)
 	page := realm.Base + discoveryPath
 	fix := "curl -v " + page + "    # from a node of the remote cluster, too"
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return steps.Failed(renkuURL(e)+" shows a certificate that neither this machine nor the CAs in Renku's values (global.certificates.customCAs) trust", fix)
+		return steps.Failed(
+			renkuURL(e)+
+				" shows a certificate that neither this machine nor the CAs in Renku's values "+
+				"(global.certificates.customCAs) trust",
+			fix,
+		)
 	case err != nil:
 		found := failure.Explain(err)
 		if !strings.Contains(found, page) {
@@ -170,8 +190,10 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(found, fix)
 	case said != realm.Base:
-		return steps.Failed(fmt.Sprintf("%s names the issuer %q: sessions expect %s and refuse any other", page, said, realm.Base),
-			"answer renku.url as Keycloak calls itself, or mend Keycloak's frontend URL")
+		return steps.Failed(
+			fmt.Sprintf("%s names the issuer %q: sessions expect %s and refuse any other", page, said, realm.Base),
+			"answer renku.url as Keycloak calls itself, or mend Keycloak's frontend URL",
+		)
 	}
 	return steps.Passed("%s, as seen from this machine; remote nodes may see it differently", said)
 }

@@ -32,7 +32,8 @@ func TestLongLinksGiveNamesThatAreTaken(t *testing.T) {
 	}
 	longName, _ := configNameQuestion().Default(steps.Env{Link: long})
 	otherName, _ := configNameQuestion().Default(steps.Env{Link: other})
-	if longName == otherName || restartedFor(long) == restartedFor(other) || testName(steps.Env{Link: long}) == testName(steps.Env{Link: other}) {
+	if longName == otherName || restartedFor(long) == restartedFor(other) ||
+		testName(steps.Env{Link: long}) == testName(steps.Env{Link: other}) {
 		t.Error("two links share a name")
 	}
 }
@@ -40,7 +41,8 @@ func TestLongLinksGiveNamesThatAreTaken(t *testing.T) {
 func TestConfigNames(t *testing.T) {
 	for name, good := range map[string]bool{
 		"a.yaml": true, "A_b-c.d.yaml": true, strings.Repeat("a", 35) + ".yaml": true,
-		strings.Repeat("a", 36) + ".yaml": false, "a.yml": false, ".yaml": false, "a b.yaml": false, "a/b.yaml": false, "..yaml": false, "a.yaml\n": false,
+		strings.Repeat("a", 36) + ".yaml": false, "a.yml": false, ".yaml": false, "a b.yaml": false, "a/b.yaml": false,
+		"..yaml": false, "a.yaml\n": false,
 	} {
 		if err := checkConfigName(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
@@ -62,8 +64,10 @@ func TestULIDsTellWhenTheyWereMade(t *testing.T) {
 
 func TestRegistriesOfImages(t *testing.T) {
 	for image, want := range map[string]string{
-		"nginx": "docker.io", "renku/csi-rclone:0.6.0": "docker.io", "index.docker.io/renku/x": "docker.io", "docker.io/library/nginx@sha256:00": "docker.io",
-		"harbor.renkulab.io/a/b:1": "harbor.renkulab.io", "localhost/x": "localhost", "registry:5000/x": "registry:5000", "nginx:1.2": "docker.io",
+		"nginx": "docker.io", "renku/csi-rclone:0.6.0": "docker.io", "index.docker.io/renku/x": "docker.io",
+		"docker.io/library/nginx@sha256:00": "docker.io",
+		"harbor.renkulab.io/a/b:1":          "harbor.renkulab.io", "localhost/x": "localhost",
+		"registry:5000/x": "registry:5000", "nginx:1.2": "docker.io",
 	} {
 		if got := registryOf(image); got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)

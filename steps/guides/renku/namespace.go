@@ -16,7 +16,8 @@ const (
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, FixedBy: "namespace", Needs: []string{"signed-in"},
+			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, FixedBy: "namespace",
+			Needs:      []string{"signed-in"},
 			Why:        "sessions, their identity and their quotas live in it",
 			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
@@ -24,22 +25,31 @@ func namespaceChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote, Needs: []string{"namespace"}, FixedBy: "namespace",
-			Why:        "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
+			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote,
+			Needs: []string{"namespace"}, FixedBy: "namespace",
+			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted " +
+				"refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
 			References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run:        podSecurity,
 		},
 		{
-			Name: "other-quotas", Title: "no quota or LimitRange refuses sessions", On: steps.Remote, Needs: []string{"namespace"},
-			Why:        "one that is too small refuses the pods or volumes of sessions. They have no CPU limit: under a quota with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. Rancher and OpenShift put such quotas into projects",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)"},
-			Run:        otherQuotas,
+			Name: "other-quotas", Title: "no quota or LimitRange refuses sessions", On: steps.Remote,
+			Needs: []string{"namespace"},
+			Why: "one that is too small refuses the pods or volumes of sessions. They have no CPU limit: under a quota " +
+				"with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. " +
+				"Rancher and OpenShift put such quotas into projects",
+			References: []string{
+				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)",
+			},
+			Run: otherQuotas,
 		},
 		{
-			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote, Needs: []string{"namespace"},
-			Why:        "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
-			Run:        sessionServiceAccount,
+			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote,
+			Needs: []string{"namespace"},
+			Why:   "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
+			References: []string{"SwissDataScienceCenter/renku-data-services: " +
+				"components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
+			Run: sessionServiceAccount,
 		},
 	}
 }
@@ -57,9 +67,13 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	case "baseline":
 		return steps.Passed("%s enforces the level baseline", name)
 	case "":
-		return steps.Warned(name+" sets no level: where the cluster's own default is none, Renku's kubeconfig gets privileged pods", fix)
+		return steps.Warned(
+			name+" sets no level: where the cluster's own default is none, Renku's kubeconfig gets privileged pods", fix,
+		)
 	default:
-		return steps.Warned(fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, clean.Text(level)), fix)
+		return steps.Warned(
+			fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, clean.Text(level)), fix,
+		)
 	}
 }
 
@@ -70,5 +84,6 @@ func sessionServiceAccount(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns := sessionsNamespace(e)
 	return check.Exists(ctx, e.Cluster, check.ServiceAccounts, ns, name, "ServiceAccount "+ns+"/"+name,
-		e.Kubectl()+" -n "+ns+" create serviceaccount "+name+"    # on OpenShift, then: oc adm policy add-scc-to-user nonroot-v2 -z "+name+" -n "+ns)
+		e.Kubectl()+" -n "+ns+" create serviceaccount "+name+
+			"    # on OpenShift, then: oc adm policy add-scc-to-user nonroot-v2 -z "+name+" -n "+ns)
 }

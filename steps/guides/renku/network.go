@@ -34,37 +34,48 @@ const (
 func networkChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated, FixedBy: "network-policies", Needs: []string{"namespace"},
-			Why:        "a session runs other people's code, which reaches everything in the cluster where no policy stops it; without DNS a session can't start at all",
+			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated,
+			FixedBy: "network-policies", Needs: []string{"namespace"},
+			Why: "a session runs other people's code, which reaches everything in the cluster where no policy stops " +
+				"it; without DNS a session can't start at all",
 			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run:        egressPolicy,
 		},
 		{
-			Name: "dns-pods", Title: "the DNS rule meets this cluster's DNS", On: steps.Remote, When: isolated, Needs: []string{"egress-policy"},
-			Why: "a rule for pods that are not there lets nothing through. OpenShift serves DNS in openshift-dns, on port 5353; NodeLocal DNSCache answers at an address of the node",
+			Name: "dns-pods", Title: "the DNS rule meets this cluster's DNS", On: steps.Remote, When: isolated,
+			Needs: []string{"egress-policy"},
+			Why: "a rule for pods that are not there lets nothing through. OpenShift serves DNS in openshift-dns, on port " +
+				"5353; NodeLocal DNSCache answers at an address of the node",
 			Run: dnsPods,
 		},
 		{
-			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote, When: isolated, FixedBy: "network-policies", Needs: []string{"egress-policy"},
-			Why: "the metadata service hands out the node's own cloud credentials; the published guide's policy lets sessions reach it",
+			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote,
+			When: isolated, FixedBy: "network-policies", Needs: []string{"egress-policy"},
+			Why: "the metadata service hands out the node's own cloud credentials; the published guide's policy lets " +
+				"sessions reach it",
 			Run: metadataFenced,
 		},
 		{
-			Name: "ingress-policy", Title: "a policy keeps the cluster out of sessions", On: steps.Remote, When: isolated, FixedBy: "network-policies", Needs: []string{"namespace"},
-			Why:        "without it every pod of the cluster reaches a session's own port, past its sign-in; the published guide leaves it out",
+			Name: "ingress-policy", Title: "a policy keeps the cluster out of sessions", On: steps.Remote, When: isolated,
+			FixedBy: "network-policies", Needs: []string{"namespace"},
+			Why: "without it every pod of the cluster reaches a session's own port, past its sign-in; the published " +
+				"guide leaves it out",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run:        ingressPolicy,
 		},
 		{
-			Name: "renku-address", Title: "the policy lets sessions reach Renku", On: steps.Remote, From: "this machine", When: isolated,
-			Why: "sessions sign users in at Renku and fetch code through it; the policy closes the private ranges",
-			Run: renkuAddress,
+			Name: "renku-address", Title: "the policy lets sessions reach Renku", On: steps.Remote, From: "this machine",
+			When: isolated,
+			Why:  "sessions sign users in at Renku and fetch code through it; the policy closes the private ranges",
+			Run:  renkuAddress,
 		},
 	}
 }
 
 // sessionPolicies are the policies of one type that select session pods.
-func sessionPolicies(ctx context.Context, e steps.Env, kind networkingv1.PolicyType) ([]*networkingv1.NetworkPolicy, error) {
+func sessionPolicies(
+	ctx context.Context, e steps.Env, kind networkingv1.PolicyType,
+) ([]*networkingv1.NetworkPolicy, error) {
 	return check.PoliciesOf(ctx, e.Cluster, sessionsNamespace(e), sessionLabels, kind)
 }
 
@@ -89,7 +100,12 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	if policies[0].Name != egressName {
 		fix = e.Kubectl() + " -n " + sessionsNamespace(e) + " edit networkpolicy " + policies[0].Name
 	}
-	return steps.Failed(fmt.Sprintf("%s lets no DNS through to %s on UDP port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port), fix)
+	return steps.Failed(
+		fmt.Sprintf(
+			"%s lets no DNS through to %s on UDP port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port,
+		),
+		fix,
+	)
 }
 
 func dnsPods(ctx context.Context, e steps.Env) steps.Result {
@@ -110,8 +126,11 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if closed {
-		return steps.Failed("the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+": no egress rule lets sessions reach that",
-			"add an egress rule with ipBlock "+nodeLocalDNS+"/32, UDP and TCP port 53: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy")
+		return steps.Failed(
+			"the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+": no egress rule lets sessions reach that",
+			"add an egress rule with ipBlock "+nodeLocalDNS+"/32, UDP and TCP port 53: "+e.Kubectl()+" -n "+sessionsNamespace(e)+
+				" edit networkpolicy",
+		)
 	}
 	return steps.Passed("%d pods in %s have the label %s", len(pods), ns, sel)
 }
@@ -123,7 +142,9 @@ const nodeLocalDNS = "169.254.20.10"
 // nodeLocalClosed tells whether the cluster has that cache and the policies
 // close it.
 func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "k8s-app=node-local-dns"})
+	pods, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "k8s-app=node-local-dns"},
+	)
 	if err != nil || len(pods) == 0 {
 		return false, err
 	}
@@ -142,8 +163,8 @@ func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// metadataAddresses are where clouds serve metadata and credentials to whoever asks from a node: AWS, Google Cloud, Azure
-// and OpenStack; AWS by IPv6; AWS ECS; EKS Pod Identity; Alibaba Cloud; Azure's WireServer.
+// metadataAddresses are where clouds serve metadata and credentials to whoever asks from a node: AWS, Google Cloud,
+// Azure and OpenStack; AWS by IPv6; AWS ECS; EKS Pod Identity; Alibaba Cloud; Azure's WireServer.
 var metadataAddresses = []string{
 	"169.254.169.254", "fd00:ec2::254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16",
 }
@@ -168,9 +189,13 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 		fix := fenceFix(ctx, e)
 		if p.Name != egressName {
 			fix = e.Kubectl() + " -n " + sessionsNamespace(e) + " edit networkpolicy " + steps.Quoted(p.Name) +
-				"    # add to the except list of its ipBlock: 169.254.0.0/16, 100.100.100.200/32, 168.63.129.16/32 (IPv6: fd00:ec2::254/128)"
+				"    # add to the except list of its ipBlock: 169.254.0.0/16, 100.100.100.200/32, 168.63.129.16/32 (IPv6: " +
+				"fd00:ec2::254/128)"
 		}
-		return steps.Warned(fmt.Sprintf("NetworkPolicy %s lets sessions reach cloud metadata services: %s", p.Name, strings.Join(open, ", ")), fix)
+		return steps.Warned(
+			fmt.Sprintf("NetworkPolicy %s lets sessions reach cloud metadata services: %s", p.Name, strings.Join(open, ", ")),
+			fix,
+		)
 	}
 	return steps.Passed("closed to sessions: %s", strings.Join(metadataAddresses, ", "))
 }
@@ -180,9 +205,12 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	fix := e.Kubectl() + " -n " + sessionsNamespace(e) + " get networkpolicies -o yaml    # policies add up: edit or delete the one that opens it"
+	fix := e.Kubectl() + " -n " + sessionsNamespace(e) +
+		" get networkpolicies -o yaml    # policies add up: edit or delete the one that opens it"
 	if len(policies) == 0 {
-		return steps.Warned("no ingress policy selects session pods: every pod of the cluster reaches all their ports", fenceFix(ctx, e))
+		return steps.Warned(
+			"no ingress policy selects session pods: every pod of the cluster reaches all their ports", fenceFix(ctx, e),
+		)
 	}
 	open, meta := false, false
 	for _, p := range policies {
@@ -195,7 +223,13 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if !open || !meta {
-		return steps.Warned(fmt.Sprintf("port %d must be open to everybody (it is: %v) and %d to the operator (it is: %v)", sessionPort, open, metaPort, meta), fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"port %d must be open to everybody (it is: %v) and %d to the operator (it is: %v)", sessionPort, open, metaPort,
+				meta,
+			),
+			fix,
+		)
 	}
 	return steps.Passed("only port %d is open to everybody, and %d to the operator", sessionPort, metaPort)
 }
@@ -219,12 +253,16 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(policies) > 0 && len(open) == 0:
 		return steps.Failed(fmt.Sprintf("%s is %v as seen from here, which the policy closes", domain, closed),
-			"add an egress rule for that address: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+			"add an egress rule for that address: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
+				policies[0].Name)
 	case len(policies) > 0 && slices.ContainsFunc(closed, netip.Addr.Is4):
 		return steps.Warned(fmt.Sprintf("%s is %v as seen from here; the policy closes %v of it", domain, addrs, closed),
-			"add an egress rule for those addresses, too: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+policies[0].Name)
+			"add an egress rule for those addresses, too: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
+				policies[0].Name)
 	case len(policies) > 0 && len(closed) > 0: // IPv6, where most clusters have none
-		return steps.Passed("%s is %v as seen from here, which sessions may reach; %v is closed to them", domain, open, closed)
+		return steps.Passed(
+			"%s is %v as seen from here, which sessions may reach; %v is closed to them", domain, open, closed,
+		)
 	}
 	return steps.Passed("%s is %v as seen from here, which sessions may reach", domain, addrs)
 }

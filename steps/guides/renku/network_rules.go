@@ -62,7 +62,9 @@ func allowsOtherPorts(ports []networkingv1.NetworkPolicyPort) bool {
 func throughPolicies(policies []*networkingv1.NetworkPolicy, addrs []netip.Addr) (open, closed []netip.Addr) {
 	for _, a := range addrs {
 		if slices.ContainsFunc(policies, func(p *networkingv1.NetworkPolicy) bool {
-			return slices.ContainsFunc(p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return check.AllowsAddress(r.To, a) })
+			return slices.ContainsFunc(
+				p.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return check.AllowsAddress(r.To, a) },
+			)
 		}) {
 			open = append(open, a)
 		} else {

@@ -12,7 +12,9 @@ import (
 // A name with addresses of both kinds is reached where the policy opens one.
 func TestAddressesThroughPolicies(t *testing.T) {
 	var policy networkingv1.NetworkPolicy
-	if err := yaml.UnmarshalStrict([]byte(`spec: {egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]}`), &policy); err != nil {
+	if err := yaml.UnmarshalStrict(
+		[]byte(`spec: {egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]}`), &policy,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

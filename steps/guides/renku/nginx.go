@@ -35,7 +35,9 @@ func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 		return snippets{}, err
 	}
 	if len(maps) == 0 {
-		return snippets{}, steps.Absent("no ConfigMap of ingress-nginx was found (named ingress-nginx-controller, or labelled %s)", nginxLabel)
+		return snippets{}, steps.Absent(
+			"no ConfigMap of ingress-nginx was found (named ingress-nginx-controller, or labelled %s)", nginxLabel,
+		)
 	}
 	last := snippets{}
 	for _, m := range maps { // each controller must take them: whose class this is can't be told
@@ -67,12 +69,18 @@ const riskFrom = 12
 func judgeSnippets(e steps.Env, m *corev1.ConfigMap, minor int) snippets {
 	s := snippets{where: m.Namespace + "/" + m.Name}
 	allow, risk := m.Data["allow-snippet-annotations"], m.Data["annotations-risk-level"]
-	s.found = fmt.Sprintf("%s says allow-snippet-annotations %s, annotations-risk-level %s", s.where, orUnset(allow), orUnset(risk))
+	s.found = fmt.Sprintf(
+		"%s says allow-snippet-annotations %s, annotations-risk-level %s", s.where, orUnset(allow), orUnset(risk),
+	)
 	old := minor >= 0 && minor < riskFrom && risk == ""
 	s.allowed = allow == "true" && (risk == "Critical" || old)
-	s.fix = fmt.Sprintf("%s -n %s patch configmap %s --type merge -p '{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'"+
-		"    # whoever may make an Ingress can then configure nginx; if that is too much, set the header for all sites: add-headers in that ConfigMap",
-		e.Kubectl(), m.Namespace, m.Name)
+	s.fix = fmt.Sprintf(
+		"%s -n %s patch configmap %s --type merge -p "+
+			"'{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'"+
+			"    # whoever may make an Ingress can then configure nginx; if that is too much, set the header for all sites: "+
+			"add-headers in that ConfigMap",
+		e.Kubectl(), m.Namespace, m.Name,
+	)
 	return s
 }
 
@@ -94,14 +102,18 @@ func nginxMinor(ctx context.Context, e steps.Env, namespace string) (int, error)
 			images = append(images, c.Image)
 		}
 	}
-	deployments, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, namespace, cluster.Selector{Labels: nginxLabel})
+	deployments, err := check.List[appsv1.Deployment](
+		ctx, e.Cluster, check.Deployments, namespace, cluster.Selector{Labels: nginxLabel},
+	)
 	if err != nil {
 		return -1, err
 	}
 	for _, d := range deployments {
 		add(d.Spec.Template.Spec)
 	}
-	sets, err := check.List[appsv1.DaemonSet](ctx, e.Cluster, check.DaemonSets, namespace, cluster.Selector{Labels: nginxLabel})
+	sets, err := check.List[appsv1.DaemonSet](
+		ctx, e.Cluster, check.DaemonSets, namespace, cluster.Selector{Labels: nginxLabel},
+	)
 	if err != nil {
 		return -1, err
 	}

@@ -55,7 +55,10 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	}
 	var out []need
 	for _, c := range classes {
-		w := need{"class " + c.Name, *resource.NewMilliQuantity(int64(c.CPU*1000), resource.DecimalSI), *resource.NewQuantity(int64(c.Memory*(1<<30)), resource.BinarySI), c.GPU, d}
+		w := need{
+			"class " + c.Name, *resource.NewMilliQuantity(int64(c.CPU*1000), resource.DecimalSI),
+			*resource.NewQuantity(int64(c.Memory*(1<<30)), resource.BinarySI), c.GPU, d,
+		}
 		// What another class tolerates does not help this one.
 		shared, _ := e.Peer.List("session-tolerations") // demanded has looked at its error
 		w.demand.tolerated = slices.Concat(e.Answers.List("nodes.tolerations"), shared, c.Tolerations)
@@ -67,7 +70,12 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 		out = append(out, w)
 	}
 	if len(out) == 0 {
-		out = []need{{"the biggest class", resource.MustParse(e.Answers.Text("class.cpu")), resource.MustParse(e.Answers.Text("class.memory")), int64(e.Answers.Int("class.gpu")), d}}
+		out = []need{
+			{
+				"the biggest class", resource.MustParse(e.Answers.Text("class.cpu")),
+				resource.MustParse(e.Answers.Text("class.memory")), int64(e.Answers.Int("class.gpu")), d,
+			},
+		}
 	}
 	slices.SortStableFunc(out, func(a, b need) int { return cmp.Or(b.memory.Cmp(a.memory), b.cpu.Cmp(a.cpu)) })
 	for i := range out {
@@ -94,10 +102,17 @@ func capacity(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		have := nodes[i].Status.Allocatable
-		good = append(good, fmt.Sprintf("%s fits on %s, which has %s CPUs, %s of memory and %d GPUs to give", w.class, nodes[i].Name, have.Cpu(), have.Memory(), gpus(nodes[i])))
+		good = append(
+			good,
+			fmt.Sprintf(
+				"%s fits on %s, which has %s CPUs, %s of memory and %d GPUs to give", w.class, nodes[i].Name, have.Cpu(),
+				have.Memory(), gpus(nodes[i]),
+			),
+		)
 	}
 	if len(bad) > 0 {
-		const fix = "make the class smaller (class.cpu, class.memory, class.gpu; pool.spec where you wrote it yourself), or add a node"
+		const fix = "make the class smaller (class.cpu, class.memory, class.gpu; pool.spec where you wrote it yourself), " +
+			"or add a node"
 		return steps.Failed(strings.Join(bad, "; "), fix)
 	}
 	if more := len(good) - 1; more > 0 {

@@ -29,7 +29,10 @@ type demand struct {
 // demanded is the demand of this link. Where Renku's part of it is not there or
 // may not be read, the answers stand alone: node-purpose says so.
 func demanded(ctx context.Context, e steps.Env) (demand, error) {
-	d := demand{labels: e.Answers.List("nodes.labels"), tolerated: slices.Clone(e.Answers.List("nodes.tolerations")), arch: e.Answers.Text("nodes.arch")}
+	d := demand{
+		labels: e.Answers.List("nodes.labels"), tolerated: slices.Clone(e.Answers.List("nodes.tolerations")),
+		arch: e.Answers.Text("nodes.arch"),
+	}
 	var err error
 	if d.affinity, err = renkuAffinity(e); err != nil && !mayBeUnread(err) {
 		return d, err
@@ -121,7 +124,8 @@ func (d demand) unfit(n *corev1.Node) string {
 		return "lacks what Renku's notebooks.sessionAffinity asks for (" + affinityWords(d.affinity) + ")"
 	}
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(d.tolerated, t.Key) && !slices.Contains(d.tolerated, "*") {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(d.tolerated, t.Key) &&
+			!slices.Contains(d.tolerated, "*") {
 			return "has the taint " + t.Key + ", which sessions don't tolerate"
 		}
 	}

@@ -18,19 +18,27 @@ func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "nodes", Title: "a node takes sessions", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "a session without a node that is ready, of its platform, with its labels and taints, stays Pending. Renku's own notebooks.sessionAffinity and sessionTolerations hold for remote sessions, too",
-			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, notebooks.sessionTolerations)"},
-			Run:        nodesFit,
+			Why: "a session without a node that is ready, of its platform, with its labels and taints, stays Pending. " +
+				"Renku's own notebooks.sessionAffinity and sessionTolerations hold for remote sessions, too",
+			References: []string{
+				page,
+				"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, " +
+					"notebooks.sessionTolerations)",
+			},
+			Run: nodesFit,
 		},
 		{
-			Name: "node-purpose", Title: "the label that sessions ask for is on a node", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is so only where Renku's notebooks.sessionAffinity asks for it, which it does not by default",
+			Name: "node-purpose", Title: "the label that sessions ask for is on a node", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is " +
+				"so only where Renku's notebooks.sessionAffinity asks for it, which it does not by default",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity)"},
 			Run:        nodePurpose,
 		},
 		{
 			Name: "capacity", Title: "the biggest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
-			Why: "a session of a class that is larger than every node never starts. Beside it run a login proxy and a git proxy: some 100m CPU and 150Mi",
+			Why: "a session of a class that is larger than every node never starts. Beside it run a login proxy and a git " +
+				"proxy: some 100m CPU and 150Mi",
 			Run: capacity,
 		},
 	}
@@ -70,7 +78,10 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 		if names := cordonedNodes(ctx, e); len(names) > 0 {
 			return steps.Failed(found, e.Kubectl()+" uncordon "+names[0]+"    # unless it is under maintenance")
 		}
-		return steps.Failed(found, e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations")
+		return steps.Failed(
+			found,
+			e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations",
+		)
 	}
 	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), someNodes(fit))
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
@@ -78,8 +89,12 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if shut, key := taintedNode(ctx, e, nodes); shut != "" {
-		return steps.Warned(found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
-			"answer nodes.tolerations with "+key+", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+" "+key+"-")
+		return steps.Warned(
+			found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
+			"answer nodes.tolerations with "+key+
+				", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+
+				" "+key+"-",
+		)
 	}
 	return steps.Passed("%s", found)
 }
@@ -117,7 +132,8 @@ func taintedNode(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, 
 	for _, n := range nodes {
 		var keys []string
 		for _, t := range n.Spec.Taints {
-			if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") { // the cluster's own, which come and go
+			// the cluster's own, which come and go
+			if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 				keys = append(keys, t.Key)
 			}
 		}
@@ -153,24 +169,35 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 		if !known {
 			return steps.Skipped("nodes.labels is empty, and what Renku asks for can't be told: %s", failure.Explain(err))
 		}
-		return steps.Skipped("sessions ask for no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names one, which is Renku's default")
+		return steps.Skipped("sessions ask for no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names " +
+			"one, which is Renku's default")
 	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if affinity != nil {
-		liked := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !(demand{affinity: affinity}).liked(n) })
+		liked := slices.DeleteFunc(
+			slices.Clone(nodes), func(n *corev1.Node) bool { return !(demand{affinity: affinity}).liked(n) },
+		)
 		if len(liked) == 0 {
-			return steps.Failed("Renku's notebooks.sessionAffinity asks every session's node for "+affinityWords(affinity)+", and no node has it",
-				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or what it asks for")
+			return steps.Failed(
+				"Renku's notebooks.sessionAffinity asks every session's node for "+affinityWords(affinity)+", and no node has it",
+				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or what it asks for",
+			)
 		}
 		return anyLabelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity asks")
 	}
 	r := anyLabelled(e, nodes, want, strings.Join(want, " and "))
 	if others := elsewhere(ctx, e, nodes, want); known && r.Status == steps.Pass && len(others) > 0 {
-		return steps.Warned(fmt.Sprintf("sessions go to %s, too: Renku's notebooks.sessionAffinity does not ask for %s", someNodes(others), strings.Join(want, " and ")),
-			"set notebooks.sessionAffinity in Renku's values (it holds for all of its sessions, local ones, too), or taint those nodes; or, if they may have sessions, answer nodes.labels: []")
+		return steps.Warned(
+			fmt.Sprintf(
+				"sessions go to %s, too: Renku's notebooks.sessionAffinity does not ask for %s", someNodes(others),
+				strings.Join(want, " and "),
+			),
+			"set notebooks.sessionAffinity in Renku's values (it holds for all of its sessions, local ones, too), or taint "+
+				"those nodes; or, if they may have sessions, answer nodes.labels: []",
+		)
 	}
 	return r
 }
@@ -184,7 +211,9 @@ func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) 
 		}
 	}
 	if n == 0 {
-		return steps.Failed("no node carries "+strings.Join(want, " and "), e.Kubectl()+" label node NODE "+strings.Join(want, " "))
+		return steps.Failed(
+			"no node carries "+strings.Join(want, " and "), e.Kubectl()+" label node NODE "+strings.Join(want, " "),
+		)
 	}
 	return steps.Passed("%d of the nodes: %s", n, what)
 }

@@ -21,16 +21,17 @@ const (
 	notePool    = "pool"     // the pool's number
 )
 
-// earlierNotes are the annotations, each before the link's name, by which earlier versions noted it on the Secret with the
-// kubeconfigs. Whoever can write that Secret can write them, so apply shows what they name and enters it, and undo leaves it.
+// earlierNotes are the annotations, each before the link's name, by which earlier versions noted it on the Secret with
+// the kubeconfigs. Whoever can write that Secret can write them, so apply shows what they name and enters it, and undo
+// leaves it.
 var earlierNotes = map[string]string{noteCluster: "carrick/cluster-id.", notePool: "carrick/pool-id."}
 
 // noteAsked is noted before Renku is asked to make something. Whoever finds it
 // later knows that an answer was lost, and that what stands there is ours.
 const noteAsked = "asked"
 
-// unnoted makes a change of what Renku has as it should, where this link created it and its id is not noted: the answer was
-// lost, or an earlier version noted it elsewhere.
+// unnoted makes a change of what Renku has as it should, where this link created it and its id is not noted: the answer
+// was lost, or an earlier version noted it elsewhere.
 func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
 	was, err := inventory.Note(ctx, e, name)
 	note := ""
@@ -39,7 +40,11 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 	case was == noteAsked:
 		note = "this link asked for it and did not hear the answer: which it is has to be noted still"
 	case was == "" && id != "" && earlierNote(ctx, e, name) == id:
-		note = fmt.Sprintf("the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, and undo deletes it then", clean.Text(id))
+		note = fmt.Sprintf(
+			"the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, "+
+				"and undo deletes it then",
+			clean.Text(id),
+		)
 	}
 	if note != "" {
 		item.Verb, item.Note, item.Hash = steps.Update, steps.JoinNotes(item.Note, note), steps.HashOf(item.Hash+note)
@@ -65,11 +70,15 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 		return nil
 	}
 	ns, name := secretWhere(e)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{earlierNotes[action] + e.Link: nil}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{earlierNotes[action] + e.Link: nil}}},
+	)
 	if err != nil {
 		return err
 	}
-	if _, err := e.Cluster.Patch(ctx, check.Secrets, ns, name, patch, cluster.PatchOptions{Manager: e.Manager()}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := e.Cluster.Patch(
+		ctx, check.Secrets, ns, name, patch, cluster.PatchOptions{Manager: e.Manager()},
+	); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("take the earlier note off Secret %s/%s: %w", ns, name, err)
 	}
 	return nil
@@ -96,7 +105,12 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	}
 	return []steps.Item{{
 		Verb: steps.Leave, What: fmt.Sprintf("%s %s in Renku", what, id),
-		Note: fmt.Sprintf("an annotation of the kubeconfigs Secret says that this link created it, and whoever can write that Secret can write that. %s enters it in the inventory of this link, where Renku has it under the name that the link gives; undo goes by that", e.ApplyStep(action)),
+		Note: fmt.Sprintf(
+			"an annotation of the kubeconfigs Secret says that this link created it, and whoever can write that Secret can "+
+				"write that. %s enters it in the inventory of this link, where Renku has it under the name that the link gives; "+
+				"undo goes by that",
+			e.ApplyStep(action),
+		),
 	}}
 }
 

@@ -19,12 +19,14 @@ const publicCharts = "https://swissdatasciencecenter.github.io/helm-charts"
 func operator() steps.Step {
 	return steps.Step{
 		Name: "operator", Title: "Operator and driver",
-		Why: "The session operator (amalthea-sessions) and the driver of data connectors (csi-rclone) run on the remote cluster, in the versions of the local one.",
+		Why: "The session operator (amalthea-sessions) and the driver of data connectors (csi-rclone) run on the remote " +
+			"cluster, in the versions of the local one.",
 		Ask: operatorQuestions(),
 		Actions: []steps.Action{
 			{
-				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace, Reads: whatExists,
-				Doer: action.Manifest{File: "driver-namespace.yaml"},
+				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace,
+				Reads: whatExists,
+				Doer:  action.Manifest{File: "driver-namespace.yaml"},
 			},
 			{
 				Name: "driver", Title: "Install csi-rclone", On: steps.Remote, When: installsDriver, Reads: whatExists,
@@ -35,7 +37,8 @@ func operator() steps.Step {
 				},
 			},
 			{
-				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"}, When: installsOperator, Reads: whatExists,
+				Name: "operator", Title: "Install the session operator", On: steps.Remote, Needs: []string{"namespace"},
+				When: installsOperator, Reads: whatExists,
 				Doer: action.Chart{
 					Release: "${answers.operator.release}", Namespace: "${answers.sessions.namespace}", Chart: operatorChart,
 					Source:  check.ChartSource("charts.source", operatorChart),
@@ -43,7 +46,8 @@ func operator() steps.Step {
 				},
 			},
 			{
-				Name: "custom-cas", Title: "Copy the CA certificates that sessions mount", On: steps.Remote, Needs: []string{"namespace"}, When: copiesCAs,
+				Name: "custom-cas", Title: "Copy the CA certificates that sessions mount", On: steps.Remote,
+				Needs: []string{"namespace"}, When: copiesCAs,
 				Doer: action.Manifest{File: "custom-ca.yaml", Each: eachCA},
 			},
 		},
@@ -67,12 +71,15 @@ var whatExists = slices.Concat(
 func operatorQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "charts.source", Title: "Where the charts come from", Kind: steps.Text, On: steps.Remote, Check: check.ValidSource,
-			Help:    "A chart repository (https://…), a registry (oci://…), or a folder of this machine that holds the folders amalthea-sessions and csi-rclone.",
+			Key: "charts.source", Title: "Where the charts come from", Kind: steps.Text, On: steps.Remote,
+			Check: check.ValidSource,
+			Help: "A chart repository (https://…), a registry (oci://…), or a folder of this machine that holds the " +
+				"folders amalthea-sessions and csi-rclone.",
 			Default: sourceOfCharts,
 		},
 		{
-			Key: "operator.version", Title: "Version of the chart amalthea-sessions", Kind: steps.Text, On: steps.Remote, Check: checkVersion,
+			Key: "operator.version", Title: "Version of the chart amalthea-sessions", Kind: steps.Text, On: steps.Remote,
+			Check:   checkVersion,
 			Help:    "The same as on the local cluster: the two share one definition of a session.",
 			Default: localVersion("amalthea", "", ""),
 		},
@@ -83,8 +90,9 @@ func operatorQuestions() []steps.Question {
 		},
 		{
 			Key: "sessions.framed", Title: "Sessions open in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
-			Adopt:   adoptFramed,
-			Help:    "No: in a tab of their own. In a frame, the session cookie must go along to another site, which takes more protection at the ingress.",
+			Adopt: adoptFramed,
+			Help: "No: in a tab of their own. In a frame, the session cookie must go along to another site, which takes " +
+				"more protection at the ingress.",
 			Default: steps.Fixed(false, "a tab of their own needs no protection"),
 		},
 		{
@@ -92,21 +100,25 @@ func operatorQuestions() []steps.Question {
 			Kind: steps.YesNo, On: steps.Remote,
 			Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: " +
 				"with type = local, a session mounts the volumes of other pods on its node. " +
-				"No: carrick does not install csi-rclone, and admission policies deny the kubeconfig sessions with data connectors.",
+				"No: carrick does not install csi-rclone, and admission policies deny the kubeconfig sessions with data " +
+				"connectors.",
 			Default: steps.Fixed(true, "the published guide"),
 		},
 		{
-			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, When: mountsConnectors, On: steps.Remote, Check: checkVersion,
+			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, When: mountsConnectors,
+			On: steps.Remote, Check: checkVersion,
 			Help:    "The same as on the local cluster.",
 			Default: localVersion("csi-rclone", "0.6.0", "what Renku 2.16 to 2.19 name"),
 		},
 		{
-			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, When: mountsConnectors, On: steps.Remote,
+			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, When: mountsConnectors,
+			On:      steps.Remote,
 			Help:    "One a cluster: the driver runs on every node.",
 			Default: releaseThatExists("driver-stands", driverChart),
 		},
 		{
-			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, When: mountsConnectors, On: steps.Remote,
+			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, When: mountsConnectors,
+			On:   steps.Remote,
 			Help: "Its pods are privileged. Made if it is not there.",
 			Default: func(e steps.Env) (any, string) {
 				from := "the published guide"
@@ -117,12 +129,16 @@ func operatorQuestions() []steps.Question {
 				default:
 					from += "; what is called csi-rclone stands in " + clean.Name(ns)
 				}
-				return rcloneSpace, from // not where it stands: any tenant can make a DaemonSet of that name, and the namespace becomes privileged
+				// not where it stands: any tenant can make a DaemonSet of that name, and the namespace becomes privileged
+				return rcloneSpace, from
 			},
 		},
 		{
-			Key: "sessions.user-secrets", Title: "Sessions on this cluster shall use users' own secrets", Kind: steps.Pick, Opt: true, On: steps.Remote,
-			Of:   []steps.Choice{{Value: "no", Title: "no: users know that they don't work there"}, {Value: "yes", Title: "yes"}},
+			Key: "sessions.user-secrets", Title: "Sessions on this cluster shall use users' own secrets", Kind: steps.Pick,
+			Opt: true, On: steps.Remote,
+			Of: []steps.Choice{
+				{Value: "no", Title: "no: users know that they don't work there"}, {Value: "yes", Title: "yes"},
+			},
 			Help: "Renku's user secrets are fetched by an address of the local cluster, which no remote session reaches.",
 		},
 	}
@@ -134,7 +150,8 @@ func sourceOfCharts(e steps.Env) (any, string) {
 	switch {
 	case err != nil:
 		return publicCharts, public
-	case other == publicCharts, check.OnLoopback(other) && !e.PeerFromFile(): // of this machine, as charts by plain http are
+	case other == publicCharts, check.OnLoopback(other) &&
+		!e.PeerFromFile(): // of this machine, as charts by plain http are
 		return other, "Renku's own release"
 	}
 	// Whoever can write Secrets beside Renku's release, or a facts file, chooses no chart that is installed here.
@@ -202,7 +219,10 @@ func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 	for _, name := range names {
 		data, ok := have[name].(map[string]any)
 		if !ok {
-			return nil, steps.Absent("sessions mount Secret %s, and Renku's Helm value global.certificates.customCAs does not name it: copy it by hand", name)
+			return nil, steps.Absent(
+				"sessions mount Secret %s, and Renku's Helm value global.certificates.customCAs does not name it: copy it by hand",
+				name,
+			)
 		}
 		out = append(out, map[string]any{"name": name, "data": data})
 	}

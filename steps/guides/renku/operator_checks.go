@@ -16,50 +16,74 @@ import (
 func operatorChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-crd", Title: "the cluster knows what a session is", On: steps.Remote, Needs: []string{"signed-in"}, FixedBy: "operator",
-			Why:        "Renku's services remember for 6 hours which kinds a cluster serves: this one has to be there before they are restarted",
-			References: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml"},
+			Name: "session-crd", Title: "the cluster knows what a session is", On: steps.Remote, Needs: []string{"signed-in"},
+			FixedBy: "operator",
+			Why: "Renku's services remember for 6 hours which kinds a cluster serves: this one has to be there before " +
+				"they are restarted",
+			References: []string{
+				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml",
+			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return check.Served(ctx, e.Cluster, sessionCRD, sessionVersion, "")
 			},
 		},
 		{
-			Name: "session-crd-equal", Title: "both clusters define a session alike", On: steps.Remote, Needs: []string{"session-crd"}, FixedBy: "operator",
-			Why:        "the definition carries no version: an operator that was updated without it (deployCrd off) reads fields that are not there, and Renku writes fields that are dropped",
+			Name: "session-crd-equal", Title: "both clusters define a session alike", On: steps.Remote,
+			Needs: []string{"session-crd"}, FixedBy: "operator",
+			Why: "the definition carries no version: an operator that was updated without it (deployCrd off) reads " +
+				"fields that are not there, and Renku writes fields that are dropped",
 			References: []string{"SwissDataScienceCenter/amalthea: pull requests 1120, 1121"},
 			Run:        sameCRD,
 		},
 		{
-			Name: "session-crd-owner", Title: "the definition belongs to the operator's release", On: steps.Remote, Needs: []string{"session-crd"},
-			Why:        "a second release that brings it along fails with invalid ownership metadata; one that doesn't depends on the first, which takes all sessions with it when it is removed",
+			Name: "session-crd-owner", Title: "the definition belongs to the operator's release", On: steps.Remote,
+			Needs: []string{"session-crd"},
+			Why: "a second release that brings it along fails with invalid ownership metadata; one that doesn't " +
+				"depends on the first, which takes all sessions with it when it is removed",
 			References: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (deployCrd)"},
 			Run:        crdOwner,
 		},
 		{
-			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote, Needs: []string{"namespace"}, FixedBy: "operator", Timeout: startsWithin,
-			Why:        "without one, sessions are asked for and nothing happens; it watches the one namespace that its release is in, unless it was told to watch all",
-			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, CLUSTER_SCOPED)"},
-			Run:        operatorReady,
+			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote,
+			Needs: []string{"namespace"}, FixedBy: "operator", Timeout: startsWithin,
+			Why: "without one, sessions are asked for and nothing happens; it watches the one namespace that its " +
+				"release is in, unless it was told to watch all",
+			References: []string{
+				page,
+				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, " +
+					"CLUSTER_SCOPED)",
+			},
+			Run: operatorReady,
 		},
 		{
-			Name: "operator-version", Title: "the operator has the version of the local cluster", On: steps.Remote, Needs: []string{"signed-in"}, FixedBy: "operator",
-			Why:        "the published guide installs without --version, which takes the newest chart; Renku pins another. Its \"default priority class and remote service account\" are no values of the chart: the pool and the registered cluster name them",
+			Name: "operator-version", Title: "the operator has the version of the local cluster", On: steps.Remote,
+			Needs: []string{"signed-in"}, FixedBy: "operator",
+			Why: "the published guide installs without --version, which takes the newest chart; Renku pins another. " +
+				"Its \"default priority class and remote service account\" are no values of the chart: the pool and the " +
+				"registered cluster name them",
 			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/requirements.yaml"},
 			Run:        operatorSameVersion,
 		},
 		{
-			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote, When: mountsConnectors, Needs: []string{"operator-ready"}, FixedBy: "driver",
+			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote,
+			When: mountsConnectors, Needs: []string{"operator-ready"}, FixedBy: "driver",
 			Why:        "the operator asks for volumes of that class: a session with a data connector stays Pending without it",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
 			Run:        rcloneStorageClass,
 		},
 		{
-			Name: "same-site", Title: "the session cookie fits how sessions are opened", On: steps.Remote, Needs: []string{"operator-ready"}, FixedBy: "operator",
-			Why: "in a frame of the portal the cookie must be SameSite=None: the chart's useNoneSameSiteSessionCookie, since 0.27.0, which the published guide does not name. " +
-				"It opens the session to other sites unless the ingress answers with CORS and CSP headers, and anonymous sessions then fail. " +
+			Name: "same-site", Title: "the session cookie fits how sessions are opened", On: steps.Remote,
+			Needs: []string{"operator-ready"}, FixedBy: "operator",
+			Why: "in a frame of the portal the cookie must be SameSite=None: the chart's useNoneSameSiteSessionCookie, since " +
+				"0.27.0, which the published guide does not name. " +
+				"It opens the session to other sites unless the ingress answers with CORS and CSP headers, and anonymous " +
+				"sessions then fail. " +
 				"The guide's --skip-auth-preflight can't be set: no chart has such a value",
-			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097"},
-			Run:        sameSite,
+			References: []string{
+				page,
+				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097",
+			},
+			Run: sameSite,
 		},
 	}
 }
@@ -103,7 +127,8 @@ func versionFix(e steps.Env, what, name string) string {
 	case isOurs(e.Own, fact) || e.Own.FieldText(fact, "name") == "":
 		return ""
 	case e.Own.FieldText(fact, "release") == "":
-		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") + " rendered by what did (Argo CD, kubectl)"
+		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") +
+			" rendered by what did (Argo CD, kubectl)"
 	}
 	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
 		e.ApplyStep("operator"), clean.Name(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
@@ -124,14 +149,21 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 	}
 	in, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)
 	if apierrors.IsNotFound(err) || (err == nil && in.GetDeletionTimestamp() != nil) {
-		return steps.Warned(fmt.Sprintf("%s says that it belongs to release %s/%s, whose namespace is gone: no release updates it", sessionCRD, ns, owner),
-			e.Kubectl()+" annotate --overwrite crd "+sessionCRD+" meta.helm.sh/release-name="+e.Answers.Text("operator.release")+" meta.helm.sh/release-namespace="+sessionsNamespace(e))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s says that it belongs to release %s/%s, whose namespace is gone: no release updates it", sessionCRD, ns, owner,
+			),
+			e.Kubectl()+" annotate --overwrite crd "+sessionCRD+" meta.helm.sh/release-name="+e.Answers.Text("operator.release")+
+				" meta.helm.sh/release-namespace="+sessionsNamespace(e),
+		)
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
 		return steps.Errored(err)
 	}
-	return steps.Warned(fmt.Sprintf("%s belongs to release %s/%s: when that is removed, it goes with all sessions", sessionCRD, ns, owner),
-		"agree with its owner on versions; carrick installs beside it without the definition (deployCrd off)")
+	return steps.Warned(
+		fmt.Sprintf("%s belongs to release %s/%s: when that is removed, it goes with all sessions", sessionCRD, ns, owner),
+		"agree with its owner on versions; carrick installs beside it without the definition (deployCrd off)",
+	)
 }
 
 func operatorReady(ctx context.Context, e steps.Env) steps.Result {
@@ -143,17 +175,31 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 	if d == nil && len(others) > 0 {
 		o := others[0]
 		if operatorEnv(o)["CLUSTER_SCOPED"] == "true" {
-			return steps.Failed(fmt.Sprintf("operator %s/%s claims all namespaces, and no ClusterRoleBinding lets its ServiceAccount update sessions", o.Namespace, o.Name), "")
+			return steps.Failed(
+				fmt.Sprintf(
+					"operator %s/%s claims all namespaces, and no ClusterRoleBinding lets its ServiceAccount update sessions",
+					o.Namespace, o.Name,
+				),
+				"",
+			)
 		}
-		return steps.Failed(fmt.Sprintf("operator %s/%s watches namespace %s alone, and sessions are in %s", o.Namespace, o.Name, operatorEnv(o)["RELEASE_NAMESPACE"], ns), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"operator %s/%s watches namespace %s alone, and sessions are in %s", o.Namespace, o.Name,
+				operatorEnv(o)["RELEASE_NAMESPACE"], ns,
+			),
+			"",
+		)
 	}
 	if d == nil {
 		return steps.Undone("no operator looks after namespace " + ns)
 	}
-	fix := e.Kubectl() + " -n " + d.Namespace + " describe deployment " + d.Name + "    # and the pods: -l app.kubernetes.io/name=" + operatorChart
+	fix := e.Kubectl() + " -n " + d.Namespace + " describe deployment " + d.Name +
+		"    # and the pods: -l app.kubernetes.io/name=" + operatorChart
 	r := check.Available(ctx, e.Cluster, d.Namespace, d.Name, fix)
 	if r.Status == steps.Pass {
-		r.Found += ", for " + map[bool]string{true: "all namespaces", false: "namespace " + ns}[operatorEnv(d)["CLUSTER_SCOPED"] == "true"]
+		r.Found += ", for " +
+			map[bool]string{true: "all namespaces", false: "namespace " + ns}[operatorEnv(d)["CLUSTER_SCOPED"] == "true"]
 		return workingOperator(ctx, e, d, r)
 	}
 	return r
@@ -201,7 +247,12 @@ func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.R
 	case there.version() != want:
 		return steps.Failed("the versions differ. "+found, fix)
 	case there.differs():
-		return steps.Warned("the chart and what runs differ. "+found, e.Kubectl()+" get deployments,daemonsets -A -l helm.sh/chart -o wide    # the image was changed by hand, or by a registry mirror")
+		return steps.Warned(
+			"the chart and what runs differ. "+found,
+			e.Kubectl()+
+				" get deployments,daemonsets -A -l helm.sh/chart -o wide    # the image was changed by hand, or by a "+
+				"registry mirror",
+		)
 	}
 	return steps.Passed("%s", found)
 }
@@ -216,7 +267,10 @@ func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name := clean.Text(operatorEnv(d)["RCLONE_STORAGE_CLASS"])
 	if name == "" {
-		return steps.Warned(fmt.Sprintf("operator %s/%s names no StorageClass for data connectors (RCLONE_STORAGE_CLASS)", d.Namespace, d.Name), "set the chart's rcloneStorageClass to "+rcloneClass)
+		return steps.Warned(
+			fmt.Sprintf("operator %s/%s names no StorageClass for data connectors (RCLONE_STORAGE_CLASS)", d.Namespace, d.Name),
+			"set the chart's rcloneStorageClass to "+rcloneClass,
+		)
 	}
 	fix := ""
 	if name != rcloneClass {
@@ -246,9 +300,16 @@ func sameSite(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case framed && !none:
-		return steps.Failed("sessions shall open in a frame, and the operator does not make their cookie SameSite=None: signing in fails there", fix)
+		return steps.Failed(
+			"sessions shall open in a frame, and the operator does not make their cookie SameSite=None: signing in fails there",
+			fix,
+		)
 	case none && !framed:
-		return steps.Failed("the operator makes the session cookie SameSite=None although sessions open in a tab of their own: other sites may use it, and anonymous sessions fail", fix)
+		return steps.Failed(
+			"the operator makes the session cookie SameSite=None although sessions open in a tab of their own: other sites "+
+				"may use it, and anonymous sessions fail",
+			fix,
+		)
 	case framed:
 		return steps.Passed("SameSite=None, for sessions in a frame; anonymous sessions are not possible")
 	}

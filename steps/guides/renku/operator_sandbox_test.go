@@ -56,7 +56,9 @@ func TestVerifyADefinitionThatStoodStays(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
 	box := seeded(t)
-	crd := box.Run(t, clustertest.Remote, "", "get", "crd", "--ignore-not-found", "-o", "name", "amaltheasessions.amalthea.dev")
+	crd := box.Run(
+		t, clustertest.Remote, "", "get", "crd", "--ignore-not-found", "-o", "name", "amaltheasessions.amalthea.dev",
+	)
 	if crd != "" {
 		t.Fatalf("another test left %s", crd)
 	}
@@ -64,11 +66,16 @@ func TestVerifyADefinitionThatStoodStays(t *testing.T) {
 	plain := `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "amaltheasessions.amalthea.dev"}, "spec": ` + spec + "}"
 	box.Run(t, clustertest.Remote, plain, "create", "-f", "-")
 	defer box.Run(t, clustertest.Remote, "", "delete", "crd", "amaltheasessions.amalthea.dev")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "stood", site(t, box, map[string]any{"sessions.namespace": "stood-sessions"}))
+	s := stepstest.Open(
+		t, box, renku.Guide(), assets, "stood", site(t, box, map[string]any{"sessions.namespace": "stood-sessions"}),
+	)
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	stepstest.Undo(t, s)
-	if got := box.Run(t, clustertest.Remote, "", "get", "crd", "amaltheasessions.amalthea.dev", "-o", "jsonpath={.metadata.labels}{.metadata.annotations}"); got != "" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "crd", "amaltheasessions.amalthea.dev", "-o",
+		"jsonpath={.metadata.labels}{.metadata.annotations}",
+	); got != "" {
 		t.Errorf("the definition carries %s", got)
 	}
 }

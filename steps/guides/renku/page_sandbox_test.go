@@ -36,28 +36,44 @@ type fault struct {
 // pageFaults are the faults of what the published guide leaves behind, and how
 // each is mended. The order is the guide's.
 var pageFaults = []fault{
-	{"metadata-fenced", steps.Remote, "egress-from-renku-v2-sessions lets sessions reach cloud metadata services: 169.254.169.254", "--step prerequisites --take-over"},
+	{
+		"metadata-fenced", steps.Remote,
+		"egress-from-renku-v2-sessions lets sessions reach cloud metadata services: 169.254.169.254",
+		"--step prerequisites --take-over",
+	},
 	{"pod-security", steps.Remote, "renku-user-sessions sets no level", "pod-security.kubernetes.io/enforce=baseline"},
 	{"ingress-policy", steps.Remote, "no ingress policy selects session pods", "--step prerequisites --take-over"},
 	{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
 	{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
 	{"custom-cas-there", steps.Remote, "there is no Secret renku-user-sessions/renku-ca", "--step operator --take-over"},
 	{"role-rules", steps.Remote, "Role cross-cluster-role lacks: get persistentvolumeclaims", "--step identity"},
-	{"priorityclasses-binding", steps.Remote, "no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", "--step identity"},
+	{
+		"priorityclasses-binding", steps.Remote,
+		"no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", "--step identity",
+	},
 	{"credential-rights", steps.Remote, "2 of 24 rights are missing: list persistentvolumeclaims", "--step identity"},
 	{"credential-priorityclasses", steps.Remote, "2 of 2 rights are missing: list priorityclasses", "--step identity"},
 	{"credential-deletes-classes", steps.Remote, "1 of 1 rights are missing: delete priorityclasses", "--step identity"},
 	{"token-secrets-denied", steps.Remote, "a token Secret of any ServiceAccount", "--step identity"},
 	{"session-account-fixed", steps.Remote, "sessions that run as any ServiceAccount", "--step identity"},
-	{"accounts-within", steps.Remote, "Role/amalthea-sessions-1763000000-manager-role in renku-user-sessions", "--step identity"},
+	{
+		"accounts-within", steps.Remote, "Role/amalthea-sessions-1763000000-manager-role in renku-user-sessions",
+		"--step identity",
+	},
 	{"stored-kubeconfig", steps.Local, "current-context is not set", "--step secret --take-over"},
 	{"uploads", steps.Remote, "as registered, not set: proxy-body-size", "--step register"},
 	{"cors-headers", steps.Remote, `"$http_access_control_request_headers" is no list of names`, "--step register"},
 	{"snippets-allowed", steps.Remote, `allow-snippet-annotations "false"`, "--step register"},
-	{"cluster-as-planned", steps.Local, "session_ingress_use_default_cluster_tls_cert is not set and should be true", "--step register"},
+	{
+		"cluster-as-planned", steps.Local, "session_ingress_use_default_cluster_tls_cert is not set and should be true",
+		"--step register",
+	},
 	{"services-restarted", steps.Local, "data-tasks runs since", "--step restart"},
 	{"pool-made", steps.Local, `Renku has no pool called "Remote Cluster"`, "--step pool"},
-	{"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris lacks https://localhost:", "helm upgrade renku renku/renku -n renku --kube-context"},
+	{
+		"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris lacks https://localhost:",
+		"helm upgrade renku renku/renku -n renku --kube-context",
+	},
 	{"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins lacks https://localhost:", "-f oidc-values.yaml"},
 }
 
@@ -111,9 +127,11 @@ func TestVerifyWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T)
 
 	stepstest.Undo(t, s)
 	after := stepstest.Snapshot(t, box)
-	delete(before, "remote priorityclasses.scheduling.k8s.io /renku-resource-pool-1-priority-class")                    // Renku deletes it with the pool
-	changed := regexp.MustCompile(`sh\.helm\.release\.v1|amalthea-sessions-1763000000|amaltheasessions\.amalthea\.dev`) // upgraded, which undo says it leaves
-	used := regexp.MustCompile(`"labels":\{"kubernetes.io/legacy-token-last-used":"[^"]*"\},`)                          // the API server's own note
+	// Renku deletes it with the pool
+	delete(before, "remote priorityclasses.scheduling.k8s.io /renku-resource-pool-1-priority-class")
+	// upgraded, which undo says it leaves
+	changed := regexp.MustCompile(`sh\.helm\.release\.v1|amalthea-sessions-1763000000|amaltheasessions\.amalthea\.dev`)
+	used := regexp.MustCompile(`"labels":\{"kubernetes.io/legacy-token-last-used":"[^"]*"\},`) // the API server's own note
 	for k, was := range before {
 		if now, is := after[k]; !is || (used.ReplaceAllString(now, "") != was && !changed.MatchString(k)) {
 			t.Errorf("%s is not as it was; is it there: %v", k, is) // it may be a Secret: it is not shown
@@ -191,7 +209,8 @@ var (
 )
 
 func runnable(v steps.Result) bool {
-	return !v.Status.Holds() && v.Status != steps.Skip && (applyLine.MatchString(v.Fix) || strings.Contains(v.Fix, "helm upgrade")) ||
+	return !v.Status.Holds() && v.Status != steps.Skip && (applyLine.MatchString(v.Fix) ||
+		strings.Contains(v.Fix, "helm upgrade")) ||
 		v.Status == steps.Warn && applyLine.MatchString(v.Fix) && !strings.Contains(v.Fix, "answer ")
 }
 
@@ -249,7 +268,9 @@ func valuesOf(t *testing.T, fix string) map[string]any {
 func upgrade(t *testing.T, box *clustertest.Sandbox, values map[string]any) {
 	t.Helper()
 	const name = "sh.helm.release.v1.renku.v1"
-	encoded := box.Run(t, clustertest.Local, "", "-n", "renku", "get", "secret", name, "-o", "go-template={{.data.release | base64decode}}")
+	encoded := box.Run(
+		t, clustertest.Local, "", "-n", "renku", "get", "secret", name, "-o", "go-template={{.data.release | base64decode}}",
+	)
 	packed, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,9 @@ func clusterProblems(p map[string]any) []string {
 		out = append(out, fmt.Sprintf("service_account_name %q: Renku takes 2 to 63 lower-case letters, digits and -", v))
 	}
 	if usesDefault, _ := p[fieldDefault].(bool); protocol == "https" && usesDefault == (textOf(p, fieldTLS) != "") {
-		out = append(out, "with https there is either a TLS Secret or the controller's default certificate, not both and not neither")
+		out = append(
+			out, "with https there is either a TLS Secret or the controller's default certificate, not both and not neither",
+		)
 	}
 	for key := range p {
 		if !slices.Contains(clusterFields, key) {

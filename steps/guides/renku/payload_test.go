@@ -11,7 +11,8 @@ import (
 func row(t *testing.T, text string) map[string]any {
 	t.Helper()
 	out := map[string]any{
-		"name": "Remote", "config_name": "remote.yaml", "session_protocol": "https", "session_host": "sessions.example.org", "session_port": 443.0, "session_path": "",
+		"name": "Remote", "config_name": "remote.yaml", "session_protocol": "https", "session_host": "sessions.example.org",
+		"session_port": 443.0, "session_path": "",
 		"session_ingress_annotations": map[string]any{"a/b": "c"},
 	}
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
@@ -28,29 +29,55 @@ const (
 func TestPatches(t *testing.T) {
 	for _, tc := range []struct{ situation, want, have, patches, err string }{
 		{situation: "as planned", want: namedCert, have: namedCert},
-		{situation: "nulls are left out of answers", want: defaultCert, have: `{"session_ingress_use_default_cluster_tls_cert":true}`},
-		{situation: "the flag that POST drops, with both keys", want: defaultCert, have: `{"session_tls_secret_name":"","session_ingress_use_default_cluster_tls_cert":false}`, patches: "[" + defaultCert + "]"},
-		{situation: "a named Secret gives way to the default", want: defaultCert, have: namedCert, patches: "[" + defaultCert + "]"},
 		{
-			situation: "the default gives way to a named Secret, by way of http", want: namedCert, have: `{"session_ingress_use_default_cluster_tls_cert":true}`,
+			situation: "nulls are left out of answers", want: defaultCert,
+			have: `{"session_ingress_use_default_cluster_tls_cert":true}`,
+		},
+		{
+			situation: "the flag that POST drops, with both keys", want: defaultCert,
+			have:    `{"session_tls_secret_name":"","session_ingress_use_default_cluster_tls_cert":false}`,
+			patches: "[" + defaultCert + "]",
+		},
+		{
+			situation: "a named Secret gives way to the default", want: defaultCert, have: namedCert,
+			patches: "[" + defaultCert + "]",
+		},
+		{
+			situation: "the default gives way to a named Secret, by way of http", want: namedCert,
+			have:    `{"session_ingress_use_default_cluster_tls_cert":true}`,
 			patches: `[{"session_protocol":"http"},` + namedCert + `,{"session_protocol":"https"}]`,
 		},
 		{
-			situation: "the same, stopped after the first request", want: namedCert, have: `{"session_protocol":"http","session_ingress_use_default_cluster_tls_cert":true}`,
+			situation: "the same, stopped after the first request", want: namedCert,
+			have:    `{"session_protocol":"http","session_ingress_use_default_cluster_tls_cert":true}`,
 			patches: `[` + namedCert + `,{"session_protocol":"https"}]`,
 		},
 		{
-			situation: "the same, stopped after the second", want: namedCert, have: `{"session_protocol":"http","session_tls_secret_name":"x"}`,
+			situation: "the same, stopped after the second", want: namedCert,
+			have:    `{"session_protocol":"http","session_tls_secret_name":"x"}`,
 			patches: `[{"session_protocol":"https"}]`,
 		},
-		{situation: "one named Secret for another", want: namedCert, have: `{"session_tls_secret_name":"y"}`, patches: "[" + namedCert + "]"},
-		{situation: "other fields", want: `{"session_port":8443,"session_path":"/s"}`, have: `{}`, patches: `[{"session_port":8443,"session_path":"/s"}]`},
 		{
-			situation: "what can be taken away", want: `{"session_ingress_annotations":{}}`, have: `{"session_path":"/s","session_storage_class":"fast"}`,
+			situation: "one named Secret for another", want: namedCert, have: `{"session_tls_secret_name":"y"}`,
+			patches: "[" + namedCert + "]",
+		},
+		{
+			situation: "other fields", want: `{"session_port":8443,"session_path":"/s"}`, have: `{}`,
+			patches: `[{"session_port":8443,"session_path":"/s"}]`,
+		},
+		{
+			situation: "what can be taken away", want: `{"session_ingress_annotations":{}}`,
+			have:    `{"session_path":"/s","session_storage_class":"fast"}`,
 			patches: `[{"session_path":"","session_storage_class":"","session_ingress_annotations":{}}]`,
 		},
-		{situation: "what can't", want: `{}`, have: `{"service_account_name":"sa"}`, err: "service_account_name can't be taken away"},
-		{situation: "with http TLS counts for nothing", want: `{"session_protocol":"http"}`, have: `{"session_protocol":"http","session_ingress_use_default_cluster_tls_cert":true}`},
+		{
+			situation: "what can't", want: `{}`, have: `{"service_account_name":"sa"}`,
+			err: "service_account_name can't be taken away",
+		},
+		{
+			situation: "with http TLS counts for nothing", want: `{"session_protocol":"http"}`,
+			have: `{"session_protocol":"http","session_ingress_use_default_cluster_tls_cert":true}`,
+		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			want, have := row(t, tc.want), row(t, tc.have)
@@ -117,7 +144,9 @@ func TestGeneratedAnnotations(t *testing.T) {
 		t.Errorf("in a tab of their own: %v", tab)
 	}
 	frame := generated(nginxController, portal, true, true)
-	if frame[corsOrigin] != portal || frame[configSnippet] != "more_set_headers \"Content-Security-Policy: frame-ancestors 'self' https://renku.example.org\";\n" {
+	if frame[corsOrigin] != portal ||
+		frame[configSnippet] != "more_set_headers \"Content-Security-Policy: frame-ancestors 'self' "+
+			"https://renku.example.org\";\n" {
 		t.Errorf("framed: %v", frame)
 	}
 	if !headerNames.MatchString(allowedHeaders) {
@@ -126,7 +155,8 @@ func TestGeneratedAnnotations(t *testing.T) {
 	if bad := notText(frame); len(bad) > 0 {
 		t.Errorf("no text: %v", bad)
 	}
-	if without := generated(nginxController, portal, true, false); without[configSnippet] != nil || without[enableCORS] != "true" {
+	if without := generated(nginxController, portal, true, false); without[configSnippet] != nil ||
+		without[enableCORS] != "true" {
 		t.Errorf("framed without snippets: %v", without)
 	}
 	if other := generated("traefik.io/ingress-controller", portal, true, true); len(other) != 0 {

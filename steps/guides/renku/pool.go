@@ -10,27 +10,40 @@ import (
 	"carrick/steps/action"
 )
 
-const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc (api.spec.yaml, core.py, db.py)"
+const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc (api.spec.yaml, " +
+	"core.py, db.py)"
 
 func resourcePool() steps.Step {
 	return steps.Step{
 		Name: "pool", Title: "Resource pool",
-		Why: "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota bounds them together.",
+		Why: "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota " +
+			"bounds them together.",
 		Ask: poolQuestions(),
 		Facts: []steps.Fact{
 			{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Shared: true, Learn: poolID},
-			{Name: "pool-quotas", Title: "the quotas of this cluster's pools in Renku", On: steps.Local, Shared: true, Learn: poolQuotas},
+			{
+				Name: "pool-quotas", Title: "the quotas of this cluster's pools in Renku", On: steps.Local, Shared: true,
+				Learn: poolQuotas,
+			},
 		},
 		Actions: []steps.Action{
 			{
 				Name: "pool", Title: "Make the resource pool", On: steps.Local,
 				// Renku's services read the kubeconfigs once, when they start: kubeconfig-loaded.
-				Needs: []string{"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes"},
-				Doer:  action.Call{Files: []string{poolAsset}, Preview: previewPool, Make: makePool, Left: leftPool, Revert: removePool, Exports: exportPool},
+				Needs: []string{
+					"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes",
+				},
+				Doer: action.Call{
+					Files: []string{poolAsset}, Preview: previewPool, Make: makePool, Left: leftPool, Revert: removePool,
+					Exports: exportPool,
+				},
 			},
 			{
 				Name: "members", Title: "Let users and groups use it", On: steps.Local, Needs: []string{"pool-made"},
-				Doer: action.Call{Preview: previewMembers, Make: makeMembers, Exports: exportMembers, Keeps: "members go with the pool; those of a pool that stood before stay"},
+				Doer: action.Call{
+					Preview: previewMembers, Make: makeMembers, Exports: exportMembers,
+					Keeps: "members go with the pool; those of a pool that stood before stay",
+				},
 			},
 		},
 		Checks: resourcePoolChecks(),
@@ -47,7 +60,8 @@ func poolQuestions() []steps.Question {
 		{
 			Key: "pool.members", Title: "Who may use it", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
 			Adopt: adoptMembers,
-			Help:  "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and has no members is used by admins alone.",
+			Help: "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and " +
+				"has no members is used by admins alone.",
 		},
 	}
 }
@@ -110,7 +124,9 @@ func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := poolsWhere(ctx, api, func(p pool) bool { return p.Quota != nil }, func(p pool) bool { return p.Cluster.ID == id })
+	all, err := poolsWhere(
+		ctx, api, func(p pool) bool { return p.Quota != nil }, func(p pool) bool { return p.Cluster.ID == id },
+	)
 	if err != nil {
 		return nil, refusedIsAbsent(err)
 	}

@@ -118,7 +118,9 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 
 // postPool makes the pool, notes that it is this link's, and reads it back: of
 // what it made on the remote cluster only that tells.
-func postPool(ctx context.Context, e steps.Env, api *web.Client, d described, id string, say steps.Progress) (pool, error) {
+func postPool(
+	ctx context.Context, e steps.Env, api *web.Client, d described, id string, say steps.Progress,
+) (pool, error) {
 	refused, err := noteAsking(ctx, e, notePool, say)
 	if err != nil {
 		return pool{}, err
@@ -129,7 +131,11 @@ func postPool(ctx context.Context, e steps.Env, api *web.Client, d described, id
 	if _, err := api.JSON(ctx, "POST", "/resource_pools", payload, &made); err != nil {
 		failed := failing(e, "make the pool", err)
 		if w := (*web.Error)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
-			failed = fmt.Errorf("%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: %s -n %s delete resourcequota %s", failed, e.PeerKubectl(), sessionsNamespace(e), d.Quota.ID)
+			failed = fmt.Errorf(
+				"%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: %s -n %s delete "+
+					"resourcequota %s",
+				failed, e.PeerKubectl(), sessionsNamespace(e), d.Quota.ID,
+			)
 		}
 		if refusedByRenku(err) {
 			failed = errors.Join(failed, refused())
@@ -137,9 +143,14 @@ func postPool(ctx context.Context, e steps.Env, api *web.Client, d described, id
 		return pool{}, failed
 	}
 	if made.ID == 0 {
-		return pool{}, errors.New("make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile())
+		return pool{}, errors.New(
+			"make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile(),
+		)
 	}
-	say.Did(steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID), masked.New(jsonLines("", d.payload)).Hash())
+	say.Did(
+		steps.Create, fmt.Sprintf("resource pool %q in Renku, id %d", made.Name, made.ID),
+		masked.New(jsonLines("", d.payload)).Hash(),
+	)
 	if err := inventory.SetNote(ctx, e, notePool, strconv.Itoa(made.ID), say); err != nil {
 		return pool{}, err
 	}
@@ -148,9 +159,16 @@ func postPool(ctx context.Context, e steps.Env, api *web.Client, d described, id
 	case err != nil:
 		return pool{}, failing(e, fmt.Sprintf("read pool %d back", made.ID), err)
 	case stored.Cluster.ID != id:
-		return pool{}, fmt.Errorf("pool %d was made on %s, not on cluster %s: carrick undo %s --step pool", made.ID, poolPlace(stored), id, e.LinkFile())
+		return pool{}, fmt.Errorf(
+			"pool %d was made on %s, not on cluster %s: carrick undo %s --step pool", made.ID, poolPlace(stored), id,
+			e.LinkFile(),
+		)
 	case d.Quota != nil && stored.Quota == nil:
-		return pool{}, fmt.Errorf("pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s --step pool, restart Renku's services, then again", made.ID, e.LinkFile())
+		return pool{}, fmt.Errorf(
+			"pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s --step pool, "+
+				"restart Renku's services, then again",
+			made.ID, e.LinkFile(),
+		)
 	}
 	return stored, nil
 }
@@ -160,7 +178,9 @@ func mendPool(ctx context.Context, e steps.Env, api *web.Client, d described, st
 	if d.Factor == 0 || stored.Factor == d.Factor {
 		return nil
 	}
-	if _, err := api.JSON(ctx, "PATCH", fmt.Sprintf("/resource_pools/%d", stored.ID), map[string]any{"cpu_limit_factor": d.Factor}, nil); err != nil {
+	if _, err := api.JSON(
+		ctx, "PATCH", fmt.Sprintf("/resource_pools/%d", stored.ID), map[string]any{"cpu_limit_factor": d.Factor}, nil,
+	); err != nil {
 		return failing(e, "set the pool's cpu_limit_factor", err)
 	}
 	say.Did(steps.Update, fmt.Sprintf("resource pool %d in Renku: cpu_limit_factor is %g now", stored.ID, d.Factor), "")
@@ -176,8 +196,10 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return steps.Change{Items: leftEarlier(ctx, e, notePool, "resource pool")}, nil
 	}
 	item := steps.Item{
-		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id), Hash: id,
-		Note: "its PriorityClass and its ResourceQuota on the remote cluster go with it; its sessions can't be started any more",
+		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id),
+		Hash: id,
+		Note: "its PriorityClass and its ResourceQuota on the remote cluster go with it; its sessions can't be " +
+			"started any more",
 	}
 	if id == noteAsked {
 		item.What = "the resource pool in Renku, if it was made"

@@ -67,14 +67,17 @@ func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 		return resourceClass{}, false
 	}
 	c := resourceClass{
-		Name: "remote-large", CPU: cpus(e.Answers.Text("class.cpu")), Memory: math.Ceil(memory.AsApproximateFloat64() / (1 << 30)),
-		GPU: float64(e.Answers.Int("class.gpu")), Max: 4, Storage: 1,
+		Name: "remote-large", CPU: cpus(e.Answers.Text("class.cpu")),
+		Memory: math.Ceil(memory.AsApproximateFloat64() / (1 << 30)),
+		GPU:    float64(e.Answers.Int("class.gpu")), Max: 4, Storage: 1,
 	}
 	var have []resourceClass
 	if err := classes.Decode(&have); err != nil {
 		return resourceClass{}, false
 	}
-	return c, !slices.ContainsFunc(have, func(h resourceClass) bool { return h.CPU >= c.CPU && h.Memory >= c.Memory && h.GPU >= c.GPU })
+	return c, !slices.ContainsFunc(
+		have, func(h resourceClass) bool { return h.CPU >= c.CPU && h.Memory >= c.Memory && h.GPU >= c.GPU },
+	)
 }
 
 // yamlValue is the value of a key of a mapping; an empty node where it is none.

@@ -19,37 +19,47 @@ func resourcePoolChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "pool-rules", Title: "the pool is such as Renku takes", On: steps.Local,
-			Why:        "of a quota's id Renku checks the length alone; where Kubernetes then refuses it, the pool ends in HTTP 500 and what was made before stays",
+			Why: "of a quota's id Renku checks the length alone; where Kubernetes then refuses it, the pool ends in " +
+				"HTTP 500 and what was made before stays",
 			References: []string{page, poolsSource},
 			Run:        poolRules,
 		},
 		{
-			Name: "pool-sizes", Title: "each class fits into the quota with what runs beside it", On: steps.Local, Needs: []string{"pool-rules"},
-			Why:        "quotas count memory in GB, classes in GiB: a class as large as the quota is taken and never starts. The published guide does not say so",
+			Name: "pool-sizes", Title: "each class fits into the quota with what runs beside it", On: steps.Local,
+			Needs: []string{"pool-rules"},
+			Why: "quotas count memory in GB, classes in GiB: a class as large as the quota is taken and never starts. " +
+				"The published guide does not say so",
 			References: []string{poolsSource},
 			Run:        poolSizes,
 		},
 		{
-			Name: "quota-free", Title: "the pool's ResourceQuota is its own and has room", On: steps.Remote, Needs: []string{"namespace", "peer/pool-rules"},
-			Why:        "one that a failed try left behind ends the next one in HTTP 500; one without room for a session lets none start",
+			Name: "quota-free", Title: "the pool's ResourceQuota is its own and has room", On: steps.Remote,
+			Needs: []string{"namespace", "peer/pool-rules"},
+			Why: "one that a failed try left behind ends the next one in HTTP 500; one without room for a session " +
+				"lets none start",
 			References: []string{poolsSource},
 			Run:        quotaFree,
 		},
 		{
-			Name: "pool-made", Title: "Renku has the pool, once and on this cluster", On: steps.Local, From: fromAPI, FixedBy: "pool", Needs: []string{"pool-rules", "cluster-registered"},
-			Why:        "names of pools are not unique: a second try makes a second pool. A pool whose cluster is deleted goes on, on the local cluster",
+			Name: "pool-made", Title: "Renku has the pool, once and on this cluster", On: steps.Local, From: fromAPI,
+			FixedBy: "pool", Needs: []string{"pool-rules", "cluster-registered"},
+			Why: "names of pools are not unique: a second try makes a second pool. A pool whose cluster is deleted " +
+				"goes on, on the local cluster",
 			References: []string{poolsSource},
 			Run:        poolMade,
 		},
 		{
-			Name: "pool-as-planned", Title: "Renku has stored the pool as it was given", On: steps.Local, From: fromAPI, FixedBy: "pool", Needs: []string{"pool-made"},
+			Name: "pool-as-planned", Title: "Renku has stored the pool as it was given", On: steps.Local, From: fromAPI,
+			FixedBy: "pool", Needs: []string{"pool-made"},
 			Why:        "a pool without its quota is not bounded; cpu_limit_factor is lost when a pool is made",
 			References: []string{poolsSource},
 			Run:        poolAsPlanned,
 		},
 		{
-			Name: "pool-members", Title: "somebody may use the pool", On: steps.Local, From: fromAPI, FixedBy: "members", Needs: []string{"pool-made"},
-			Why:        "a pool that is not public is for admins alone until it has members; the published guide leaves that out",
+			Name: "pool-members", Title: "somebody may use the pool", On: steps.Local, From: fromAPI, FixedBy: "members",
+			Needs: []string{"pool-made"},
+			Why: "a pool that is not public is for admins alone until it has members; the published guide " +
+				"leaves that out",
 			References: []string{poolsSource},
 			Run:        poolMembers,
 		},
@@ -68,7 +78,12 @@ func poolProblems(e steps.Env, d described) []string {
 			return nil
 		}
 	}
-	return []string{fmt.Sprintf("the quota's id %s is none of pools.quotas (%s): its PriorityClass would be missing", d.Quota.ID, strings.Join(e.Answers.List("pools.quotas"), ", "))}
+	return []string{
+		fmt.Sprintf(
+			"the quota's id %s is none of pools.quotas (%s): its PriorityClass would be missing", d.Quota.ID,
+			strings.Join(e.Answers.List("pools.quotas"), ", "),
+		),
+	}
 }
 
 func poolRules(ctx context.Context, e steps.Env) steps.Result {
@@ -80,12 +95,25 @@ func poolRules(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(strings.Join(bad, "; "), "edit pool.spec (e), or pools.quotas")
 	}
 	if d.Quota == nil {
-		return steps.Warned(fmt.Sprintf("%q has no quota: its sessions may take all of the remote cluster, and Renku makes it without a word although the cluster is not loaded", d.Name), "give it a quota with an id of pools.quotas")
+		return steps.Warned(
+			fmt.Sprintf(
+				"%q has no quota: its sessions may take all of the remote cluster, and Renku makes it without a word although "+
+					"the cluster is not loaded",
+				d.Name,
+			),
+			"give it a quota with an id of pools.quotas",
+		)
 	}
 	if framed(e) && d.Public {
-		return steps.Warned("it is public and sessions are framed: sessions of users who are not signed in fail (no cookie for frames without a user)", "answer pool.spec with public: false, or sessions.framed with no")
+		return steps.Warned(
+			"it is public and sessions are framed: sessions of users who are not signed in fail (no cookie for frames "+
+				"without a user)",
+			"answer pool.spec with public: false, or sessions.framed with no",
+		)
 	}
-	return steps.Passed("%q, %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU)
+	return steps.Passed(
+		"%q, %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU,
+	)
 }
 
 func poolSizes(ctx context.Context, e steps.Env) steps.Result {
@@ -142,10 +170,20 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 			if err != nil {
 				return unasked(e, err)
 			}
-			return steps.Failed(fmt.Sprintf("ResourceQuota %s/%s is that of pool %q of this cluster, and pool.spec speaks of %q", ns, name, other, d.Name), "edit pool.spec (e): name that pool, or another quota")
+			return steps.Failed(
+				fmt.Sprintf(
+					"ResourceQuota %s/%s is that of pool %q of this cluster, and pool.spec speaks of %q", ns, name, other, d.Name,
+				),
+				"edit pool.spec (e): name that pool, or another quota",
+			)
 		}
-		return steps.Failed(fmt.Sprintf("ResourceQuota %s/%s is there, and no pool %q of this cluster: a failed try left it, or a pool that was lost", ns, name, d.Name),
-			e.Kubectl()+" -n "+ns+" delete resourcequota "+name)
+		return steps.Failed(
+			fmt.Sprintf(
+				"ResourceQuota %s/%s is there, and no pool %q of this cluster: a failed try left it, or a pool that was lost", ns,
+				name, d.Name,
+			),
+			e.Kubectl()+" -n "+ns+" delete resourcequota "+name,
+		)
 	case absent != nil:
 		return steps.Skipped("ResourceQuota %s/%s is there; whose it is can't be told: %s", ns, name, absent.Why)
 	}
@@ -213,11 +251,23 @@ func judgePools(name, id string, named []pool) steps.Result {
 	case len(named) == 0:
 		return steps.Undone(fmt.Sprintf("%s %q", noPool, name))
 	case len(ours) > 1:
-		return steps.Failed(fmt.Sprintf("%d pools are called %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")), "delete those that nobody uses, in Renku's admin pages or with DELETE /api/data/resource_pools/ID")
+		return steps.Failed(
+			fmt.Sprintf("%d pools are called %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")),
+			"delete those that nobody uses, in Renku's admin pages or with DELETE /api/data/resource_pools/ID",
+		)
 	case len(ours) == 0:
-		return steps.Failed(fmt.Sprintf("a pool called %q is there, but not on this cluster: %s. The cluster of a pool can't be changed", name, strings.Join(astray, ", ")), "answer pool.spec with another name, or delete that pool")
+		return steps.Failed(
+			fmt.Sprintf(
+				"a pool called %q is there, but not on this cluster: %s. The cluster of a pool can't be changed", name,
+				strings.Join(astray, ", "),
+			),
+			"answer pool.spec with another name, or delete that pool",
+		)
 	case len(astray) > 0:
-		return steps.Warned(fmt.Sprintf("pool %s; another is called the same: %s", ours[0], strings.Join(astray, ", ")), "users can't tell them apart: rename one in Renku's admin pages")
+		return steps.Warned(
+			fmt.Sprintf("pool %s; another is called the same: %s", ours[0], strings.Join(astray, ", ")),
+			"users can't tell them apart: rename one in Renku's admin pages",
+		)
 	}
 	return steps.Passed("%q, id %s", name, ours[0])
 }
@@ -254,7 +304,9 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(lacking) > 0:
-		return steps.Warned(fmt.Sprintf("%d of the answers' members are not in the pool, among them %s", len(lacking), lacking[0]), "")
+		return steps.Warned(
+			fmt.Sprintf("%d of the answers' members are not in the pool, among them %s", len(lacking), lacking[0]), "",
+		)
 	case p.Public:
 		return steps.Passed("it is public")
 	case may == 0:

@@ -100,7 +100,9 @@ func previewMembers(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return c, later(err)
 	}
 	for _, m := range lacking {
-		c.Items = append(c.Items, steps.Item{Verb: steps.Create, What: fmt.Sprintf("%s of pool %d in Renku", m, id), Hash: m.String()})
+		c.Items = append(
+			c.Items, steps.Item{Verb: steps.Create, What: fmt.Sprintf("%s of pool %d in Renku", m, id), Hash: m.String()},
+		)
 	}
 	return c, nil
 }

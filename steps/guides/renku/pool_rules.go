@@ -160,7 +160,9 @@ var nodeKeyShape = regexp.MustCompile(`^[a-z0-9A-Z][a-z0-9A-Z-_./]*[a-z0-9A-Z]$`
 
 func nodeKey(n *yaml.Node) string {
 	if n.Tag != "!!str" || len(n.Value) < 3 || len(n.Value) > 63 || !nodeKeyShape.MatchString(n.Value) {
-		return fmt.Sprintf("is %q, not the key of a label or taint of 3 to 63 characters (Renku takes keys alone, no values)", n.Value)
+		return fmt.Sprintf(
+			"is %q, not the key of a label or taint of 3 to 63 characters (Renku takes keys alone, no values)", n.Value,
+		)
 	}
 	return ""
 }
@@ -212,7 +214,9 @@ func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []pool
 		case values[key.Value] != nil:
 			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has %q twice", what, key.Value)})
 		case !known && unrelated[key.Value] != "":
-			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s can't have %q: %s", what, key.Value, unrelated[key.Value])})
+			faults = append(
+				faults, poolFault{key.Line, fmt.Sprintf("%s can't have %q: %s", what, key.Value, unrelated[key.Value])},
+			)
 		case !known:
 			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has %q, which Renku does not know", what, key.Value)})
 		case f.check != nil:

@@ -140,7 +140,10 @@ func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 		add(at("quota"), "a default pool can't have a quota")
 	}
 	if d.Warns > 0 && d.Warns >= d.Hibernes {
-		add(at("hibernation_warning_period"), "the warning of %d s must come within the %d s before hibernation", d.Warns, d.Hibernes)
+		add(
+			at("hibernation_warning_period"), "the warning of %d s must come within the %d s before hibernation", d.Warns,
+			d.Hibernes,
+		)
 	}
 	var defaults []string
 	for i, c := range d.Classes {
@@ -152,7 +155,10 @@ func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 			add(line, "class %s starts with %g GB of storage and may have %g", c.Name, c.Storage, c.Max)
 		}
 		if q := d.Quota; q != nil && (c.CPU > q.CPU || c.Memory > q.Memory || c.GPU > q.GPU) {
-			add(line, "class %s is larger than the quota: %g CPUs of %g, memory %g of %g, %g GPUs of %g", c.Name, c.CPU, q.CPU, c.Memory, q.Memory, c.GPU, q.GPU)
+			add(
+				line, "class %s is larger than the quota: %g CPUs of %g, memory %g of %g, %g GPUs of %g", c.Name, c.CPU, q.CPU,
+				c.Memory, q.Memory, c.GPU, q.GPU,
+			)
 		}
 	}
 	if len(defaults) != 1 {
@@ -197,10 +203,18 @@ func (d described) tooTight() []string {
 			return nil
 		}
 		if need := c.Memory*1.0737 + 0.3; need > q.Memory {
-			out = append(out, fmt.Sprintf("class %s needs %.1f GB (%g GiB and what runs beside it), the quota has %g GB", c.Name, need, c.Memory, q.Memory))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"class %s needs %.1f GB (%g GiB and what runs beside it), the quota has %g GB", c.Name, need, c.Memory, q.Memory,
+				),
+			)
 		}
 		if need := c.CPU + 0.2; need > math.Ceil(q.CPU) {
-			out = append(out, fmt.Sprintf("class %s needs %g CPUs with what runs beside it, the quota has %g", c.Name, need, math.Ceil(q.CPU)))
+			out = append(
+				out,
+				fmt.Sprintf("class %s needs %g CPUs with what runs beside it, the quota has %g", c.Name, need, math.Ceil(q.CPU)),
+			)
 		}
 	}
 	return out

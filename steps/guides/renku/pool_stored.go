@@ -34,13 +34,18 @@ func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 		return unasked(e, err)
 	}
 	if d.Quota != nil && p.Quota == nil {
-		return steps.Failed(fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID), "undo the pool and make it anew: carrick undo "+e.LinkFile()+" --step pool")
+		return steps.Failed(
+			fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID),
+			"undo the pool and make it anew: carrick undo "+e.LinkFile()+" --step pool",
+		)
 	}
 	if d.Factor != p.Factor && d.Factor != 0 {
 		return steps.Failed(fmt.Sprintf("cpu_limit_factor is %g, not %g", p.Factor, d.Factor), "")
 	}
 	if diffs := poolDifferences(d.pool, p); len(diffs) > 0 {
-		return steps.Warned(strings.Join(diffs, "; "), "change it in Renku's admin pages, or describe it as it is (pool.spec)")
+		return steps.Warned(
+			strings.Join(diffs, "; "), "change it in Renku's admin pages, or describe it as it is (pool.spec)",
+		)
 	}
 	return steps.Passed("quota and %d classes", len(p.Classes))
 }
@@ -99,9 +104,13 @@ func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
 		return err
 	}
-	if on := p.Cluster.ID; on != "" && (on == made || on == textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")) {
+	if on := p.Cluster.ID; on != "" && (on == made ||
+		on == textOf(rowOf(rows, e.Answers.Text("cluster.config-name")), "id")) {
 		return nil
 	}
-	return fmt.Errorf("it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the Renku in which the link made it? Else take the note away: %s annotate clusterrole carrick:%s carrick/note.%s-",
-		p.Name, poolPlace(p), e.Kubectl(), e.Link, notePool)
+	return fmt.Errorf(
+		"it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the "+
+			"Renku in which the link made it? Else take the note away: %s annotate clusterrole carrick:%s carrick/note.%s-",
+		p.Name, poolPlace(p), e.Kubectl(), e.Link, notePool,
+	)
 }

@@ -77,7 +77,9 @@ func TestPoolRules(t *testing.T) {
 			t.Errorf("%q for %q: %v, problems %q, want %q", tc.to, tc.from, err, said, tc.why)
 		}
 	}
-	for text, why := range map[string]string{"": "empty", "a: [": "yaml", goodPool + "---\nname: Another\n": "more than one document"} {
+	for text, why := range map[string]string{
+		"": "empty", "a: [": "yaml", goodPool + "---\nname: Another\n": "more than one document",
+	} {
 		if _, err := readPool([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%.20q: error %v", text, err)
 		}
@@ -89,9 +91,17 @@ func TestPoolRules(t *testing.T) {
 
 // The quota counts GB and the class GiB.
 func TestAClassAsLargeAsItsQuotaNeverStarts(t *testing.T) {
-	d := described{pool: pool{Quota: &quota{CPU: 2, Memory: 16}, Classes: []resourceClass{{Name: "a", CPU: 1.8, Memory: 14}, {Name: "b", CPU: 2, Memory: 14}, {Name: "c", CPU: 1, Memory: 16}}}}
+	d := described{
+		pool: pool{
+			Quota: &quota{CPU: 2, Memory: 16},
+			Classes: []resourceClass{
+				{Name: "a", CPU: 1.8, Memory: 14}, {Name: "b", CPU: 2, Memory: 14}, {Name: "c", CPU: 1, Memory: 16},
+			},
+		},
+	}
 	got := strings.Join(d.tooTight(), "; ")
-	if strings.Contains(got, "class a") || !strings.Contains(got, "class b needs 2.2 CPUs") || !strings.Contains(got, "class c needs 17.5 GB") {
+	if strings.Contains(got, "class a") || !strings.Contains(got, "class b needs 2.2 CPUs") ||
+		!strings.Contains(got, "class c needs 17.5 GB") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -18,7 +18,8 @@ const classValue = 100
 
 func poolChecks() []steps.Check {
 	return []steps.Check{{
-		Name: "priority-classes", Title: "each pool has its priority class", On: steps.Remote, FixedBy: "priority-classes", Needs: []string{"signed-in"},
+		Name: "priority-classes", Title: "each pool has its priority class", On: steps.Remote, FixedBy: "priority-classes",
+		Needs:      []string{"signed-in"},
 		Why:        "a session of a pool with a quota runs with the class of that name, or not at all",
 		References: []string{page, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py"},
 		Run:        priorityClasses,

@@ -26,7 +26,8 @@ func checkQuotaID(v string) error {
 func prerequisites() steps.Step {
 	return steps.Step{
 		Name: "prerequisites", Title: "Remote prerequisites",
-		Why:   "What sessions need on the remote cluster. carrick makes the namespace, the network policies and the priority classes; the rest is yours, and only looked at.",
+		Why: "What sessions need on the remote cluster. carrick makes the namespace, the network policies and the " +
+			"priority classes; the rest is yours, and only looked at.",
 		Ask:   append(questions(), sizeQuestions()...),
 		Facts: prerequisiteFacts(),
 		Actions: []steps.Action{
@@ -59,7 +60,8 @@ func isolated(e steps.Env) bool { return e.Answers.Bool("network.isolate") }
 func questions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "pools.quotas", Title: "Quota ids of the resource pools", Kind: steps.Name, Many: true, On: steps.Remote, Check: checkQuotaID,
+			Key: "pools.quotas", Title: "Quota ids of the resource pools", Kind: steps.Name, Many: true, On: steps.Remote,
+			Check:   checkQuotaID,
 			Adopt:   adoptQuotas,
 			Help:    "One a pool that will have a quota: it names the pool's PriorityClass and ResourceQuota.",
 			Default: func(e steps.Env) (any, string) { return []string{e.Link + "-pool"}, "the link's name" },
@@ -71,7 +73,8 @@ func questions() []steps.Question {
 			Default: steps.Fixed(true, "recommended"),
 		},
 		{
-			Key: "network.dns-namespace", Title: "Namespace of the cluster's DNS", Kind: steps.Namespace, On: steps.Remote, When: isolated,
+			Key: "network.dns-namespace", Title: "Namespace of the cluster's DNS", Kind: steps.Namespace, On: steps.Remote,
+			When:    isolated,
 			Help:    "Sessions may ask DNS there and nowhere else in the cluster.",
 			Default: steps.FromFact("dns-namespace", "the pods that serve DNS"),
 		},
@@ -88,9 +91,11 @@ func questions() []steps.Question {
 			Default: steps.FromFact("default-ingress-class", "the cluster's default class"),
 		},
 		{
-			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote, Check: checkSessionHost,
-			Adopt:   registeredAddress("session_host"),
-			Help:    "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value notebooks.oidc.extraRedirectUris.",
+			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote,
+			Check: checkSessionHost,
+			Adopt: registeredAddress("session_host"),
+			Help: "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value " +
+				"notebooks.oidc.extraRedirectUris.",
 			Default: fromPeer("redirect-host", "Renku's login lets it in already"),
 		},
 		{
@@ -99,7 +104,8 @@ func questions() []steps.Question {
 			Help:  "In the sessions' namespace. Empty: the ingress controller's default certificate is used.",
 		},
 		{
-			Key: "sessions.service-account", Title: "ServiceAccount that sessions run as", Kind: steps.Name, Opt: true, On: steps.Remote,
+			Key: "sessions.service-account", Title: "ServiceAccount that sessions run as", Kind: steps.Name, Opt: true,
+			On:    steps.Remote,
 			Adopt: asRegistered("service_account_name"),
 			Help:  "Only where the cluster asks for one (OpenShift: one with the SCC nonroot-v2). It must exist.",
 		},
@@ -109,12 +115,14 @@ func questions() []steps.Question {
 func sizeQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "nodes.labels", Title: "Labels of the nodes for sessions", Kind: steps.Label, Many: true, Opt: true, On: steps.Remote,
+			Key: "nodes.labels", Title: "Labels of the nodes for sessions", Kind: steps.Label, Many: true, Opt: true,
+			On:      steps.Remote,
 			Help:    "Sessions are put only on nodes with all of these. As in Renku's notebooks.sessionAffinity.",
 			Default: steps.FromFact("purpose-label", "a node carries it"),
 		},
 		{
-			Key: "nodes.tolerations", Title: "Taint keys that sessions tolerate", Kind: steps.Text, Many: true, Opt: true, On: steps.Remote,
+			Key: "nodes.tolerations", Title: "Taint keys that sessions tolerate", Kind: steps.Text, Many: true, Opt: true,
+			On:   steps.Remote,
 			Help: "As in Renku's notebooks.sessionTolerations and in the resource classes.",
 		},
 		{

@@ -22,7 +22,8 @@ func proof() stepstest.Proof {
 		Blind: map[steps.Side][]string{
 			steps.Local: {"pool-rules", "pool-sizes"}, // of the answers alone
 			steps.Remote: { // of the answers, of names and of servers as this machine finds them
-				"session-host-name", "session-host-resolves", "session-tls", "session-path", "session-protocol", "session-port", "issuer",
+				"session-host-name", "session-host-resolves", "session-tls", "session-path", "session-protocol", "session-port",
+				"issuer",
 			},
 		},
 	}
@@ -35,7 +36,9 @@ func TestVerifyFaults(t *testing.T)  { proof().Faults(t) }
 // inRenku is what Renku has of clusters and pools, without the ids that it gives.
 func inRenku(tb testing.TB, box *clustertest.Sandbox, answers map[string]any) map[string]string {
 	tb.Helper()
-	url, ca := "", box.Run(tb, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`)
+	url, ca := "", box.Run(
+		tb, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`,
+	)
 	s := stepstest.Open(tb, box, renku.Guide(), assets, "site", nil)
 	defer s.Close()
 	for _, a := range s.Answers(context.Background(), s.Guide().Step("register")) {

@@ -21,9 +21,12 @@ var registries = []string{"docker.io", "harbor.renkulab.io", "registry.k8s.io", 
 // prove nothing about them.
 func imagePulls() steps.Check {
 	return steps.Check{
-		Name: "image-pulls", Title: "the remote nodes get the images that sessions need", On: steps.Remote, Needs: []string{"signed-in"},
-		Why: "sessions are made of images of docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io: behind a firewall they never start. " +
-			"That this machine reaches a registry says nothing of the nodes, so this reads what nodes have pulled and which pulls fail",
+		Name: "image-pulls", Title: "the remote nodes get the images that sessions need", On: steps.Remote,
+		Needs: []string{"signed-in"},
+		Why: "sessions are made of images of docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io: behind a firewall " +
+			"they never start. " +
+			"That this machine reaches a registry says nothing of the nodes, so this reads what nodes have pulled and " +
+			"which pulls fail",
 		References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
 		Run:        imagesPulled,
 	}
@@ -34,7 +37,9 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	drivers, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"})
+	drivers, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, "", cluster.Selector{Labels: "app=csi-nodeplugin-rclone"},
+	)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -43,7 +48,11 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if bad := failedPulls(slices.Concat(pods, drivers)); len(bad) > 0 {
-		return steps.Warned(strings.Join(bad, "; "), e.Kubectl()+" -n "+sessionsNamespace(e)+" get events --field-selector type=Warning    # firewall, proxy, pull limit, pull secret?")
+		return steps.Warned(
+			strings.Join(bad, "; "),
+			e.Kubectl()+" -n "+sessionsNamespace(e)+
+				" get events --field-selector type=Warning    # firewall, proxy, pull limit, pull secret?",
+		)
 	}
 	seen := map[string]bool{}
 	for _, n := range nodes {
@@ -63,7 +72,9 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(have) == 0:
-		return steps.Skipped("no node has an image of %s yet: a test session (session.test) has them pulled", strings.Join(yet, ", "))
+		return steps.Skipped(
+			"no node has an image of %s yet: a test session (session.test) has them pulled", strings.Join(yet, ", "),
+		)
 	case len(yet) > 0:
 		return steps.Passed("nodes have images of %s; none yet of %s", strings.Join(have, ", "), strings.Join(yet, ", "))
 	}
@@ -76,7 +87,9 @@ func failedPulls(pods []*corev1.Pod) []string {
 	for _, p := range pods {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil && slices.Contains(pullFailures, w.Reason) {
-				out = append(out, fmt.Sprintf("pod %s/%s gets no %s from %s: %s", p.Namespace, p.Name, s.Image, registryOf(s.Image), w.Message))
+				out = append(
+					out, fmt.Sprintf("pod %s/%s gets no %s from %s: %s", p.Namespace, p.Name, s.Image, registryOf(s.Image), w.Message),
+				)
 			}
 		}
 	}

@@ -208,8 +208,8 @@ func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
 	})
 }
 
-// outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions have
-// no CPU limit of their own: a default limit below their request is refused, too
+// outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions
+// have no CPU limit of their own: a default limit below their request is refused, too
 // (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
 func outOfRange(d described, r *corev1.LimitRange) []bounds {
 	classes, largest := classesOf(d), resource.Quantity{}

@@ -18,7 +18,9 @@ func registerCluster() steps.Action {
 	return steps.Action{
 		Name: "register", Title: "Register the cluster with Renku", On: steps.Local,
 		Needs: []string{"kubeconfig-stored", "api-admin", "cluster-name-free"},
-		Doer:  action.Call{Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster, Exports: exportCluster},
+		Doer: action.Call{
+			Preview: previewCluster, Make: makeCluster, Left: leftCluster, Revert: removeCluster, Exports: exportCluster,
+		},
 	}
 }
 
@@ -118,7 +120,9 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 }
 
 // postCluster makes the row, and notes that it is this link's.
-func postCluster(ctx context.Context, e steps.Env, api *web.Client, payload map[string]any, say steps.Progress) (map[string]any, error) {
+func postCluster(
+	ctx context.Context, e steps.Env, api *web.Client, payload map[string]any, say steps.Progress,
+) (map[string]any, error) {
 	refused, err := noteAsking(ctx, e, noteCluster, say)
 	if err != nil {
 		return nil, err
@@ -142,9 +146,15 @@ func postCluster(ctx context.Context, e steps.Env, api *web.Client, payload map[
 	}
 	id := textOf(row, "id")
 	if !ulid.MatchString(id) {
-		return nil, fmt.Errorf("register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id, e.LinkFile())
+		return nil, fmt.Errorf(
+			"register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id,
+			e.LinkFile(),
+		)
 	}
-	say.Did(steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id), masked.New(jsonLines("", payload)).Hash())
+	say.Did(
+		steps.Create, fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), id),
+		masked.New(jsonLines("", payload)).Hash(),
+	)
 	return row, inventory.SetNote(ctx, e, noteCluster, id, say)
 }
 
@@ -167,7 +177,9 @@ func refusedByRenku(err error) bool {
 
 // mendCluster makes a stored cluster as it is meant: also what was lost when
 // it was made.
-func mendCluster(ctx context.Context, e steps.Env, api *web.Client, payload, row map[string]any, say steps.Progress) error {
+func mendCluster(
+	ctx context.Context, e steps.Env, api *web.Client, payload, row map[string]any, say steps.Progress,
+) error {
 	id := textOf(row, "id")
 	many, err := patches(payload, row)
 	if err != nil {
@@ -189,7 +201,10 @@ func mendCluster(ctx context.Context, e steps.Env, api *web.Client, payload, row
 	if len(many) == 0 {
 		return nil
 	}
-	say.Did(steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(set, ", ")+" as planned"), masked.New(jsonLines("", many)).Hash())
+	say.Did(
+		steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(set, ", ")+" as planned"),
+		masked.New(jsonLines("", many)).Hash(),
+	)
 	var now map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters/"+id, nil, &now); err != nil {
 		return failing(e, "read the cluster back", err)

@@ -68,7 +68,10 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(lacking) > 0 {
-		return steps.Warned("this Renku knows no "+strings.Join(lacking, ", "), "upgrade Renku, or answer sessions.tls-secret and leave sessions.service-account empty")
+		return steps.Warned(
+			"this Renku knows no "+strings.Join(lacking, ", "),
+			"upgrade Renku, or answer sessions.tls-secret and leave sessions.service-account empty",
+		)
 	}
 	return steps.Passed("among them %s", strings.Join(newerFields, ", "))
 }
@@ -103,7 +106,10 @@ func rowWithName(rows []map[string]any, name, config string) map[string]any {
 }
 
 func taken(row map[string]any) string {
-	return fmt.Sprintf("Renku has a cluster %q already, %s, with another kubeconfig (config_name %s)", textOf(row, "name"), textOf(row, "id"), textOf(row, "config_name"))
+	return fmt.Sprintf(
+		"Renku has a cluster %q already, %s, with another kubeconfig (config_name %s)", textOf(row, "name"),
+		textOf(row, "id"), textOf(row, "config_name"),
+	)
 }
 
 func nameFree(ctx context.Context, e steps.Env) steps.Result {
@@ -113,7 +119,11 @@ func nameFree(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name, config := e.Answers.Text("cluster.name"), e.Answers.Text("cluster.config-name")
 	if row := rowWithName(rows, name, config); row != nil {
-		return steps.Failed(taken(row), "answer cluster.name with another name; or, if it is this cluster, cluster.config-name with "+textOf(row, "config_name"))
+		return steps.Failed(
+			taken(row),
+			"answer cluster.name with another name; or, if it is this cluster, cluster.config-name with "+
+				textOf(row, "config_name"),
+		)
 	}
 	if row := rowOf(rows, config); row != nil {
 		return steps.Passed("config_name %s is %q in Renku", config, textOf(row, "name"))

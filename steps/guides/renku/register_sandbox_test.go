@@ -17,7 +17,10 @@ import (
 // notesOf are the annotations of a link's inventory.
 func notesOf(t *testing.T, box *clustertest.Sandbox, link string) string {
 	t.Helper()
-	return box.Run(t, clustertest.Local, "", "get", "clusterrole", "carrick:"+link, "-o", "jsonpath={.metadata.annotations}", "--ignore-not-found")
+	return box.Run(
+		t, clustertest.Local, "", "get", "clusterrole", "carrick:"+link, "-o", "jsonpath={.metadata.annotations}",
+		"--ignore-not-found",
+	)
 }
 
 func apply(t *testing.T, s *engine.Session, scope engine.Scope) (*engine.Plan, error) {
@@ -99,13 +102,15 @@ func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
 			if len(did) != 2 || !strings.HasPrefix(did[0], want[0]) || !strings.HasPrefix(did[1], want[1]) {
 				t.Errorf("asked %v", did)
 			}
-			if c := f.named(name + ".yaml"); c["session_ingress_use_default_cluster_tls_cert"] != true || c["session_tls_secret_name"] != nil {
+			if c := f.named(name + ".yaml"); c["session_ingress_use_default_cluster_tls_cert"] != true ||
+				c["session_tls_secret_name"] != nil {
 				t.Errorf("stored %v", c)
 			}
 			if v := verdict(t, s, "cluster-as-planned", steps.Local); v.Status != steps.Pass {
 				t.Errorf("%v %s", v.Status, v.Found)
 			}
-			if again, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() || len(f.did()) > 0 {
+			if again, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() ||
+				len(f.did()) > 0 {
 				t.Errorf("a second apply does something: %v %+v", err, again)
 			}
 		})
@@ -130,11 +135,14 @@ func TestVerifyRegisterChangesToANamedSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u := p.Of(steps.Update); len(u) != 1 || !strings.Contains(u[0].Diff, `+  "session_tls_secret_name": "sessions-tls"`) || !strings.Contains(u[0].Note, "3 requests") {
+	if u := p.Of(steps.Update); len(u) != 1 ||
+		!strings.Contains(u[0].Diff, `+  "session_tls_secret_name": "sessions-tls"`) ||
+		!strings.Contains(u[0].Note, "3 requests") {
 		t.Errorf("the plan shows %+v", u)
 	}
 	c := f.named("named.yaml")
-	if did := f.did(); len(did) != 3 || c["session_protocol"] != "https" || c["session_tls_secret_name"] != "sessions-tls" {
+	if did := f.did(); len(did) != 3 || c["session_protocol"] != "https" ||
+		c["session_tls_secret_name"] != "sessions-tls" {
 		t.Errorf("asked %v, stored %v", did, c)
 	}
 }
@@ -195,7 +203,9 @@ func TestVerifyRegisterLeavesOthersAlone(t *testing.T) {
 	if f.named("paris.yaml") == nil {
 		t.Error("undo deleted a cluster that stood before")
 	}
-	if left := u.Of(steps.Leave); !slices.ContainsFunc(left, func(it steps.Item) bool { return strings.Contains(it.Note, "did not make it") }) {
+	if left := u.Of(steps.Leave); !slices.ContainsFunc(
+		left, func(it steps.Item) bool { return strings.Contains(it.Note, "did not make it") },
+	) {
 		t.Errorf("undo says %+v", left)
 	}
 }
@@ -218,8 +228,8 @@ func TestVerifyUndoFindsNotesElsewhere(t *testing.T) {
 	}
 }
 
-// Whoever can write the kubeconfigs Secret, or a Secret of any other namespace, can write the note of an earlier version
-// there. Undo deletes nothing by it, and apply enters only what Renku has under the link's own names.
+// Whoever can write the kubeconfigs Secret, or a Secret of any other namespace, can write the note of an earlier
+// version there. Undo deletes nothing by it, and apply enters only what Renku has under the link's own names.
 func TestUndoIgnoresNotesOutsideOfTheInventory(t *testing.T) {
 	t.Parallel()
 	box, f := seeded(t), startRenku(t)
@@ -237,7 +247,10 @@ metadata:
   labels: {carrick/link.planted: secret}
   annotations: {carrick/pool-id.planted: "77", carrick/cluster-id.planted: 01KDY02100RENKVTESTCAVSTER}
 `, "apply", "--server-side", "--field-manager=carrick.planted.secret", "-f", "-")
-	box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "--overwrite", "secret", "renku-remote-clusters", "carrick/pool-id.planted=77", "carrick/cluster-id.planted=01KDY02100RENKVTESTCAVSTER")
+	box.Run(
+		t, clustertest.Local, "", "-n", fakeSpace, "annotate", "--overwrite", "secret", "renku-remote-clusters",
+		"carrick/pool-id.planted=77", "carrick/cluster-id.planted=01KDY02100RENKVTESTCAVSTER",
+	)
 	f.pools[77] = map[string]any{"name": "Paris production"}
 	p, err := s.PlanUndo(t.Context(), engine.Scope{Steps: []string{"register", "pool"}})
 	if err != nil || len(p.Of(steps.Delete)) != 0 {
@@ -257,7 +270,8 @@ metadata:
 	if _, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil {
 		t.Fatal(err)
 	}
-	if notes := notesOf(t, box, "planted"); strings.Contains(notes, "01KDY02100RENKVTESTCAVSTER") || strings.Contains(notes, `note.pool`) {
+	if notes := notesOf(t, box, "planted"); strings.Contains(notes, "01KDY02100RENKVTESTCAVSTER") ||
+		strings.Contains(notes, `note.pool`) {
 		t.Errorf("apply believed the note: %s", notes)
 	}
 	stepstest.Undo(t, s)
@@ -275,17 +289,24 @@ func TestANoteOfAnEarlierVersionIsEntered(t *testing.T) {
 	if _, err := apply(t, s, scope); err != nil {
 		t.Fatal(err)
 	}
-	id := box.Run(t, clustertest.Local, "", "get", "clusterrole", "carrick:earlier", "-o", `jsonpath={.metadata.annotations.carrick/note\.register}`)
+	id := box.Run(
+		t, clustertest.Local, "", "get", "clusterrole", "carrick:earlier", "-o",
+		`jsonpath={.metadata.annotations.carrick/note\.register}`,
+	)
 	if id == "" {
 		t.Fatal("nothing is noted: this proves nothing")
 	}
 	box.Run(t, clustertest.Local, "", "annotate", "clusterrole", "carrick:earlier", "carrick/note.register-")
-	box.Run(t, clustertest.Local, "", "-n", fakeSpace, "annotate", "secret", "renku-remote-clusters", "carrick/cluster-id.earlier="+id)
+	box.Run(
+		t, clustertest.Local, "", "-n", fakeSpace, "annotate", "secret", "renku-remote-clusters",
+		"carrick/cluster-id.earlier="+id,
+	)
 	if p, err := s.PlanUndo(t.Context(), scope); err != nil || len(p.Of(steps.Delete)) != 0 {
 		t.Fatalf("undo would delete %+v, %v", p.Of(steps.Delete), err)
 	}
 	p, err := apply(t, s, scope)
-	if err != nil || len(p.Of(steps.Update)) != 1 || !strings.Contains(p.Of(steps.Update)[0].Note, "is entered in the inventory") {
+	if err != nil || len(p.Of(steps.Update)) != 1 ||
+		!strings.Contains(p.Of(steps.Update)[0].Note, "is entered in the inventory") {
 		t.Fatalf("apply did %+v, %v", p.Of(steps.Update), err)
 	}
 	if again, err := s.Plan(t.Context(), scope); err != nil || !again.Empty() {
@@ -311,7 +332,8 @@ func TestUndoLeavesAPoolOfAnother(t *testing.T) {
 	if err != nil || len(p.Of(steps.Delete)) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if err := s.Undo(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), `"Somebody's"`) || f.pools[77] == nil {
+	if err := s.Undo(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), `"Somebody's"`) ||
+		f.pools[77] == nil {
 		t.Errorf("undo said %v; there are %v", err, f.pools)
 	}
 	note("carrick/note.pool-")
@@ -365,7 +387,8 @@ func TestPoolAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gone := p.Of(steps.Delete); len(gone) != 2 || !strings.Contains(gone[0].What, "resource pool") || !strings.Contains(gone[1].Note, `"Another" (id 99)`) {
+	if gone := p.Of(steps.Delete); len(gone) != 2 || !strings.Contains(gone[0].What, "resource pool") ||
+		!strings.Contains(gone[1].Note, `"Another" (id 99)`) {
 		t.Errorf("undo would %+v", gone)
 	}
 	if err := s.Undo(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "pools of the local cluster") {
@@ -394,10 +417,12 @@ func TestSignedOutSignsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run := p.Of(steps.Run); len(run) != 1 || !strings.Contains(run[0].What, f.url) || !strings.Contains(run[0].Note, "ends with this session") {
+	if run := p.Of(steps.Run); len(run) != 1 || !strings.Contains(run[0].What, f.url) ||
+		!strings.Contains(run[0].Note, "ends with this session") {
 		t.Errorf("no sign-in is planned: %+v", p.Actions)
 	}
-	if a := p.Actions[1]; !strings.Contains(a.Pending, "nobody is signed in") || len(a.Change.Items) != 1 || a.Change.Items[0].Diff == "" {
+	if a := p.Actions[1]; !strings.Contains(a.Pending, "nobody is signed in") || len(a.Change.Items) != 1 ||
+		a.Change.Items[0].Diff == "" {
 		t.Errorf("the payload is not shown: %+v", a)
 	}
 	if did := f.did(); len(did) > 0 {
@@ -418,10 +443,15 @@ func TestSignedOutSignsIn(t *testing.T) {
 		t.Errorf("a second apply would do something: %v %+v", err, again)
 	}
 
-	later := stepstest.Open(t, box, renku.Guide(), assets, "signedout", f.answers(t, box, map[string]any{"sessions.namespace": "signedout-sessions", "renku.token": ""}))
+	later := stepstest.Open(
+		t, box, renku.Guide(), assets, "signedout",
+		f.answers(t, box, map[string]any{"sessions.namespace": "signedout-sessions", "renku.token": ""}),
+	)
 	defer later.Close()
 	u := stepstest.Undo(t, later)
-	if gone := u.Of(steps.Delete); !slices.ContainsFunc(gone, func(it steps.Item) bool { return strings.Contains(it.Note, "asked to sign in") }) {
+	if gone := u.Of(steps.Delete); !slices.ContainsFunc(
+		gone, func(it steps.Item) bool { return strings.Contains(it.Note, "asked to sign in") },
+	) {
 		t.Errorf("undo said %+v", gone)
 	}
 	if f.named("signedout.yaml") != nil || f.signIns != 2 {

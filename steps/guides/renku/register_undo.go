@@ -30,7 +30,9 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 		}
 		return stoodBefore(ctx, e, why, err), nil
 	}
-	item := steps.Item{Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id}
+	item := steps.Item{
+		Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id,
+	}
 	item.Note = "a cluster to which pools still point is left: they would become pools of the local cluster"
 	if id == noteAsked {
 		item.What = "the cluster in Renku with config_name " + e.Answers.Text("cluster.config-name") + ", if it was made"
@@ -83,7 +85,10 @@ func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 	if len(others) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not while pools that are not this link's point to it: %s. They would become pools of the local cluster", strings.Join(others, ", "))
+	return fmt.Sprintf(
+		"not while pools that are not this link's point to it: %s. They would become pools of the local cluster",
+		strings.Join(others, ", "),
+	)
 }
 
 func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -112,7 +117,10 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if len(pools) > 0 {
 		said := pointing(ctx, e, pools)
 		if said == "" {
-			said = fmt.Sprintf("pool %q still points to it and would become a pool of the local cluster: carrick undo %s --step pool", pools[0].Name, e.LinkFile())
+			said = fmt.Sprintf(
+				"pool %q still points to it and would become a pool of the local cluster: carrick undo %s --step pool",
+				pools[0].Name, e.LinkFile(),
+			)
 		}
 		return fmt.Errorf("cluster %s is left: %s", id, said)
 	}

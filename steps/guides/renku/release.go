@@ -84,7 +84,9 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	case len(ours) == 0:
 		return nil, steps.Absent("no Helm release of chart %s is in namespace %s", renkuChart, ns)
 	}
-	return nil, fmt.Errorf("namespace %s holds %d releases of chart %s: which of them is meant can't be told", ns, len(ours), renkuChart)
+	return nil, fmt.Errorf(
+		"namespace %s holds %d releases of chart %s: which of them is meant can't be told", ns, len(ours), renkuChart,
+	)
 }
 
 // valued is Renku's release for a fact that is no more than a default: where it
@@ -144,8 +146,10 @@ func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 	}
 	name, err := helmText(ctx, e, kubeconfigsPath)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return nil, steps.Absent("Renku mounts no kubeconfigs: no Deployment labelled app=renku-data-service in %s has the volume %s, and %s",
-			renkuNamespace(e), kubeconfigsVolume, absent.Why)
+		return nil, steps.Absent(
+			"Renku mounts no kubeconfigs: no Deployment labelled app=renku-data-service in %s has the volume %s, and %s",
+			renkuNamespace(e), kubeconfigsVolume, absent.Why,
+		)
 	}
 	return name, err
 }

@@ -42,7 +42,9 @@ func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
 }
 
 var (
-	errNotText = errors.New(`is no text: the chart wants a string that holds a JSON list, '["https://sessions.example.org/*"]'`)
+	errNotText = errors.New(
+		`is no text: the chart wants a string that holds a JSON list, '["https://sessions.example.org/*"]'`,
+	)
 	errNotList = errors.New(`holds no JSON list of texts: it is to read like '["https://sessions.example.org/*"]'`)
 )
 
@@ -95,7 +97,9 @@ func redirect(ctx context.Context, e steps.Env) (host string, port int, err erro
 	case 0:
 		return "", 0, steps.Absent("Renku's Helm value %s names no host of sessions", redirectsPath)
 	}
-	return "", 0, steps.Absent("Renku's Helm value %s names %d hosts: which of them is for this cluster can't be told", redirectsPath, len(places))
+	return "", 0, steps.Absent(
+		"Renku's Helm value %s names %d hosts: which of them is for this cluster can't be told", redirectsPath, len(places),
+	)
 }
 
 type callback struct {

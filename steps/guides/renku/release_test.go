@@ -115,8 +115,10 @@ func TestAFactsFileDoesNotChooseTheCharts(t *testing.T) {
 	}
 	now := time.Now()
 	text, err := (&facts.File{
-		APIVersion: facts.Version, Kind: facts.Kind, Guide: g.Name, Link: "apart", Side: "local", Role: g.Sides[steps.Local].Name, Taken: now, Until: now.Add(time.Hour),
-		Facts: map[string]any{"chart-repository": "https://charts.example.org"}, Answers: map[string]any{"charts.source": "https://charts.example.org"},
+		APIVersion: facts.Version, Kind: facts.Kind, Guide: g.Name, Link: "apart", Side: "local",
+		Role: g.Sides[steps.Local].Name, Taken: now, Until: now.Add(time.Hour),
+		Facts:   map[string]any{"chart-repository": "https://charts.example.org"},
+		Answers: map[string]any{"charts.source": "https://charts.example.org"},
 	}).Encode(key)
 	if err != nil {
 		t.Fatal(err)
@@ -131,14 +133,17 @@ func TestAFactsFileDoesNotChooseTheCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]engine.Endpoint{steps.Local: end}, Assets: assets})
+	s := engine.NewSession(
+		engine.SessionOptions{Guide: g, Link: l, Endpoints: map[steps.Side]engine.Endpoint{steps.Local: end}, Assets: assets},
+	)
 	t.Cleanup(s.Close)
 	for i := range g.Steps {
 		for _, a := range s.Answers(t.Context(), &g.Steps[i]) {
 			if a.Question.Key != "charts.source" {
 				continue
 			}
-			if a.Value != "https://swissdatasciencecenter.github.io/helm-charts" || !strings.Contains(a.From+a.Proposed, "charts.example.org") {
+			if a.Value != "https://swissdatasciencecenter.github.io/helm-charts" ||
+				!strings.Contains(a.From+a.Proposed, "charts.example.org") {
 				t.Errorf("the charts come from %v, as %s; %s", a.Value, a.From, a.Proposed)
 			}
 			return

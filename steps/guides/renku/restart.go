@@ -20,37 +20,53 @@ import (
 )
 
 // harm is what a remote cluster that does not answer does to the local site.
-const harm = "a remote cluster that does not answer can hurt the local site: k8s-watcher looks at clusters one after the other without a time limit " +
+const harm = "a remote cluster that does not answer can hurt the local site: k8s-watcher looks at clusters one after " +
+	"the other without a time limit " +
 	"and may restart over and over, and lists of resource pools may fail"
 
 func restart() steps.Step {
 	return steps.Step{
 		Name: "restart", Title: "Restart",
-		Why: "Renku's services load kubeconfigs and the list of clusters once, so all four start anew: after the cluster is registered and before a pool is made. " +
+		Why: "Renku's services load kubeconfigs and the list of clusters once, so all four start anew: after the cluster " +
+			"is registered and before a pool is made. " +
 			"Before you say yes: " + harm + ".",
 		Actions: []steps.Action{{
 			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
-			Needs: []string{"stored-kubeconfig", "stored-is-proved", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted", "reached-from-inside"},
-			Doer:  action.Call{Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain, Exports: exportRestart},
+			Needs: []string{
+				"stored-kubeconfig", "stored-is-proved", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted",
+				"reached-from-inside",
+			},
+			Doer: action.Call{
+				Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain, Exports: exportRestart,
+			},
 		}},
 		Checks: []steps.Check{
 			{
-				Name: "services-restarted", Title: "the four services started after the kubeconfig and the cluster's row", On: steps.Local, FixedBy: "restart",
+				Name: "services-restarted", Title: "the four services started after the kubeconfig and the cluster's row",
+				On: steps.Local, FixedBy: "restart",
 				Needs: []string{"kubeconfig-stored", "kubeconfigs-mounted"},
-				Why: "what was not there when a process started it never sees: data-service answers 404, k8s-watcher leaves sessions in \"starting\", " +
-					"secrets-storage fails and the session is deleted, data-tasks counts nothing. The published guide restarts last, and three of the four",
-				References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page},
-				Run:        servicesRestarted,
+				Why: "what was not there when a process started it never sees: data-service answers 404, k8s-watcher leaves " +
+					"sessions in \"starting\", " +
+					"secrets-storage fails and the session is deleted, data-tasks counts nothing. The published guide restarts " +
+					"last, and three of the four",
+				References: []string{
+					"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page,
+				},
+				Run: servicesRestarted,
 			},
 			{
-				Name: "kubeconfig-loaded", Title: "the services have loaded the kubeconfig", On: steps.Local, From: "their logs", Needs: []string{"services-restarted"},
-				Why:        "one line in the log is all that Renku ever says of a kubeconfig that it can't use. Loaded does not mean reachable: nothing is sent then",
+				Name: "kubeconfig-loaded", Title: "the services have loaded the kubeconfig", On: steps.Local, From: "their logs",
+				Needs: []string{"services-restarted"},
+				Why: "one line in the log is all that Renku ever says of a kubeconfig that it can't use. Loaded does not " +
+					"mean reachable: nothing is sent then",
 				References: []string{kubeconfigSource},
 				Run:        kubeconfigLoaded,
 			},
 			{
-				Name: "kubeconfig-first-use", Title: "those that load at first use have done so, too", On: steps.Local, From: "their logs", Needs: []string{"services-restarted"},
-				Why:        "data-service, data-tasks and secrets-storage load when they first need a cluster: making the pool and starting a session make them do it",
+				Name: "kubeconfig-first-use", Title: "those that load at first use have done so, too", On: steps.Local,
+				From: "their logs", Needs: []string{"services-restarted"},
+				Why: "data-service, data-tasks and secrets-storage load when they first need a cluster: making the pool " +
+					"and starting a session make them do it",
 				References: []string{kubeconfigSource},
 				Run:        loadedAtFirstUse,
 			},
@@ -82,14 +98,17 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	}
 	// Reads that are kept current leave managedFields out; the hash in the key
 	// has a new value looked at at once.
-	at, err := tracked.Look(ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
-		return whenHandedOver(ctx, e)
-	})
+	at, err := tracked.Look(
+		ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
+			return whenHandedOver(ctx, e)
+		},
+	)
 	if err != nil {
 		return cause{}, err
 	}
 	id, err := e.Own.Text("cluster-id")
-	if absent := (*steps.AbsentError)(nil); err != nil && ulid.MatchString(at.noted) && !(errors.As(err, &absent) && strings.HasPrefix(absent.Why, noCluster)) {
+	if absent := (*steps.AbsentError)(nil); err != nil && ulid.MatchString(at.noted) && !(errors.As(err, &absent) &&
+		strings.HasPrefix(absent.Why, noCluster)) {
 		id, err = at.noted, nil // Renku can't be asked now
 	}
 	if err != nil {
@@ -211,14 +230,21 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(old) > 0 {
-		return steps.Failed(fmt.Sprintf("%s; the kubeconfig and the cluster's row are of %s", strings.Join(old, "; "), c.since.UTC().Format(time.DateTime)), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s; the kubeconfig and the cluster's row are of %s", strings.Join(old, "; "), c.since.UTC().Format(time.DateTime),
+			),
+			"",
+		)
 	}
 	open, err := rolling(ctx, e, nil)
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if len(open) > 0 {
-		return steps.Waits(time.Time{}, "%s", strings.Join(open, "; ")).Or(e.Kubectl() + " -n " + renkuNamespace(e) + " get pods -l 'app in (" + strings.Join(serviceApps, ",") + ")'")
+		return steps.Waits(
+			time.Time{}, "%s", strings.Join(open, "; "),
+		).Or(e.Kubectl() + " -n " + renkuNamespace(e) + " get pods -l 'app in (" + strings.Join(serviceApps, ",") + ")'")
 	}
 	return steps.Passed("%s", strings.Join(names, ", "))
 }

@@ -21,7 +21,9 @@ import (
 func restartPermissions(s service) []permission.Rule {
 	out := check.Verbs("apps", "deployments", s.Namespace, "get", "list", "watch")
 	out = append(out, check.Verbs("", "pods", s.Namespace, "list", "watch")...)
-	return append(out, permission.Rule{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name})
+	return append(
+		out, permission.Rule{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: s.Namespace, Name: s.Name},
+	)
 }
 
 func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
@@ -40,7 +42,9 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	warned := false
 	for _, s := range all {
 		if s.Deployment == nil {
-			return steps.Change{}, steps.Absent("there is no Deployment labelled app=%s in namespace %s", s.app, renkuNamespace(e))
+			return steps.Change{}, steps.Absent(
+				"there is no Deployment labelled app=%s in namespace %s", s.app, renkuNamespace(e),
+			)
 		}
 		it := steps.Item{Verb: steps.Run, What: restartOf(s.service), Hash: c.hash}
 		switch {
@@ -97,7 +101,9 @@ func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.Cluster.Patch(ctx, check.Deployments, s.Namespace, s.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: s.UID})
+	_, err = e.Cluster.Patch(
+		ctx, check.Deployments, s.Namespace, s.Name, patch, cluster.PatchOptions{Manager: e.Manager(), UID: s.UID},
+	)
 	return err
 }
 
@@ -129,7 +135,9 @@ func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, 
 			if ctx.Err() != nil {
 				return err
 			}
-			return fmt.Errorf("the restart hangs for %s: %s; the old pods go on serving where they still run", rolloutWithin, last)
+			return fmt.Errorf(
+				"the restart hangs for %s: %s; the old pods go on serving where they still run", rolloutWithin, last,
+			)
 		}
 	}
 }

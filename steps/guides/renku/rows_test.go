@@ -9,13 +9,25 @@ import (
 
 // rows are what a remote cluster of Renku asks for.
 var rows = []stepstest.Row{
-	{Number: 1, Asks: "the admin may make identity and roles", Checks: []string{"reachable", "signed-in", "version", "may-prepare"}},
+	{
+		Number: 1, Asks: "the admin may make identity and roles",
+		Checks: []string{"reachable", "signed-in", "version", "may-prepare"},
+	},
 	{Number: 2, Asks: "the namespace is active", Checks: []string{"namespace"}},
 	{Number: 3, Asks: "pod security levels", Checks: []string{"pod-security", "pod-security-csi"}},
 	{Number: 4, Asks: "no quota that wants CPU limits or is too small", Checks: []string{"other-quotas"}},
 	{Number: 5, Asks: "account, role and binding", Checks: []string{"service-account", "role-binding", "role-rules"}},
-	{Number: 6, Asks: "every right that Renku uses, asked with the kubeconfig", Checks: []string{"credential-rights", "credential-priorityclasses", "token-secrets-denied", "session-account-fixed", "data-connectors-denied", "accounts-within"}},
-	{Number: 7, Asks: "priority classes may be listed, and the pools' deleted", Checks: []string{"priorityclasses-binding", "credential-priorityclasses", "credential-deletes-classes"}},
+	{
+		Number: 6, Asks: "every right that Renku uses, asked with the kubeconfig",
+		Checks: []string{
+			"credential-rights", "credential-priorityclasses", "token-secrets-denied", "session-account-fixed",
+			"data-connectors-denied", "accounts-within",
+		},
+	},
+	{
+		Number: 7, Asks: "priority classes may be listed, and the pools' deleted",
+		Checks: []string{"priorityclasses-binding", "credential-priorityclasses", "credential-deletes-classes"},
+	},
 	{Number: 8, Asks: "a priority class a quota", Checks: []string{"priority-classes"}},
 	{Number: 9, Asks: "no quota left by a failed try", Checks: []string{"quota-free"}},
 	{Number: 10, Asks: "the token Secret is whole", Checks: []string{"token-secret"}},
@@ -54,7 +66,10 @@ var rows = []stepstest.Row{
 	{Number: 43, Asks: "snippets are taken", Checks: []string{"snippets-allowed"}},
 	{Number: 44, Asks: "CORS headers by name", Checks: []string{"cors-headers"}},
 	{Number: 45, Asks: "the portal's origin", Checks: []string{"cors-origin"}},
-	{Number: 46, Asks: "cookies for frames, with their protection", Checks: []string{"same-site", "framing-fenced", "pool-rules"}},
+	{
+		Number: 46, Asks: "cookies for frames, with their protection",
+		Checks: []string{"same-site", "framing-fenced", "pool-rules"},
+	},
 	{Number: 47, Asks: "whether frames need such cookies", Checks: []string{"two-sites"}},
 	{Number: 48, Asks: "uploads and long headers", Checks: []string{"uploads"}},
 	{Number: 49, Asks: "sessions are fenced in and have DNS", Checks: []string{"egress-policy", "dns-pods"}},
@@ -63,8 +78,14 @@ var rows = []stepstest.Row{
 	{Number: 52, Asks: "no cloud metadata", Checks: []string{"metadata-fenced"}},
 	{Number: 53, Asks: "the account of sessions", Checks: []string{"session-service-account"}},
 	{Number: 54, Asks: "CA Secrets that sessions mount", Checks: []string{"custom-cas-there"}},
-	{Number: 55, Asks: "the kubeconfigs Secret", Checks: []string{"kubeconfigs-value", "kubeconfig-stored", "stored-kubeconfig", "stored-server-tls"}},
-	{Number: 56, Asks: "four services mount it, and started after it", Checks: []string{"kubeconfigs-mounted", "services-restarted"}},
+	{
+		Number: 55, Asks: "the kubeconfigs Secret",
+		Checks: []string{"kubeconfigs-value", "kubeconfig-stored", "stored-kubeconfig", "stored-server-tls"},
+	},
+	{
+		Number: 56, Asks: "four services mount it, and started after it",
+		Checks: []string{"kubeconfigs-mounted", "services-restarted"},
+	},
 	{Number: 57, Asks: "their logs say that it was loaded", Checks: []string{"kubeconfig-loaded", "kubeconfig-first-use"}},
 	{Number: 58, Asks: "an admin of Renku", Checks: []string{"api-signed-in", "api-admin"}},
 	{Number: 59, Asks: "a Renku that knows the fields", Checks: []string{"api-answers", "api-knows-fields"}},
@@ -77,7 +98,10 @@ var rows = []stepstest.Row{
 	{Number: 66, Asks: "the login service answers", Checks: []string{"issuer"}},
 	{Number: 67, Asks: "images can be pulled", Checks: []string{"image-pulls"}},
 	{Number: 68, Asks: "users' own secrets", Checks: []string{"user-secrets"}},
-	{Number: 69, Asks: "a session from end to end", Checks: []string{"session-made", "session-pod", "session-volume", "session-ingress", "session-url"}},
+	{
+		Number: 69, Asks: "a session from end to end",
+		Checks: []string{"session-made", "session-pod", "session-volume", "session-ingress", "session-url"},
+	},
 }
 
 func TestEveryRowIsChecked(t *testing.T) {

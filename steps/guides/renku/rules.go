@@ -94,7 +94,9 @@ func optionalPermissions(e steps.Env) (out []permission.Rule) {
 func asYAML(rules []rbacv1.PolicyRule) []any {
 	var out []any
 	for _, r := range rules {
-		out = append(out, map[string]any{"apiGroups": anyList(r.APIGroups), "resources": anyList(r.Resources), "verbs": anyList(r.Verbs)})
+		out = append(
+			out, map[string]any{"apiGroups": anyList(r.APIGroups), "resources": anyList(r.Resources), "verbs": anyList(r.Verbs)},
+		)
 	}
 	return out
 }

@@ -45,7 +45,12 @@ func TestVerifyTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	cases.Whole(t, "owner")
 	box := seeded(t)
 	before := stepstest.Snapshot(t, box)
-	answers := site(t, box, map[string]any{"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"}})
+	answers := site(
+		t, box,
+		map[string]any{
+			"sessions.namespace": "shared-sessions", "identity.name": "shared", "pools.quotas": []any{"shared-pool"},
+		},
+	)
 	a := stepstest.Open(t, box, renku.Guide(), assets, "a", answers)
 	answers["pools.quotas"] = []any{"other-pool", "shared-pool"} // a pool of Renku's has a quota of its own
 	b := stepstest.Open(t, box, renku.Guide(), assets, "b", answers)
@@ -56,13 +61,15 @@ func TestVerifyTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	said := false
 	for _, planned := range stepstest.Undo(t, a).Actions {
 		for _, item := range planned.Change.Items {
-			said = said || item.What == "PriorityClass shared-pool" && strings.Contains(item.Note, "run carrick apply for link b afterwards")
+			said = said || item.What == "PriorityClass shared-pool" &&
+				strings.Contains(item.Note, "run carrick apply for link b afterwards")
 		}
 	}
 	if !said {
 		t.Error("the plan does not say that link b has to apply its PriorityClass again")
 	}
-	if v := verdict(t, b, "priority-classes", steps.Remote); v.Status != steps.Fail || !strings.Contains(v.Found, "shared-pool") {
+	if v := verdict(t, b, "priority-classes", steps.Remote); v.Status != steps.Fail ||
+		!strings.Contains(v.Found, "shared-pool") {
 		t.Errorf("Renku deletes the PriorityClass with the pool of link a: got %v %q", v.Status, v.Found)
 	}
 	stepstest.Apply(t, b)
@@ -83,11 +90,15 @@ func TestVerifyADeletedBindingIsNamedWithItsFix(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}))
+	s := stepstest.Open(
+		t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}),
+	)
 	stepstest.Apply(t, s)
 	defer stepstest.Undo(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "binding-sessions", "delete", "rolebinding", "renku-binding")
-	fresh := stepstest.Open(t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}))
+	fresh := stepstest.Open(
+		t, box, renku.Guide(), assets, "binding", site(t, box, map[string]any{"sessions.namespace": "binding-sessions"}),
+	)
 	v := verdict(t, fresh, "role-binding", steps.Remote)
 	if v.Status != steps.Fail || !strings.Contains(v.Found, "binding-sessions/renku-binding") || v.Fix == "" {
 		t.Errorf("got %v %q, fix %q", v.Status, v.Found, v.Fix)
@@ -103,15 +114,22 @@ func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "old-sessions")
 	box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "create", "serviceaccount", "renku-old")
 	defer box.Run(t, clustertest.Remote, "", "delete", "namespace", "old-sessions")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "old", site(t, box, map[string]any{"sessions.namespace": "old-sessions"}))
+	s := stepstest.Open(
+		t, box, renku.Guide(), assets, "old", site(t, box, map[string]any{"sessions.namespace": "old-sessions"}),
+	)
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	stepstest.Undo(t, s)
-	got := box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "get", "serviceaccount", "renku-old", "-o", "jsonpath={.metadata.labels}{.metadata.annotations}")
+	got := box.Run(
+		t, clustertest.Remote, "", "-n", "old-sessions", "get", "serviceaccount", "renku-old", "-o",
+		"jsonpath={.metadata.labels}{.metadata.annotations}",
+	)
 	if got != "" {
 		t.Errorf("the ServiceAccount still carries %s", got)
 	}
-	if rest := box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "get", "secrets,roles,rolebindings,networkpolicies", "-o", "name"); rest != "" {
+	if rest := box.Run(
+		t, clustertest.Remote, "", "-n", "old-sessions", "get", "secrets,roles,rolebindings,networkpolicies", "-o", "name",
+	); rest != "" {
 		t.Errorf("left behind: %s", rest)
 	}
 }
@@ -120,7 +138,9 @@ func TestVerifyANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "busy", site(t, box, map[string]any{"sessions.namespace": "busy-sessions"}))
+	s := stepstest.Open(
+		t, box, renku.Guide(), assets, "busy", site(t, box, map[string]any{"sessions.namespace": "busy-sessions"}),
+	)
 	stepstest.Apply(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", "busy-sessions", "create", "configmap", "precious")
 	p := stepstest.Undo(t, s)
@@ -138,7 +158,9 @@ func TestVerifyANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 	box.Run(t, clustertest.Remote, "", "-n", "busy-sessions", "get", "configmap", "precious")
 	box.Run(t, clustertest.Remote, "", "-n", "busy-sessions", "delete", "configmap", "precious")
 	stepstest.Undo(t, s)
-	if left := box.Run(t, clustertest.Remote, "", "get", "namespace", "busy-sessions", "--ignore-not-found", "-o", "name"); left != "" {
+	if left := box.Run(
+		t, clustertest.Remote, "", "get", "namespace", "busy-sessions", "--ignore-not-found", "-o", "name",
+	); left != "" {
 		t.Errorf("%s is left although nothing is in it", left)
 	}
 }
@@ -148,10 +170,14 @@ func TestVerifyANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 	t.Parallel()
 	box := seeded(t)
-	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: conflict-pool, labels: {app: other}}\nvalue: 100\npreemptionPolicy: Never\n"
+	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: conflict-pool, labels: {app: " +
+		"other}}\nvalue: 100\npreemptionPolicy: Never\n"
 	box.Run(t, clustertest.Remote, class, "apply", "--server-side", "--field-manager=somebody", "-f", "-")
 	defer box.Run(t, clustertest.Remote, "", "delete", "priorityclass", "conflict-pool")
-	s := stepstest.Open(t, box, renku.Guide(), assets, "conflict", site(t, box, map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}}))
+	s := stepstest.Open(
+		t, box, renku.Guide(), assets, "conflict",
+		site(t, box, map[string]any{"sessions.namespace": "conflict-sessions", "pools.quotas": []any{"conflict-pool"}}),
+	)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"priority-classes"}})
 	if err != nil {
 		t.Fatal(err)
@@ -160,14 +186,17 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 	if len(c) != 1 || c[0].Conflicts[0].Manager != "somebody" || !strings.Contains(c[0].Conflicts[0].Field, "app") {
 		t.Fatalf("conflicts: %+v", c)
 	}
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil || !strings.Contains(err.Error(), "--take-over") {
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "--take-over") {
 		t.Fatalf("applied without being allowed to: %v", err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	stepstest.Undo(t, s)
-	if got := box.Run(t, clustertest.Remote, "", "get", "priorityclass", "conflict-pool", "-o", "jsonpath={.metadata.labels.app}"); got != "other" {
+	if got := box.Run(
+		t, clustertest.Remote, "", "get", "priorityclass", "conflict-pool", "-o", "jsonpath={.metadata.labels.app}",
+	); got != "other" {
 		t.Errorf("the label is %q, not what it was", got)
 	}
 }
@@ -176,7 +205,9 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 func TestMissingRightsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 	box := seeded(t)
-	s := stepstest.Open(t, box, renku.Guide(), assets, "rights", site(t, box, map[string]any{"sessions.namespace": "rights-sessions"}))
+	s := stepstest.Open(
+		t, box, renku.Guide(), assets, "rights", site(t, box, map[string]any{"sessions.namespace": "rights-sessions"}),
+	)
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)

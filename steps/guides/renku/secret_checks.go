@@ -19,25 +19,30 @@ import (
 	"carrick/steps/check"
 )
 
-const valuesSource = "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (dataService.remoteClustersKubeconfigSecretName)"
+const valuesSource = "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml " +
+	"(dataService.remoteClustersKubeconfigSecretName)"
 
 func secretChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-stored", Title: "the kubeconfigs Secret holds this cluster's key", On: steps.Local, FixedBy: "secret", Needs: []string{"renku-namespace"},
+			Name: "kubeconfig-stored", Title: "the kubeconfigs Secret holds this cluster's key", On: steps.Local,
+			FixedBy: "secret", Needs: []string{"renku-namespace"},
 			Why:        "Renku finds the kubeconfig by the config_name that the cluster is registered with: that is the key",
 			References: []string{page, kubeconfigSource},
 			Run:        kubeconfigStored,
 		},
 		{
-			Name: "stored-kubeconfig", Title: "what stands under that key is a kubeconfig that Renku's services can use", On: steps.Local, FixedBy: "secret", Needs: []string{"kubeconfig-stored"},
-			Why: "this is the file that they read; what is wrong with it costs a single warning in their logs and the cluster is not there. " +
+			Name: "stored-kubeconfig", Title: "what stands under that key is a kubeconfig that Renku's services can use",
+			On: steps.Local, FixedBy: "secret", Needs: []string{"kubeconfig-stored"},
+			Why: "this is the file that they read; what is wrong with it costs a single warning in their logs and the cluster " +
+				"is not there. " +
 				"The published guide's text of this Secret has no current-context",
 			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
 			Run:        storedIsGood,
 		},
 		{
-			Name: "stored-server-tls", Title: "the server in it proves itself to the CA in it", On: steps.Local, From: "this machine", Needs: []string{"stored-kubeconfig"},
+			Name: "stored-server-tls", Title: "the server in it proves itself to the CA in it", On: steps.Local,
+			From: "this machine", Needs: []string{"stored-kubeconfig"},
 			Why:        "Renku trusts that CA alone; an address or a certificate that has changed since shows here first",
 			References: []string{kubeconfigSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
@@ -49,22 +54,28 @@ func secretChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "stored-is-proved", Title: "it is the kubeconfig that was tried and proved", On: steps.Local, FixedBy: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
+			Name: "stored-is-proved", Title: "it is the kubeconfig that was tried and proved", On: steps.Local,
+			FixedBy: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
 			Why: "another one may be out of date, or grant more than it has to",
 			Run: storedIsProved,
 		},
 		{
-			Name: "kubeconfigs-value", Title: "Renku's values name that Secret", On: steps.Local, Needs: []string{"renku-namespace"},
-			Why: "without the value no service mounts the Secret. The release is Renku's own: its admin upgrades it, not carrick. " +
+			Name: "kubeconfigs-value", Title: "Renku's values name that Secret", On: steps.Local,
+			Needs: []string{"renku-namespace"},
+			Why: "without the value no service mounts the Secret. The release is Renku's own: its admin upgrades it, " +
+				"not carrick. " +
 				"The Secret must be there first, or the new pods stay in ContainerCreating",
 			References: []string{page, valuesSource},
 			Run:        valueNamesSecret,
 		},
 		{
-			Name: "kubeconfigs-mounted", Title: "the four services mount that Secret", On: steps.Local, Needs: []string{"kubeconfigs-value"},
-			Why:        "data-service, k8s-watcher, data-tasks and secrets-storage each read the kubeconfigs. The published guide names three of them, in two different lists",
-			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, secrets-storage/deployment.yaml)"},
-			Run:        mountedEverywhere,
+			Name: "kubeconfigs-mounted", Title: "the four services mount that Secret", On: steps.Local,
+			Needs: []string{"kubeconfigs-value"},
+			Why: "data-service, k8s-watcher, data-tasks and secrets-storage each read the kubeconfigs. The published " +
+				"guide names three of them, in two different lists",
+			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, " +
+				"secrets-storage/deployment.yaml)"},
+			Run: mountedEverywhere,
 		},
 	}
 }
@@ -132,14 +143,18 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if k.Namespace != sessionsNamespace(e) {
-		return steps.Failed(fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), storedFix(ctx, e))
+		return steps.Failed(
+			fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), storedFix(ctx, e),
+		)
 	}
 	address := judgeAddress(k, e.Own)
 	if !address.Status.Holds() {
 		return address
 	}
 	if t, err := bearer.Parse(k.Token); err == nil && !t.Expires.IsZero() {
-		r := steps.Failed("its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild)
+		r := steps.Failed(
+			"its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild,
+		)
 		r.Again = t.Expires
 		return r
 	}
@@ -215,7 +230,10 @@ func renkuUpgrade(e steps.Env, extra string) string {
 
 // upgradeLine quotes what a release says of itself: the line is to be pasted.
 func upgradeLine(name, version, where, extra string) string {
-	return fmt.Sprintf("helm upgrade %s renku/renku -n %s --version %s --reuse-values %s", steps.Quoted(name), where, steps.Quoted(version), extra)
+	return fmt.Sprintf(
+		"helm upgrade %s renku/renku -n %s --version %s --reuse-values %s", steps.Quoted(name), where, steps.Quoted(version),
+		extra,
+	)
 }
 
 // helmSide are Helm's words for the kubeconfig and the context of a side.
@@ -241,7 +259,9 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 	case err == nil && value == name:
 		return steps.Passed("%s", value)
 	case err == nil:
-		return steps.Failed("Renku's values name Secret "+value+", not "+name, "answer secret.name with "+value+", or: "+setValue(e))
+		return steps.Failed(
+			"Renku's values name Secret "+value+", not "+name, "answer secret.name with "+value+", or: "+setValue(e),
+		)
 	case !errors.As(err, &absent):
 		return steps.Errored(err)
 	}
@@ -251,12 +271,16 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 		case err == nil && mounted == name:
 			return steps.Passed("there is no Helm release to read; the data service mounts %s", mounted)
 		case err == nil:
-			return steps.Failed("the data service mounts Secret "+mounted+", not "+name, "answer secret.name with "+mounted+", or: "+setValue(e))
+			return steps.Failed(
+				"the data service mounts Secret "+mounted+", not "+name, "answer secret.name with "+mounted+", or: "+setValue(e),
+			)
 		case !errors.As(err, &absent):
 			return steps.Errored(err)
 		}
 	}
-	return steps.Waits(time.Time{}, "%s is not set: Renku's admin sets it to %s once that Secret is there", kubeconfigsPath, name).Or(setValue(e))
+	return steps.Waits(
+		time.Time{}, "%s is not set: Renku's admin sets it to %s once that Secret is there", kubeconfigsPath, name,
+	).Or(setValue(e))
 }
 
 func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {

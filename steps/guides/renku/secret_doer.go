@@ -43,7 +43,8 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 			}
 		}
 		if len(it.Conflicts) > 0 && it.Note == "" {
-			it.Note = "the key is somebody else's; to take it over, name a file in secret.backup: the old value is saved there first"
+			it.Note = "the key is somebody else's; to take it over, name a file in secret.backup: the old value is saved " +
+				"there first"
 			if file := e.Answers.Text("secret.backup"); file != "" {
 				it.Note = "the key is somebody else's; before it is taken over, the old value is saved in " + file
 			}
@@ -60,9 +61,9 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	return c, err
 }
 
-// fitForRenku says what the kubeconfig leads to, and refuses one that would run, read or ask for something in Renku's pods.
-// The checks of the remote side say so first; where that is another admin's, their verdicts are that admin's own word, and
-// kr8s runs the command that a user names (kr8s-org/kr8s: kr8s/_auth.py).
+// fitForRenku says what the kubeconfig leads to, and refuses one that would run, read or ask for something in Renku's
+// pods. The checks of the remote side say so first; where that is another admin's, their verdicts are that admin's own
+// word, and kr8s runs the command that a user names (kr8s-org/kr8s: kr8s/_auth.py).
 func fitForRenku(e steps.Env) (string, error) {
 	m, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
@@ -91,7 +92,9 @@ func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 			as = t.Subject
 		}
 	}
-	return fmt.Sprintf("it leads to %s, namespace %s, as %s", clean.Name(k.Server), clean.Name(k.Namespace), clean.Name(as)), nil
+	return fmt.Sprintf(
+		"it leads to %s, namespace %s, as %s", clean.Name(k.Server), clean.Name(k.Namespace), clean.Name(as),
+	), nil
 }
 
 // Do saves a value that is to be taken over, then applies.
@@ -189,7 +192,9 @@ func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]stri
 const emptied = "release:"
 
 // whyKept says why a Secret that an undo would delete has to stay; "": it has not to.
-func whyKept(ctx context.Context, e steps.Env, it *steps.Item, namespace, name string, others []string) (string, error) {
+func whyKept(
+	ctx context.Context, e steps.Env, it *steps.Item, namespace, name string, others []string,
+) (string, error) {
 	if it.Verb != steps.Delete {
 		return "", nil
 	}
@@ -206,7 +211,10 @@ func whyKept(ctx context.Context, e steps.Env, it *steps.Item, namespace, name s
 	if len(by) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%s mount it and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s", strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), namespace, name), nil
+	return fmt.Sprintf(
+		"%s mount it and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s",
+		strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), namespace, name,
+	), nil
 }
 
 // Undo takes the key out, and the Secret where it is this link's alone.

@@ -20,8 +20,14 @@ clusters: [{name: c, cluster: {server: %q}}]
 users: [{name: u, user: {%s}}]
 `
 	for _, c := range []struct{ server, user, says, fails string }{
-		{server: "https://10.0.0.7:6443", user: "token: opaque", says: "it leads to https://10.0.0.7:6443, namespace sessions, as a token that is not read"},
-		{server: "https://10.0.0.7:6443", user: "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", fails: "exec"},
+		{
+			server: "https://10.0.0.7:6443", user: "token: opaque",
+			says: "it leads to https://10.0.0.7:6443, namespace sessions, as a token that is not read",
+		},
+		{
+			server: "https://10.0.0.7:6443", user: "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}",
+			fails: "exec",
+		},
 		{server: "https://10.0.0.7:6443", user: "tokenFile: /var/run/secrets/token", fails: "tokenFile"},
 		{server: "https://kubernetes.default", user: "token: opaque", fails: "the local cluster's own API server"},
 		{server: "http://10.0.0.7:8080", user: "token: opaque", fails: "https"},

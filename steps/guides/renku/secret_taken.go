@@ -35,7 +35,9 @@ func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, sa
 	}
 	key := e.Answers.Text("cluster.config-name")
 	theirs := func(it steps.Item) bool {
-		return slices.ContainsFunc(it.Conflicts, func(c failure.Conflict) bool { return strings.TrimPrefix(c.Field, ".") == "data."+key })
+		return slices.ContainsFunc(
+			it.Conflicts, func(c failure.Conflict) bool { return strings.TrimPrefix(c.Field, ".") == "data."+key },
+		)
 	}
 	if !slices.ContainsFunc(c.Items, theirs) {
 		return nil
@@ -117,7 +119,8 @@ func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded
 		return base64.StdEncoding.EncodeToString(raw), "key " + key + " gets its old value back, from " + file
 	}
 	encoded, _, _ = unstructured.NestedString(live.Object, "data", key)
-	return encoded, "key " + key + " was somebody else's and stays as it is: its old value can't be read from the file in secret.backup"
+	return encoded, "key " + key +
+		" was somebody else's and stays as it is: its old value can't be read from the file in secret.backup"
 }
 
 // readBackup reads a file that makeRoom saved, and none that a symbolic link leads to.
@@ -159,5 +162,7 @@ func (s sharedSecret) giveBack(ctx context.Context, e steps.Env, ns, name string
 			return err
 		}
 	}
-	return patchSecret(ctx, e, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteTaken + e.Link: nil}}})
+	return patchSecret(
+		ctx, e, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteTaken + e.Link: nil}}},
+	)
 }

@@ -104,7 +104,9 @@ func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 			pods = append(pods, p)
 		}
 	}
-	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortStableFunc(
+		pods, func(a, b *corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) },
+	)
 	return pods, nil
 }
 
@@ -122,7 +124,9 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	case st.UpdatedReplicas < want || st.AvailableReplicas < want:
 		return false, fmt.Sprintf("%d of %d new pods ready", min(st.UpdatedReplicas, st.AvailableReplicas), want)
 	case st.Replicas > st.UpdatedReplicas:
-		return false, fmt.Sprintf("%d of %d new pods ready, %d old still running", st.UpdatedReplicas, want, st.Replicas-st.UpdatedReplicas)
+		return false, fmt.Sprintf(
+			"%d of %d new pods ready, %d old still running", st.UpdatedReplicas, want, st.Replicas-st.UpdatedReplicas,
+		)
 	}
 	return true, ""
 }
@@ -149,7 +153,9 @@ func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) stri
 // warning is the last event that warns of an object; "" where there is none.
 func warning(ctx context.Context, c *cluster.Cluster, namespace, name string) string {
 	said := ""
-	list, err := check.List[corev1.Event](ctx, c, check.Events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"})
+	list, err := check.List[corev1.Event](
+		ctx, c, check.Events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"},
+	)
 	if err != nil {
 		return "" // a right that is missing here hides no verdict
 	}
@@ -180,4 +186,6 @@ func containerTrouble(s corev1.ContainerStatus) string {
 }
 
 // pullFailures are the kubelet's words for an image that it can't get.
-var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
+var pullFailures = []string{
+	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
+}

@@ -27,8 +27,10 @@ const (
 func session() steps.Step {
 	return steps.Step{
 		Name: "session", Title: "Test session",
-		Why: "The only proof that all of it works together: one small session on the remote cluster, as Renku would make it. " +
-			"It takes a volume, memory and a place in the quota for as long as it stands, so take it back: carrick undo LINK --step session. " +
+		Why: "The only proof that all of it works together: one small session on the remote cluster, as Renku " +
+			"would make it. " +
+			"It takes a volume, memory and a place in the quota for as long as it stands, so take it back: carrick undo LINK " +
+			"--step session. " +
 			"Unlike Renku's sessions it has no sign-in. With an ingress policy (network.isolate) no one can open its address, " +
 			"because only the sign-in's port is open; without one anyone with the address sees the name of its pod.",
 		Ask: sessionQuestions(),

@@ -25,36 +25,45 @@ var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Res
 // made.
 const startsWithin = 5 * time.Minute
 
-const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheasession_children.go), internal/controller"
+const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheasession_children.go), " +
+	"internal/controller"
 
 func sessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"signed-in"}, Timeout: startsWithin,
+			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested,
+			FixedBy: "test-session", Needs: []string{"signed-in"}, Timeout: startsWithin,
 			Why:        "a session that nobody takes up is the sign of an operator that watches another namespace, or of none",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionMade),
 		},
 		{
-			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, FixedBy: "test-session",
+			Needs: []string{"session-made"}, Timeout: startsWithin,
 			Why:        "images, nodes, quota and priority class come together here",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionPod),
 		},
 		{
-			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, FixedBy: "test-session",
+			Needs: []string{"session-made"}, Timeout: startsWithin,
 			Why:        "without a volume the pod stays Pending",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionVolume),
 		},
 		{
-			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
-			Why:        "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where the flag of the default certificate was lost when the cluster was registered",
-			References: []string{operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py"},
-			Run:        ofSession(sessionIngress),
+			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, FixedBy: "test-session",
+			Needs: []string{"session-made"}, Timeout: startsWithin,
+			Why: "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where " +
+				"the flag of the default certificate was lost when the cluster was registered",
+			References: []string{
+				operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py",
+			},
+			Run: ofSession(sessionIngress),
 		},
 		{
-			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested, FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested,
+			FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
 			Why:        "this is the address that the portal opens: browsers refuse http inside https",
 			References: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
 			Run:        ofSession(sessionURL),
@@ -110,7 +119,11 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	case address == "": // the CRD's default state is NotReady; the operator sets the URL first
 		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
-			Or(e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # does it run, and watch namespace " + sessionsNamespace(e) + "?")
+			Or(
+				e.Kubectl() +
+					" get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # does it run, and watch namespace " +
+					sessionsNamespace(e) + "?",
+			)
 	}
 	if state == "NotReady" {
 		missing, err := missingChildren(ctx, e, s)
@@ -118,7 +131,10 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if len(missing) > 0 {
-			return steps.Waits(s.GetCreationTimestamp().Time, "%s is NotReady: the operator has not created %s", s.GetName(), strings.Join(missing, ", ")).
+			return steps.Waits(
+				s.GetCreationTimestamp().Time, "%s is NotReady: the operator has not created %s", s.GetName(),
+				strings.Join(missing, ", "),
+			).
 				Or(operatorLogs(e, s.GetName()))
 		}
 	}
@@ -163,7 +179,9 @@ func operatorLogs(e steps.Env, session string) string {
 
 // partOf finds the part of the session of one kind; nil: it is not there yet,
 // and the result says so.
-func partOf(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, what string) (*unstructured.Unstructured, steps.Result) {
+func partOf(
+	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, what string,
+) (*unstructured.Unstructured, steps.Result) {
 	s, err := theSession(ctx, e)
 	if err != nil {
 		return nil, noSession(e, err)
@@ -177,7 +195,9 @@ func partOf(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, w
 			return o, steps.Result{}
 		}
 	}
-	return nil, steps.Waits(s.GetCreationTimestamp().Time, "%s has no %s yet", s.GetName(), what).Or(look(e, "amaltheasession "+s.GetName()))
+	return nil, steps.Waits(
+		s.GetCreationTimestamp().Time, "%s has no %s yet", s.GetName(), what,
+	).Or(look(e, "amaltheasession "+s.GetName()))
 }
 
 func sessionPod(ctx context.Context, e steps.Env) steps.Result {
@@ -238,7 +258,10 @@ func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case plainHTTP(e):
-		return steps.Warned(in.Name+": sessions.protocol is http, so it ends no TLS: browsers refuse such a session inside the portal", "answer sessions.protocol with https")
+		return steps.Warned(
+			in.Name+": sessions.protocol is http, so it ends no TLS: browsers refuse such a session inside the portal",
+			"answer sessions.protocol with https",
+		)
 	case len(in.Spec.TLS) == 0:
 		return steps.Failed(
 			in.Name+" has no tls",
@@ -262,7 +285,9 @@ func sessionURL(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text, _, _ := unstructured.NestedString(s.Object, "status", "url")
 	if text == "" {
-		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no address yet", s.GetName()).Or(look(e, "amaltheasession "+s.GetName()))
+		return steps.Waits(
+			s.GetCreationTimestamp().Time, "%s has no address yet", s.GetName(),
+		).Or(look(e, "amaltheasession "+s.GetName()))
 	}
 	u, err := url.Parse(text)
 	switch {
@@ -273,7 +298,11 @@ func sessionURL(ctx context.Context, e steps.Env) steps.Result {
 	case u.Scheme != "https" && plainHTTP(e):
 		return steps.Warned(text+": sessions.protocol is http", "answer sessions.protocol with https")
 	case u.Scheme != "https":
-		return steps.Failed(text+" is not https", "install the operator with httpsSessionIngress=true (0.27.2 or newer) where something before the ingress ends TLS, else see \"its Ingress ends TLS\"")
+		return steps.Failed(
+			text+" is not https",
+			"install the operator with httpsSessionIngress=true (0.27.2 or newer) where something before the ingress ends "+
+				"TLS, else see \"its Ingress ends TLS\"",
+		)
 	}
 	return steps.Passed("%s", text)
 }

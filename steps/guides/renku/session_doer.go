@@ -39,7 +39,8 @@ func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 		by.Cluster = as
 		err = s.Manifest.Do(ctx, by, say)
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) || errors.As(err, new(kubeconfig.Error)) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) ||
+		errors.As(err, new(kubeconfig.Error)) {
 		say.Say("the new kubeconfig can't (%s): with your own rights, which proves less", failure.Explain(err))
 		err = s.Manifest.Do(ctx, e, say)
 	}
@@ -54,7 +55,11 @@ var parts = []struct {
 	name string
 	run  func(context.Context, steps.Env) steps.Result
 }{
-	{"session", sessionMade}, {"volume", sessionVolume}, {"pod", sessionPod}, {"ingress", sessionIngress}, {"address", sessionURL},
+	{"session", sessionMade},
+	{"volume", sessionVolume},
+	{"pod", sessionPod},
+	{"ingress", sessionIngress},
+	{"address", sessionURL},
 }
 
 // followSession tells how the session comes about. It ends when all of it
@@ -89,7 +94,9 @@ func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			return fmt.Errorf("the test session can't be used after %s: %s; it is left for you to look at", startsWithin.Round(time.Second), open)
+			return fmt.Errorf(
+				"the test session can't be used after %s: %s; it is left for you to look at", startsWithin.Round(time.Second), open,
+			)
 		}
 	}
 }

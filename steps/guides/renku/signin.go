@@ -53,7 +53,8 @@ func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 }
 
 // nobodyToSignIn is said where no person sees the address and the code.
-const nobodyToSignIn = "there is nobody here to sign in: run it on a terminal, or give a token with --secret renku.token=@FILE"
+const nobodyToSignIn = "there is nobody here to sign in: run it on a terminal, or give a token with --secret " +
+	"renku.token=@FILE"
 
 // lacksToken says why a sign-in is needed; "" where it is not.
 func lacksToken(ctx context.Context, e steps.Env) (string, error) {
@@ -162,13 +163,18 @@ const (
 
 func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
 	var grant deviceGrant
-	if _, err := l.realm.Form(ctx, "/protocol/openid-connect/auth/device", url.Values{"client_id": {loginClient}}, &grant); err != nil {
+	if _, err := l.realm.Form(
+		ctx, "/protocol/openid-connect/auth/device", url.Values{"client_id": {loginClient}}, &grant,
+	); err != nil {
 		return masked.Value{}, fmt.Errorf("begin the sign-in: %s", loginTrouble(err))
 	}
 	if grant.DeviceCode == "" || grant.Address == "" {
 		return masked.Value{}, fmt.Errorf("begin the sign-in: %s answers, but not as Keycloak does", l.realm.Base())
 	}
-	text := fmt.Sprintf("Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", clean.Text(grant.Address), clean.Text(grant.UserCode))
+	text := fmt.Sprintf(
+		"Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", clean.Text(grant.Address),
+		clean.Text(grant.UserCode),
+	)
 	if grant.Complete != "" {
 		text += " Or open this, with the code in it: " + clean.Text(grant.Complete)
 	}
@@ -197,7 +203,10 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value,
 	if grant.Interval > 0 { // no longer than a code may last, which no product overflows
 		every = time.Duration(min(grant.Interval, 3600)) * time.Second
 	}
-	form := url.Values{"client_id": {loginClient}, "device_code": {grant.DeviceCode}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}}
+	form := url.Values{
+		"client_id": {loginClient}, "device_code": {grant.DeviceCode},
+		"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"},
+	}
 	for lost := 0; ; {
 		if err := l.pause(ctx, every); err != nil {
 			return masked.Value{}, fmt.Errorf("wait for the sign-in: %w", err)
@@ -248,7 +257,11 @@ func loginTrouble(err error) string {
 	case !errors.As(err, &e):
 		return failure.Explain(err)
 	case e.OAuth == "invalid_client" || e.OAuth == "unauthorized_client":
-		return fmt.Sprintf("Keycloak has no client %s that may sign in from a terminal (%s); give a token of an admin: --secret renku.token=@FILE", loginClient, e.Message)
+		return fmt.Sprintf(
+			"Keycloak has no client %s that may sign in from a terminal (%s); give a token of an admin: --secret "+
+				"renku.token=@FILE",
+			loginClient, e.Message,
+		)
 	case e.Status == 404:
 		return e.URL + " is not there: is renku.url right? Else give a token of an admin: --secret renku.token=@FILE"
 	}

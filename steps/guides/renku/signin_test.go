@@ -29,11 +29,13 @@ func realm(t *testing.T, interval int, polls ...string) *web.Client {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"device_code": "d3v", "user_code": "ABCD-\u001b[31mEFGH", "verification_uri": "https://renku.example.org/device",
-			"verification_uri_complete": "https://renku.example.org/device?user_code=ABCD-EFGH", "expires_in": 600, "interval": interval,
+			"verification_uri_complete": "https://renku.example.org/device?user_code=ABCD-EFGH", "expires_in": 600,
+			"interval": interval,
 		})
 	})
 	mux.HandleFunc("POST /realm/protocol/openid-connect/token", func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("device_code") != "d3v" || r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:device_code" {
+		if r.FormValue("device_code") != "d3v" ||
+			r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:device_code" {
 			t.Errorf("asked for a token with %v", r.Form)
 		}
 		answer := polls[min(asked, len(polls)-1)]
@@ -67,13 +69,22 @@ func TestDeviceLogin(t *testing.T) {
 		err       string
 	}{
 		{situation: "approved at once", interval: 2, polls: []string{token}, pauses: "2s"},
-		{situation: "approved later", polls: []string{"authorization_pending", "authorization_pending", token}, pauses: "5s 5s 5s"},
-		{situation: "asked too often", interval: 1, polls: []string{"slow_down", "authorization_pending", token}, pauses: "1s 6s 6s"},
+		{
+			situation: "approved later", polls: []string{"authorization_pending", "authorization_pending", token},
+			pauses: "5s 5s 5s",
+		},
+		{
+			situation: "asked too often", interval: 1, polls: []string{"slow_down", "authorization_pending", token},
+			pauses: "1s 6s 6s",
+		},
 		{situation: "an answer is lost", interval: 1, polls: []string{"502", token}, pauses: "1s 6s"},
 		{situation: "all answers are lost", interval: 1, polls: []string{"502"}, pauses: "1s 6s 11s 16s", err: "502"},
 		{situation: "expired", interval: 1, polls: []string{"expired_token"}, pauses: "1s", err: "the code has expired"},
 		{situation: "refused", interval: 1, polls: []string{"access_denied"}, pauses: "1s", err: "refused in the browser"},
-		{situation: "a client that may not", interval: 1, polls: []string{"unauthorized_client"}, pauses: "1s", err: "--secret renku.token"},
+		{
+			situation: "a client that may not", interval: 1, polls: []string{"unauthorized_client"}, pauses: "1s",
+			err: "--secret renku.token",
+		},
 		{situation: "no token", interval: 1, polls: []string{`{}`}, pauses: "1s", err: "without a token"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
@@ -108,10 +119,12 @@ func TestDeviceLogin(t *testing.T) {
 func TestDeviceLoginEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("the user left")
-	_, err := deviceLogin{realm: realm(t, 1, "authorization_pending"), pause: func(ctx context.Context, d time.Duration) error {
-		cancel(gone)
-		return pause(ctx, time.Hour)
-	}}.run(ctx)
+	_, err := deviceLogin{
+		realm: realm(t, 1, "authorization_pending"), pause: func(ctx context.Context, d time.Duration) error {
+			cancel(gone)
+			return pause(ctx, time.Hour)
+		},
+	}.run(ctx)
 	if !errors.Is(err, gone) {
 		t.Errorf("error %v", err)
 	}
@@ -124,14 +137,17 @@ func TestDeviceLoginOfAnotherService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (deviceLogin{realm: web, pause: pause}).run(t.Context()); err == nil || !strings.Contains(err.Error(), "is renku.url right?") {
+	if _, err := (deviceLogin{realm: web, pause: pause}).run(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "is renku.url right?") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // A code ends in time, whatever the answer says of it.
 func TestACodeEnds(t *testing.T) {
-	for seconds, want := range map[int]time.Duration{0: 10 * time.Minute, -1: 10 * time.Minute, 600: 10 * time.Minute, 1 << 62: time.Hour} {
+	for seconds, want := range map[int]time.Duration{
+		0: 10 * time.Minute, -1: 10 * time.Minute, 600: 10 * time.Minute, 1 << 62: time.Hour,
+	} {
 		if got := (deviceGrant{Expires: seconds}).lasts(); got != want {
 			t.Errorf("%d s last %s, want %s", seconds, got, want)
 		}
@@ -141,7 +157,8 @@ func TestACodeEnds(t *testing.T) {
 // A fix is to be pasted: what a release says of itself stays one word there.
 func TestNamesOutOfAReleaseAreQuoted(t *testing.T) {
 	got := upgradeLine("renku", "2.19.3; rm -rf /", "renku --kube-context a", "-f x.yaml")
-	if want := "helm upgrade renku renku/renku -n renku --kube-context a --version '2.19.3; rm -rf /' --reuse-values -f x.yaml"; got != want {
+	if want := "helm upgrade renku renku/renku -n renku --kube-context a --version '2.19.3; rm -rf /' " +
+		"--reuse-values -f x.yaml"; got != want {
 		t.Errorf("got %s", got)
 	}
 }

@@ -27,7 +27,9 @@ func site(tb testing.TB, box *clustertest.Sandbox, answers map[string]any) map[s
 			url, _ = a.Value.(string)
 		}
 	}
-	encoded := box.Run(tb, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`)
+	encoded := box.Run(
+		tb, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`,
+	)
 	ca, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || url == "" {
 		tb.Fatalf("the site tells neither where Renku is (%q) nor its CA (%v)", url, err)

@@ -23,7 +23,8 @@ func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "storage-class", Title: "sessions find a StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "each session gets a volume for its working directory; one of a class that binds at once may lie in a zone where no node has room",
+			Why: "each session gets a volume for its working directory; one of a class that binds at once may lie in a zone " +
+				"where no node has room",
 			Run: storageClass,
 		},
 		{
@@ -32,9 +33,10 @@ func storageChecks() []steps.Check {
 			Run: ingressClassServed,
 		},
 		{
-			Name: "tls-secret", Title: "the TLS Secret fits the sessions' host name", On: steps.Remote, Needs: []string{"namespace"},
-			Why: "browsers refuse sessions otherwise; the operator never makes or adopts this Secret",
-			Run: sessionCertificate,
+			Name: "tls-secret", Title: "the TLS Secret fits the sessions' host name", On: steps.Remote,
+			Needs: []string{"namespace"},
+			Why:   "browsers refuse sessions otherwise; the operator never makes or adopts this Secret",
+			Run:   sessionCertificate,
 		},
 	}
 }
@@ -58,9 +60,14 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 	case len(all) == 0:
 		return steps.Failed("the cluster has no StorageClass", "install a storage driver, then answer sessions.storage-class")
 	case name != "" && found == nil:
-		return steps.Failed(fmt.Sprintf("there is no StorageClass %s; there are %v", name, all), "answer sessions.storage-class with one of them")
+		return steps.Failed(
+			fmt.Sprintf("there is no StorageClass %s; there are %v", name, all),
+			"answer sessions.storage-class with one of them",
+		)
 	case found == nil:
-		return steps.Failed(fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them")
+		return steps.Failed(
+			fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them",
+		)
 	case name == "" && len(defaults) > 1:
 		found, fix := severalDefaults(e, "storageclass", defaultStorage, newestFirst(defaults))
 		return steps.Failed(found, "answer sessions.storage-class with one of them\n"+fix)
@@ -75,8 +82,10 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if zones > 1 {
-			return steps.Warned(fmt.Sprintf("%s binds at once, in one of %d zones, before it is known where the session runs", found.Name, zones),
-				"take a class with volumeBindingMode WaitForFirstConsumer")
+			return steps.Warned(
+				fmt.Sprintf("%s binds at once, in one of %d zones, before it is known where the session runs", found.Name, zones),
+				"take a class with volumeBindingMode WaitForFirstConsumer",
+			)
 		}
 	}
 	return steps.Passed("%s, by %s", found.Name, found.Provisioner)
@@ -137,7 +146,9 @@ func sessionCertificate(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("no TLS Secret is named: the ingress controller's default certificate is used")
 	}
 	ns, host := sessionsNamespace(e), e.Answers.Text("sessions.host")
-	fix := e.Kubectl() + " -n " + ns + " create secret tls " + name + " --cert=FULLCHAIN.pem --key=KEY.pem    # or a cert-manager Certificate for " + cmp.Or(host, "the sessions' host name")
+	fix := e.Kubectl() + " -n " + ns + " create secret tls " + name +
+		" --cert=FULLCHAIN.pem --key=KEY.pem    # or a cert-manager Certificate for " +
+		cmp.Or(host, "the sessions' host name")
 	s, err := e.Cluster.Secret(ctx, ns, name, "tls.crt", "tls.key")
 	if err != nil {
 		return check.Missing(err, "Secret "+ns+"/"+name, fix)

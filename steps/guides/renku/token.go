@@ -37,7 +37,10 @@ func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	case t.Method != "RS256":
 		return t, fmt.Sprintf("the token is signed by %q; Renku takes RS256 alone, as Keycloak signs", t.Method)
 	case !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(audiences, a) }):
-		return t, fmt.Sprintf("the token is for %s; Renku takes those for %s", cmp.Or(strings.Join(t.Audience, ", "), "nobody in particular"), strings.Join(audiences, ", "))
+		return t, fmt.Sprintf(
+			"the token is for %s; Renku takes those for %s", cmp.Or(strings.Join(t.Audience, ", "), "nobody in particular"),
+			strings.Join(audiences, ", "),
+		)
 	}
 	return t, ""
 }
@@ -67,7 +70,10 @@ func (u renkuUser) name() string {
 func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
-		return steps.Result{Status: steps.Unknown, Found: nobody + ": what it knows of this cluster can't be looked at", Fix: commands(e, getToken)}.NotYet()
+		return steps.Result{
+			Status: steps.Unknown, Found: nobody + ": what it knows of this cluster can't be looked at",
+			Fix: commands(e, getToken),
+		}.NotYet()
 	}
 	t, why := badToken(m, time.Now())
 	if why != "" {
@@ -76,7 +82,10 @@ func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	var user renkuUser
 	err := get(ctx, e, "/user", &user)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 401 {
-		return steps.Failed("Renku refuses the token although it names no reason to: it is of another Renku, or was signed out", commands(e, getToken))
+		return steps.Failed(
+			"Renku refuses the token although it names no reason to: it is of another Renku, or was signed out",
+			commands(e, getToken),
+		)
 	}
 	if err != nil {
 		return unasked(e, err)
@@ -100,5 +109,7 @@ func isAdmin(ctx context.Context, e steps.Env) steps.Result {
 	if t, err := bearer.Parse(e.Answers.Masked("renku.token")); err == nil && !slices.Contains(t.Roles, adminRole) {
 		found += fmt.Sprintf(": the token lacks the role %s", adminRole)
 	}
-	return steps.Failed(found, "in Keycloak's realm Renku give the user the role "+adminRole+"; then sign in anew: "+commands(e, getToken))
+	return steps.Failed(
+		found, "in Keycloak's realm Renku give the user the role "+adminRole+"; then sign in anew: "+commands(e, getToken),
+	)
 }

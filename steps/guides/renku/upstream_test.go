@@ -45,7 +45,9 @@ func TestUpstreamAPI(t *testing.T) {
 	s := stepstest.Open(t, box, renku.Guide(), assets, "upstream", answers)
 	stepstest.Apply(t, s)
 	stepstest.Undo(t, s)
-	src.Try(t, "requests of apply, check and undo are as the OpenAPI documents say", func(t *testing.T) { j.tell(t, j.requests) })
+	src.Try(
+		t, "requests of apply, check and undo are as the OpenAPI documents say", func(t *testing.T) { j.tell(t, j.requests) },
+	)
 	src.Try(t, "the stand-in answers as the OpenAPI documents say", func(t *testing.T) { j.tell(t, j.responses) })
 	src.Try(t, "each address that is asked is in the OpenAPI documents", func(t *testing.T) { j.tell(t, j.unknown) })
 	if len(j.asked) < 10 {
@@ -53,16 +55,18 @@ func TestUpstreamAPI(t *testing.T) {
 	}
 }
 
-// contradicted reports whether Renku's documents are not what Renku does: PATCH and PUT of a cluster answer 201, and the
-// documents know 200.
+// contradicted reports whether Renku's documents are not what Renku does: PATCH and PUT of a cluster answer 201, and
+// the documents know 200.
 //
-// Source: SwissDataScienceCenter/renku-data-services v0.79.0, components/renku_data_services/crc/blueprints.py (ClustersBP).
+// Source: SwissDataScienceCenter/renku-data-services v0.79.0, components/renku_data_services/crc/blueprints.py
+// (ClustersBP).
 func contradicted(what string, status int) bool {
 	return status == http.StatusCreated &&
 		(strings.HasPrefix(what, "PATCH /clusters/") || strings.HasPrefix(what, "PUT /clusters/"))
 }
 
-// merge makes one schema of those that it is all of: the first allows no property of the others, so that nothing is valid.
+// merge makes one schema of those that it is all of: the first allows no property of the others, so that nothing is
+// valid.
 func merge(s *openapi3.Schema) {
 	all := s.AllOf
 	s.AllOf, s.Properties = nil, openapi3.Schemas{}
@@ -126,7 +130,9 @@ func judge(t *testing.T, src upstream.Checkout, box *clustertest.Sandbox) *judge
 		t.Fatal(err)
 	}
 	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { j.pass(w, r, known, proxy) }))
+	server := httptest.NewTLSServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { j.pass(w, r, known, proxy) }),
+	)
 	t.Cleanup(server.Close)
 	j.url = server.URL
 	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -146,7 +152,9 @@ func realRenku(t *testing.T, box *clustertest.Sandbox) (*url.URL, []byte) {
 			continue
 		}
 		to, err1 := url.Parse(text)
-		encoded := box.Run(t, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`)
+		encoded := box.Run(
+			t, clustertest.Local, "", "-n", "renku", "get", "secret", "renku-ca", "-o", `jsonpath={.data.ca\.crt}`,
+		)
 		ca, err2 := base64.StdEncoding.DecodeString(encoded)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
@@ -201,7 +209,9 @@ func (j *judged) pass(w http.ResponseWriter, r *http.Request, known []routers.Ro
 		}
 		out.SetBodyBytes(answer.Body.Bytes())
 		if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil && !contradicted(what, answer.Code) {
-			j.responses = append(j.responses, fmt.Sprintf("%s answers %d: %v; of %s", what, answer.Code, err, answer.Body.String()))
+			j.responses = append(
+				j.responses, fmt.Sprintf("%s answers %d: %v; of %s", what, answer.Code, err, answer.Body.String()),
+			)
 		}
 		return
 	}

@@ -21,16 +21,22 @@ import (
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote, Needs: []string{"namespace"}, FixedBy: "custom-cas",
-			Why:        "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in its own namespace: without one its pod stays in ContainerCreating",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks (NB_SESSIONS__CA_CERTS__SECRETS)"},
-			Run:        customCAsThere,
+			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote,
+			Needs: []string{"namespace"}, FixedBy: "custom-cas",
+			Why: "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in " +
+				"its own namespace: without one its pod stays in ContainerCreating",
+			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks " +
+				"(NB_SESSIONS__CA_CERTS__SECRETS)"},
+			Run: customCAsThere,
 		},
 		{
-			Name: "user-secrets", Title: "users' own secrets reach sessions on another cluster", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "a session fetches its user's secrets from the address that Renku's notebooks service was given: the name of a Service of the local cluster, which nothing on another one resolves",
-			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
-			Run:        userSecrets,
+			Name: "user-secrets", Title: "users' own secrets reach sessions on another cluster", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "a session fetches its user's secrets from the address that Renku's notebooks service was given: the " +
+				"name of a Service of the local cluster, which nothing on another one resolves",
+			References: []string{"SwissDataScienceCenter/renku-data-services: " +
+				"components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
+			Run: userSecrets,
 		},
 	}
 }
@@ -62,7 +68,12 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		if original, is := copied[name].(map[string]any); is {
 			for _, key := range slices.Sorted(maps.Keys(data)) {
 				if _, is := original[key]; !is {
-					more = append(more, fmt.Sprintf("Secret %s/%s has key %s, which the %s cluster's does not have", ns, name, clean.Name(key), e.PeerName()))
+					more = append(
+						more,
+						fmt.Sprintf(
+							"Secret %s/%s has key %s, which the %s cluster's does not have", ns, name, clean.Name(key), e.PeerName(),
+						),
+					)
 				}
 			}
 		}
@@ -72,7 +83,8 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(more) > 0 {
 		return steps.Warned(strings.Join(more, "; ")+": sessions trust every certificate in it",
-			e.Kubectl()+" -n "+steps.Quoted(ns)+" edit secret "+strings.Join(names, " ")+"    # remove keys that no one can explain")
+			e.Kubectl()+" -n "+steps.Quoted(ns)+" edit secret "+strings.Join(names, " ")+
+				"    # remove keys that no one can explain")
 	}
 	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
 }
@@ -92,7 +104,9 @@ func userSecrets(ctx context.Context, e steps.Env) steps.Result {
 	if host := u.Hostname(); strings.Contains(host, ".") && !check.InsideOnly(host) {
 		return steps.Passed("they are fetched from %s", clean.Text(u.Host))
 	}
-	found := fmt.Sprintf("they are fetched from %s, which only pods of the %s cluster resolve", clean.Text(u.Host), e.SideName())
+	found := fmt.Sprintf(
+		"they are fetched from %s, which only pods of the %s cluster resolve", clean.Text(u.Host), e.SideName(),
+	)
 	if e.Answers.Text("sessions.user-secrets") == "no" {
 		return steps.Passed("%s; nobody counts on it (sessions.user-secrets is no)", found)
 	}

@@ -15,7 +15,9 @@ import (
 )
 
 // workloads lists over all namespaces, and where that is refused in one.
-func workloads[T any](ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string) ([]*T, error) {
+func workloads[T any](
+	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string,
+) ([]*T, error) {
 	s := cluster.Selector{Labels: labels}
 	found, err := check.List[T](ctx, e.Cluster, gvr, "", s)
 	if apierrors.IsForbidden(err) {

@@ -15,7 +15,9 @@ func bench() stepstest.Bench {
 	level := func(is string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":` + is + `}}}`
-			if _, err := c.Patch(tb.Context(), check.Namespaces, "", "nfs-provisioner", []byte(patch), cluster.PatchOptions{Manager: "bench"}); err != nil {
+			if _, err := c.Patch(
+				tb.Context(), check.Namespaces, "", "nfs-provisioner", []byte(patch), cluster.PatchOptions{Manager: "bench"},
+			); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -24,7 +26,8 @@ func bench() stepstest.Bench {
 		Guide: vsphere.Guide(), Assets: assets, Counted: "carrick-rwx", TakesOver: true,
 		Answers: func(tb testing.TB, box *clustertest.Sandbox, _ string) map[string]any {
 			return stepstest.Given(tb, box, vsphere.Guide(), map[string]any{
-				"storage.source": "nfs", "supervisor.cluster": "kubeflow", // by its address it is another cluster where a proxy is in between
+				// by its address it is another cluster where a proxy is in between
+				"storage.source": "nfs", "supervisor.cluster": "kubeflow",
 			})
 		},
 		Reads: [][]string{

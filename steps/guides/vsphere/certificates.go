@@ -25,7 +25,10 @@ const (
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Extension and certificates",
-		Why:  "The API server asks the extension over TLS, and trusts one CA for that: the one that stands in the webhook. The published guide has the certificate signed by an API of Kubernetes that is gone, and takes the CA out of a pod, where it is the right one only by chance. So there is a CA of its own, for years; what it signs is renewed by itself.",
+		Why: "The API server asks the extension over TLS, and trusts one CA for that: the one that stands in the webhook. " +
+			"The published guide has the certificate signed by an API of Kubernetes that is gone, and takes the CA out of a " +
+			"pod, where it is the right one only by chance. So there is a CA of its own, for years; what it signs is " +
+			"renewed by itself.",
 		When: runsExtension,
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
@@ -33,19 +36,30 @@ func certificates() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "extension-namespace", Title: "Make the extension's namespace", On: steps.Local, Needs: []string{"guest-cluster"},
-				Doer: action.Manifest{File: "extension-namespace.yaml"},
+				Name: "extension-namespace", Title: "Make the extension's namespace", On: steps.Local,
+				Needs: []string{"guest-cluster"},
+				Doer:  action.Manifest{File: "extension-namespace.yaml"},
 			},
 			{
-				Name: "cert-password", Title: "Make a password for the keystore", On: steps.Local, Needs: []string{"extension-namespace"}, When: both(usesWebhook, runsUpstream),
+				Name: "cert-password", Title: "Make a password for the keystore", On: steps.Local,
+				Needs: []string{"extension-namespace"}, When: both(usesWebhook, runsUpstream),
 				Doer: action.Mint{File: "cert-password.yaml", Keys: []string{"password"}, Make: makePassword},
 			},
 			{
 				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate",
-				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager),
+				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"},
+				When: webhookSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
-					Manifest:  action.Manifest{File: "cert-managed.yaml", Values: action.Values{"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts, "keystores": keystores}},
-					Namespace: extensionSpace, Leaf: tlsSecret, Writes: map[string]string{certificateAuthoritySecret: certificateAuthoritySecret, tlsSecret: tlsSecret}, Home: "extension-namespace",
+					Manifest: action.Manifest{
+						File: "cert-managed.yaml",
+						Values: action.Values{
+							"ca-hours": certs.Hours("cert.ca-years", 365), "hours": certs.Hours("cert.days", 1), "names": extensionHosts,
+							"keystores": keystores,
+						},
+					},
+					Namespace: extensionSpace, Leaf: tlsSecret,
+					Writes: map[string]string{certificateAuthoritySecret: certificateAuthoritySecret, tlsSecret: tlsSecret},
+					Home:   "extension-namespace",
 				},
 			},
 			{
@@ -66,8 +80,11 @@ func certificates() steps.Step {
 func certificateQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "extension.program", Title: "Program that runs", Kind: steps.Pick, When: usesWebhook, Default: steps.Fixed(byCarrick, "recommended"), Adopt: adoptProgram,
-			Help: "carrick: this program, in the image that make image makes; it changes only the classes that are to be exchanged, and shows a renewed certificate without a restart. upstream: the published guide's, of 2020, in Java: it changes every shared claim, whatever class that asked for, and starts anew for each certificate.",
+			Key: "extension.program", Title: "Program that runs", Kind: steps.Pick, When: usesWebhook,
+			Default: steps.Fixed(byCarrick, "recommended"), Adopt: adoptProgram,
+			Help: "carrick: this program, in the image that make image makes; it changes only the classes that are to be " +
+				"exchanged, and shows a renewed certificate without a restart. upstream: the published guide's, of 2020, in " +
+				"Java: it changes every shared claim, whatever class that asked for, and starts anew for each certificate.",
 			Of: []steps.Choice{
 				{Value: byCarrick, Title: "carrick: small, without rights where it only answers"},
 				{Value: byUpstream, Title: "upstream: keeyzar/vsphere-extensions-jvm, as published"},
@@ -81,17 +98,20 @@ func certificateQuestions() []steps.Question {
 		{
 			Key: "cert.source", Title: "Who signs the extension's certificate", Kind: steps.Pick,
 			When: both(usesWebhook, runsCarrick), Default: certs.DefaultSigner("serves-cert-manager"), Adopt: adoptSigner,
-			Help: "cert-manager renews by itself, and Kubeflow brings it along. own: carrick makes a CA and issues the certificate; carrick apply renews it.",
-			Of:   certs.Signers(),
+			Help: "cert-manager renews by itself, and Kubeflow brings it along. own: carrick makes a CA and issues the " +
+				"certificate; carrick apply renews it.",
+			Of: certs.Signers(),
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(2, 825),
+			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook,
+			Check:   steps.Between(2, 825),
 			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptDays,
 			Help:    "It is renewed when a third of it is left.",
 			Default: defaultDays,
 		},
 		{
-			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook, Check: steps.Between(1, 30),
+			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook,
+			Check:   steps.Between(1, 30),
 			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptYears,
 			Help:    "The API server is told it in the webhook. A new one has to be told there, too: carrick apply does.",
 			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
@@ -147,7 +167,9 @@ func keystores(_ context.Context, e steps.Env) (any, error) {
 	if !runsUpstream(e) {
 		return nil, nil
 	}
-	return map[string]any{"jks": map[string]any{"create": true, "passwordSecretRef": map[string]any{"name": storeSecret, "key": "password"}}}, nil
+	return map[string]any{
+		"jks": map[string]any{"create": true, "passwordSecretRef": map[string]any{"name": storeSecret, "key": "password"}},
+	}, nil
 }
 
 func makePassword(context.Context, steps.Env) (map[string]masked.Value, error) {

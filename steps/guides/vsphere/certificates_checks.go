@@ -19,32 +19,39 @@ import (
 
 const (
 	scriptSource = page + " (additional/create-cert.sh, additional/csr.json)"
-	signerSource = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/ (v1.22: CertificateSigningRequest), kubernetes-sigs/vsphere-csi-driver#968"
+	signerSource = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/ (v1.22: " +
+		"CertificateSigningRequest), kubernetes-sigs/vsphere-csi-driver#968"
 )
 
 func certificateChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "extension-namespace",
+			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local,
+			Needs: []string{"signed-in"}, FixedBy: "extension-namespace",
 			Why: "all of the extension stands in it", References: []string{page}, Run: extensionNamespace,
 		},
 		certs.ServedCheck(webhookSignedBy(certs.ByCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
-			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager), FixedBy: "cert-managed", Timeout: 2 * time.Minute,
+			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager),
+			FixedBy: "cert-managed", Timeout: 2 * time.Minute,
 			Why: "until it is Ready there is no Secret, and no pod of the extension starts", References: []string{certs.Source},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return certs.Ready(ctx, e, extensionSpace(e), tlsSecret)
 			},
 		},
 		{
-			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "cert-own",
-			Why:        "the API server asks by the Service's name, and refuses a certificate for another; the published script writes an empty one where the request is not signed within five seconds",
+			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key",
+			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "cert-own",
+			Why: "the API server asks by the Service's name, and refuses a certificate for another; the published " +
+				"script writes an empty one where the request is not signed within five seconds",
 			References: []string{scriptSource, signerSource}, Run: certificateStored,
 		},
 		{
-			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local, Needs: []string{"cert-secret"}, When: usesWebhook, FixedBy: "cert-own",
-			Why:        "that CA goes into the webhook: one that proves something else makes every call fail, and with failurePolicy Ignore nobody sees it",
+			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local,
+			Needs: []string{"cert-secret"}, When: usesWebhook, FixedBy: "cert-own",
+			Why: "that CA goes into the webhook: one that proves something else makes every call fail, and with " +
+				"failurePolicy Ignore nobody sees it",
 			References: []string{page, certs.Source}, Run: certAuthority,
 		},
 	}
@@ -56,11 +63,18 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 		return check.Missing(err, "namespace "+extensionSpace(e), "")
 	}
 	if ns.DeletionTimestamp != nil {
-		return steps.Failed("namespace "+ns.Name+" is being deleted", e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath={.status.conditions}    # says what holds it")
+		return steps.Failed(
+			"namespace "+ns.Name+" is being deleted",
+			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath={.status.conditions}    # says what holds it",
+		)
 	}
 	level := ns.Labels[check.EnforceLabel]
 	if level == "" {
-		return steps.Warned("namespace "+ns.Name+" has no level of pod security: what the cluster does without one is another thing after its next upgrade", e.ApplyStep("certificates"))
+		return steps.Warned(
+			"namespace "+ns.Name+
+				" has no level of pod security: what the cluster does without one is another thing after its next upgrade",
+			e.ApplyStep("certificates"),
+		)
 	}
 	return steps.Passed("%s, level %s", ns.Name, clean.Text(level))
 }
@@ -73,8 +87,8 @@ func certFix(e steps.Env) string {
 	return e.ApplyStep("certificates")
 }
 
-// issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret has
-// expired.
+// issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret
+// has expired.
 func issuesNow(e steps.Env, s *cluster.Secret) bool {
 	if s.Annotations["cert-manager.io/certificate-name"] == "" || certificateSigner(e) != certs.ByCertManager {
 		return false
@@ -107,7 +121,13 @@ func certificateStored(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := renewFix(e, s)
 	if s.Data["tls.crt"].IsZero() {
-		return steps.Failed(fmt.Sprintf("tls.crt of Secret %s/%s is empty: the signing request of the published script was not signed in time", s.Namespace, s.Name), fix)
+		return steps.Failed(
+			fmt.Sprintf(
+				"tls.crt of Secret %s/%s is empty: the signing request of the published script was not signed in time", s.Namespace,
+				s.Name,
+			),
+			fix,
+		)
 	}
 	margin := check.Month
 	if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil {
@@ -126,14 +146,22 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if s.Data["ca.crt"].IsZero() {
-		return steps.Warned(fmt.Sprintf("Secret %s/%s has no ca.crt: which CA has signed it can't be told from it, and carrick has none to put into the webhook", s.Namespace, s.Name), renewFix(e, s))
+		return steps.Warned(
+			fmt.Sprintf(
+				"Secret %s/%s has no ca.crt: which CA has signed it can't be told from it, and carrick has none to put into "+
+					"the webhook",
+				s.Namespace, s.Name,
+			),
+			renewFix(e, s),
+		)
 	}
 	roots, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal()))
 	if err != nil {
 		return steps.Failed(fmt.Sprintf("ca.crt of Secret %s/%s: %v", s.Namespace, s.Name, err), renewFix(e, s))
 	}
 	r := proves(s, roots, "ca.crt", host(e), renewFix(e, s))
-	if lasts := check.Lasts(roots[0], certs.Soon(roots[0]), time.Now(), caFix(e)); r.Status == steps.Pass && lasts.Status != steps.Pass {
+	if lasts := check.Lasts(roots[0], certs.Soon(roots[0]), time.Now(), caFix(e)); r.Status == steps.Pass &&
+		lasts.Status != steps.Pass {
 		lasts.Found = "of the CA " + clean.Text(roots[0].Subject.CommonName) + ", " + lasts.Found
 		return lasts
 	}
@@ -165,7 +193,10 @@ func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string
 		at = chain[0].NotAfter
 	}
 	if kind, words := probe.CertProblem(chain, pool, host, at); kind != "" {
-		return steps.Failed(fmt.Sprintf("judged by %s, the certificate in Secret %s/%s does not hold: %s", what, s.Namespace, s.Name, words), fix)
+		return steps.Failed(
+			fmt.Sprintf("judged by %s, the certificate in Secret %s/%s does not hold: %s", what, s.Namespace, s.Name, words),
+			fix,
+		)
 	}
 	return steps.Passed("%s (%s) has signed it", what, clean.Text(roots[0].Subject.CommonName))
 }

@@ -17,30 +17,37 @@ import (
 func claim() steps.Step {
 	return steps.Step{
 		Name: "claim", Title: "Claim",
-		Why: "A claim of the class proves the storage by itself, before anything changes the class of claims. It is the published guide's test, which as it stands is refused: its first line holds three, and it has neither access modes nor a size. Two pods on two nodes prove that both write into one folder.",
+		Why: "A claim of the class proves the storage by itself, before anything changes the class of claims. It is the " +
+			"published guide's test, which as it stands is refused: its first line holds three, and it has neither access " +
+			"modes nor a size. Two pods on two nodes prove that both write into one folder.",
 		Ask: []steps.Question{
 			{
 				Key: "claim.pods", Title: "Try the claim with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
-				Help:    "Each writes a file and waits nine minutes for the other's. They are held to the level restricted, as notebooks should be.",
+				Help: "Each writes a file and waits nine minutes for the other's. They are held to the level restricted, as " +
+					"notebooks should be.",
 				Default: steps.Fixed(false, "a bound claim is a good sign, and pods need an image"),
 			},
 			{
-				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, NotFromPeer: true, When: triesPods, Check: checkPodImage, Adopt: adoptPodImage,
+				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, NotFromPeer: true, When: triesPods,
+				Check: checkPodImage, Adopt: adoptPodImage,
 				Help:    "One with sh, cat and sleep in it, which nodes can pull.",
 				Default: steps.Fixed("docker.io/library/busybox:stable", "upstream"),
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "rwx-class"},
-				Doer: trialClaim{action.Manifest{File: "claim.yaml", Values: action.Values{"class": askedClass}}, "claim"},
+				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster", "rwx-class"},
+				Doer:  trialClaim{action.Manifest{File: "claim.yaml", Values: action.Values{"class": askedClass}}, "claim"},
 			},
 			{
-				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
+				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
 				Doer: action.Manifest{File: "psp-space.yaml", Each: eachSpace(trialNamespace)},
 			},
 			{
-				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
+				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
 				Doer: trialPods{action.Manifest{File: "claim-pods.yaml", Each: bothPods}},
 			},
 		},
@@ -96,7 +103,8 @@ func checkPodImage(v string) error {
 
 func claimPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
-		check.ToApply(trialNamespace(e), check.VolumeClaims), check.ToFollow(trialNamespace(e), check.Events), check.ToFollow("", volumeKind),
+		check.ToApply(trialNamespace(e), check.VolumeClaims), check.ToFollow(trialNamespace(e), check.Events),
+		check.ToFollow("", volumeKind),
 	)
 	if triesPods(e) {
 		out = slices.Concat(out, check.ToApply(trialNamespace(e), check.Pods),

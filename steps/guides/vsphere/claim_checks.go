@@ -16,32 +16,42 @@ import (
 	"carrick/steps/check"
 )
 
-const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolume/pv_controller.go (waiting for a volume to be created)"
+const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolume/pv_controller.go (waiting for a " +
+	"volume to be created)"
 
 func claimChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "nfs-chart",
-			Why:        "a claim that names a class that is not there stays Pending for ever, and says so nowhere but in its events",
+			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"},
+			FixedBy: "nfs-chart",
+			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but " +
+				"in its events",
 			References: []string{page, chartSource}, Run: rwxClass,
 		},
 		{
-			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local, Needs: []string{"rwx-class"},
-			Why:        "a notebook's claim that somebody deletes takes the data with it where the class says Delete and archives nothing",
+			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local,
+			Needs: []string{"rwx-class"},
+			Why: "a notebook's claim that somebody deletes takes the data with it where the class says Delete and " +
+				"archives nothing",
 			References: []string{provisionerCode}, Run: classKeeps,
 		},
 		{
-			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "claim", Timeout: time.Minute,
-			Why:        "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, passes the class by, may not, or can't write",
+			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local,
+			Needs: []string{"signed-in"}, FixedBy: "claim", Timeout: time.Minute,
+			Why: "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, " +
+				"passes the class by, may not, or can't write",
 			References: []string{page, claimSource}, Run: claimBound, Tried: claimedOn,
 		},
 		{
-			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs", When: triesPods, Needs: []string{"claim-bound"}, FixedBy: "claim-pods", Timeout: 10 * time.Minute,
-			Why:        "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are not root write there, only pods prove",
+			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs",
+			When: triesPods, Needs: []string{"claim-bound"}, FixedBy: "claim-pods", Timeout: 10 * time.Minute,
+			Why: "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are " +
+				"not root write there, only pods prove",
 			References: []string{page}, Run: claimShared, Tried: claimedOn,
 		},
 		{
-			Name: "claim-events", Title: "nothing warns of what is tried", On: steps.Local, From: "events of the guest", Needs: []string{"signed-in"},
+			Name: "claim-events", Title: "nothing warns of what is tried", On: steps.Local, From: "events of the guest",
+			Needs:      []string{"signed-in"},
 			Why:        "nodes and provisioners say what is wrong in events, which are gone after an hour",
 			References: []string{page, mountCode}, Run: claimEvents,
 		},
@@ -67,10 +77,15 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	)
 	switch asked := clean.Text(c.Annotations[askedNote]); {
 	case asked != sharedClassName(e):
-		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, sharedClassName(e)), remove)
+		return steps.Failed(
+			fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, sharedClassName(e)),
+			remove,
+		)
 	case asked != got:
-		return steps.Failed(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it", asked, got),
-			e.Kubectl()+" get mutatingwebhookconfigurations\n# then "+remove)
+		return steps.Failed(
+			fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it", asked, got),
+			e.Kubectl()+" get mutatingwebhookconfigurations\n# then "+remove,
+		)
 	case isBound(c):
 		return boundIn(ctx, e, c)
 	}
@@ -101,24 +116,38 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 // tryAgain removes what was tried, and tries it anew.
 func tryAgain(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
-		e.Kubectl(), trialNamespace(e), e.OwnedBy("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"), e.ApplyStep("claim"))
+		e.Kubectl(), trialNamespace(e), e.OwnedBy("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"),
+		e.ApplyStep("claim"))
 }
 
 // boundIn says how long it took.
 func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 	if err != nil {
-		return check.Missing(err, "PersistentVolume "+clean.Text(c.Spec.VolumeName)+", which the claim is bound to", e.Kubectl()+" -n "+c.Namespace+" describe persistentvolumeclaim "+c.Name)
+		return check.Missing(
+			err, "PersistentVolume "+clean.Text(c.Spec.VolumeName)+", which the claim is bound to",
+			e.Kubectl()+" -n "+c.Namespace+" describe persistentvolumeclaim "+c.Name,
+		)
 	}
 	where := ""
 	if v.Spec.NFS != nil {
 		at := clean.Text(v.Spec.NFS.Server + ":" + v.Spec.NFS.Path)
-		if usesNFS(e) && !strings.HasPrefix(v.Spec.NFS.Server+":"+v.Spec.NFS.Path+"/", strings.TrimSuffix(nfsExported(e), "/")+"/") {
-			return steps.Warned(fmt.Sprintf("%s/%s is bound to %s, which is %s; the answers name %s now", c.Namespace, c.Name, v.Name, at, clean.Text(nfsExported(e))), tryAgain(e))
+		if usesNFS(e) &&
+			!strings.HasPrefix(v.Spec.NFS.Server+":"+v.Spec.NFS.Path+"/", strings.TrimSuffix(nfsExported(e), "/")+"/") {
+			return steps.Warned(
+				fmt.Sprintf(
+					"%s/%s is bound to %s, which is %s; the answers name %s now", c.Namespace, c.Name, v.Name, at,
+					clean.Text(nfsExported(e)),
+				),
+				tryAgain(e),
+			)
 		}
 		where = ", which is " + at
 	}
-	return steps.Passed("%s/%s is bound to %s%s, after %s", c.Namespace, c.Name, v.Name, where, v.CreationTimestamp.Sub(c.CreationTimestamp.Time).Round(time.Second))
+	return steps.Passed(
+		"%s/%s is bound to %s%s, after %s", c.Namespace, c.Name, v.Name, where,
+		v.CreationTimestamp.Sub(c.CreationTimestamp.Time).Round(time.Second),
+	)
 }
 
 // unbound says what is known of the cause.
@@ -135,7 +164,9 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 		return steps.Failed("no volume is made: "+said, look+retryFix(ctx, e))
 	}
 	if eventMessage(events, "WaitForFirstConsumer") != "" {
-		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", claimClass(c)), answer(e, "claim.pods", "yes"))
+		return steps.Warned(
+			fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", claimClass(c)), answer(e, "claim.pods", "yes"),
+		)
 	}
 	said := eventMessage(events, "ExternalProvisioning")
 	if said == "" {
@@ -143,7 +174,9 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	}
 	fix := look
 	if usesNFS(e) {
-		fix = fmt.Sprintf("carrick check %s --only provisioner-ready,provisioner-name,provisioner-rights,nfs-export\n%s", e.LinkFile(), look)
+		fix = fmt.Sprintf(
+			"carrick check %s --only provisioner-ready,provisioner-name,provisioner-rights,nfs-export\n%s", e.LinkFile(), look,
+		)
 	}
 	return steps.Waits(c.CreationTimestamp.Time, "the claim is %s: %s", c.Status.Phase, said).Or(fix)
 }
@@ -178,12 +211,16 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		text := seen[own]
 		for _, line := range []string{"a on " + nodes["a"], "b on " + nodes["b"]} {
 			if !strings.Contains("\n"+text, "\n"+line) {
-				return steps.Errored(fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", triedName(e, own), line, lastLine(text)))
+				return steps.Errored(
+					fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", triedName(e, own), line, lastLine(text)),
+				)
 			}
 		}
 	}
 	if nodes["a"] == nodes["b"] {
-		return steps.Warned("both pods ran on node "+nodes["a"]+": of other nodes that says nothing", e.Kubectl()+" get nodes")
+		return steps.Warned(
+			"both pods ran on node "+nodes["a"]+": of other nodes that says nothing", e.Kubectl()+" get nodes",
+		)
 	}
 	return steps.Passed("on %s and on %s; each read what the other wrote", nodes["a"], nodes["b"])
 }
@@ -192,12 +229,17 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 	look := fmt.Sprintf("%s -n %s describe pod %s", e.Kubectl(), p.Namespace, p.Name)
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return steps.Waits(p.CreationTimestamp.Time, "pod %s has no node: %s", p.Name, clean.Text(c.Message)).Or(look + "    # it takes two nodes that run pods")
+			return steps.Waits(
+				p.CreationTimestamp.Time, "pod %s has no node: %s", p.Name, clean.Text(c.Message),
+			).Or(look + "    # it takes two nodes that run pods")
 		}
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
-			return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", p.Name, clean.Text(s.Image), clean.Text(w.Message)), answer(e, "claim.image", "one that the nodes can pull"))
+			return steps.Failed(
+				fmt.Sprintf("pod %s gets no image %s: %s", p.Name, clean.Text(s.Image), clean.Text(w.Message)),
+				answer(e, "claim.image", "one that the nodes can pull"),
+			)
 		}
 	}
 	return steps.Waits(p.CreationTimestamp.Time, "pod %s is %s", p.Name, p.Status.Phase).Or(look)

@@ -13,20 +13,27 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Everything is made in the guest cluster. The Supervisor declares what a guest is given, its default storage class and its version among it, and sets that back when somebody changes it in the guest: so what it declares is looked at, too, where its context is at hand.",
+		Why: "Everything is made in the guest cluster. The Supervisor declares what a guest is given, its default storage " +
+			"class and its version among it, and sets that back when somebody changes it in the guest: so what it declares is " +
+			"looked at, too, where its context is at hand.",
 		Ask: []steps.Question{
 			{
-				Key: "clusters.upgrade", Title: "Kubernetes version that an upgrade is planned to", Kind: steps.Text, Opt: true, Check: validKubernetesVersion,
-				Help: "Such as 1.26. From there on the pods of a namespace without a level are held to the narrowest one; left empty, what the Supervisor declares counts.",
+				Key: "clusters.upgrade", Title: "Kubernetes version that an upgrade is planned to", Kind: steps.Text, Opt: true,
+				Check: validKubernetesVersion,
+				Help: "Such as 1.26. From there on the pods of a namespace without a level are held to the narrowest one; left " +
+					"empty, what the Supervisor declares counts.",
 			},
 			{
-				Key: "supervisor.namespace", Title: "Namespace of vSphere that the guest cluster stands in", Kind: steps.Namespace, Opt: true, On: steps.Remote, When: hasCluster,
+				Key: "supervisor.namespace", Title: "Namespace of vSphere that the guest cluster stands in", Kind: steps.Namespace,
+				Opt: true, On: steps.Remote, When: hasCluster,
 				Help:    "On the Supervisor. Left empty, all that may be listed are looked through.",
 				Default: steps.FromFact("context-namespace", "the Supervisor's context"),
 			},
 			{
-				Key: "supervisor.cluster", Title: "Name of the guest cluster on the Supervisor", Kind: steps.Name, Opt: true, On: steps.Remote, When: hasCluster,
-				Help: "The name of its TanzuKubernetesCluster or Cluster there. Left empty, it is the one that answers at the address of the guest's context, or the only one.",
+				Key: "supervisor.cluster", Title: "Name of the guest cluster on the Supervisor", Kind: steps.Name, Opt: true,
+				On: steps.Remote, When: hasCluster,
+				Help: "The name of its TanzuKubernetesCluster or Cluster there. Left empty, it is the one that answers at the " +
+					"address of the guest's context, or the only one.",
 			},
 		},
 		Facts: slices.Concat(check.Identity(), clusterFacts()),
@@ -43,7 +50,9 @@ func clusters() steps.Step {
 func hasCluster(e steps.Env) bool { return e.Cluster != nil }
 
 func versionCheck() steps.Check {
-	return check.AtLeast(22, "the APIs of admission, certificates and roles are what they are since then; what was before them is gone")
+	return check.AtLeast(
+		22, "the APIs of admission, certificates and roles are what they are since then; what was before them is gone",
+	)
 }
 
 var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(\D|$)`)

@@ -18,14 +18,23 @@ import (
 func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
-		{Name: "serves-map", Title: "the version in which MutatingAdmissionPolicies are served", On: steps.Local, Learn: servesMAP},
+		{
+			Name: "serves-map", Title: "the version in which MutatingAdmissionPolicies are served", On: steps.Local,
+			Learn: servesMAP,
+		},
 		{Name: "serves-cert-manager", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served},
 		{Name: "branch", Title: "how pods are let in", On: steps.Local, Learn: learnBranch},
 		{Name: "default-class", Title: "the default storage class", On: steps.Local, Shared: true, Learn: learnDefaultClass},
 		{Name: "is-supervisor", Title: "whether it is a Supervisor", On: steps.Both, Shared: true, Learn: isSupervisor},
 		{Name: "context-namespace", Title: "the namespace of the context", On: steps.Remote, Learn: contextNamespace},
-		{Name: "declared-class", Title: "the default storage class that the Supervisor declares", On: steps.Remote, Shared: true, Learn: declaredClassFact},
-		{Name: "declared-version", Title: "the Kubernetes version that the Supervisor declares", On: steps.Remote, Shared: true, Learn: declaredVersionFact},
+		{
+			Name: "declared-class", Title: "the default storage class that the Supervisor declares", On: steps.Remote,
+			Shared: true, Learn: declaredClassFact,
+		},
+		{
+			Name: "declared-version", Title: "the Kubernetes version that the Supervisor declares", On: steps.Remote,
+			Shared: true, Learn: declaredVersionFact,
+		},
 	}
 }
 
@@ -71,11 +80,15 @@ func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 			return version, nil
 		}
 	}
-	return nil, steps.Absent("the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1: they come with Kubernetes 1.36")
+	return nil, steps.Absent(
+		"the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1: they come with Kubernetes 1.36",
+	)
 }
 
 // defaultNotes make a class the default one (kubernetes/kubernetes: pkg/apis/storage/util/helpers.go).
-var defaultNotes = []string{"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"}
+var defaultNotes = []string{
+	"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class",
+}
 
 func isDefault(c *storagev1.StorageClass) bool {
 	return slices.ContainsFunc(defaultNotes, func(note string) bool { return c.Annotations[note] == "true" })

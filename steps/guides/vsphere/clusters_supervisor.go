@@ -94,9 +94,12 @@ func fromTKC(o *unstructured.Unstructured) guest {
 	return g
 }
 
-// fromCluster reads the variables of a ClusterClass: TKG's own tanzukubernetescluster, and builtin-generic from v3.1 on.
+// fromCluster reads the variables of a ClusterClass: TKG's own tanzukubernetescluster, and builtin-generic from v3.1
+// on.
 func fromCluster(o *unstructured.Unstructured) guest {
-	g := guest{classField: "spec.topology.variables, defaultStorageClass", version: textAt(o.Object, "spec", "topology", "version")}
+	g := guest{
+		classField: "spec.topology.variables, defaultStorageClass", version: textAt(o.Object, "spec", "topology", "version"),
+	}
 	if at, found, _ := unstructured.NestedMap(o.Object, "spec", "controlPlaneEndpoint"); found {
 		g.endpoint = endpointOf(at)
 	}
@@ -155,9 +158,9 @@ func guestServer(f steps.Facts) string {
 	return where
 }
 
-// theGuest is the guest cluster that was answered, as the Supervisor declares it; without an answer the one that has the
-// address of the guest's context, or the only one. That is no default of the answer: what is asked of the guest must not
-// hang on a Supervisor that does not answer.
+// theGuest is the guest cluster that was answered, as the Supervisor declares it; without an answer the one that has
+// the address of the guest's context, or the only one. That is no default of the answer: what is asked of the guest
+// must not hang on a Supervisor that does not answer.
 func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	name := e.Answers.Text("supervisor.cluster")
 	all, err := guests(ctx, e)

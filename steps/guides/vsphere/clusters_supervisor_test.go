@@ -27,24 +27,39 @@ func TestWhatASupervisorDeclares(t *testing.T) {
 		{
 			"a TanzuKubernetesCluster of v1alpha1", fromTKC,
 			`{spec: {distribution: {version: v1.18, fullVersion: v1.18.5+vmware.1}, settings: {storage: {defaultClass: gold, classes: [gold]}}}, status: {clusterApiStatus: {apiEndpoints: [{host: 10.0.0.1, port: 6443}]}}}`,
-			guest{class: "gold", classes: []string{"gold"}, version: "v1.18.5+vmware.1", endpoint: "10.0.0.1:6443", classField: "spec.settings.storage.defaultClass"},
+			guest{
+				class: "gold", classes: []string{"gold"}, version: "v1.18.5+vmware.1", endpoint: "10.0.0.1:6443",
+				classField: "spec.settings.storage.defaultClass",
+			},
 		},
 		{
 			"a TanzuKubernetesCluster of v1alpha3", fromTKC,
 			`{spec: {topology: {controlPlane: {tkr: {reference: {name: v1.23.8---vmware.2-tkg.2-zshippable}}}}, settings: {storage: {defaultClass: gold}}}, status: {apiEndpoints: [{host: 10.0.0.1, port: 6444}]}}`,
-			guest{class: "gold", version: "v1.23.8---vmware.2-tkg.2-zshippable", endpoint: "10.0.0.1:6444", classField: "spec.settings.storage.defaultClass"},
+			guest{
+				class: "gold", version: "v1.23.8---vmware.2-tkg.2-zshippable", endpoint: "10.0.0.1:6444",
+				classField: "spec.settings.storage.defaultClass",
+			},
 		},
 		{
 			"a Cluster of TKG's class", fromCluster,
 			`{spec: {controlPlaneEndpoint: {host: api.example.org}, topology: {version: v1.26.5+vmware.2, variables: [{name: defaultStorageClass, value: gold}, {name: storageClasses, value: [gold, silver]}, {name: vmClass, value: best-effort}]}}}`,
-			guest{class: "gold", classes: []string{"gold", "silver"}, version: "v1.26.5+vmware.2", endpoint: "api.example.org:6443", classField: "spec.topology.variables, defaultStorageClass"},
+			guest{
+				class: "gold", classes: []string{"gold", "silver"}, version: "v1.26.5+vmware.2", endpoint: "api.example.org:6443",
+				classField: "spec.topology.variables, defaultStorageClass",
+			},
 		},
 		{
 			"a Cluster of a newer class", fromCluster,
 			`{spec: {topology: {variables: [{name: vsphereOptions, value: {persistentVolumes: {defaultStorageClass: gold, availableStorageClasses: [gold]}}}]}}}`,
-			guest{class: "gold", classes: []string{"gold"}, classField: "spec.topology.variables, vsphereOptions.persistentVolumes.defaultStorageClass"},
+			guest{
+				class: "gold", classes: []string{"gold"},
+				classField: "spec.topology.variables, vsphereOptions.persistentVolumes.defaultStorageClass",
+			},
 		},
-		{"nothing of it", fromCluster, `{spec: {topology: {variables: [1, {name: defaultStorageClass, value: 3}]}}}`, guest{classField: "spec.topology.variables, defaultStorageClass"}},
+		{
+			"nothing of it", fromCluster, `{spec: {topology: {variables: [1, {name: defaultStorageClass, value: 3}]}}}`,
+			guest{classField: "spec.topology.variables, defaultStorageClass"},
+		},
 	} {
 		if got := tc.read(declared(t, tc.text)); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", tc.situation, got, tc.want)
@@ -56,16 +71,27 @@ func TestWhatASupervisorDeclares(t *testing.T) {
 func TestOneGuestDeclaredTwiceIsOne(t *testing.T) {
 	t.Parallel()
 	all := joined(nil, guest{resource: "tanzukubernetesclusters", namespace: "ml", name: "a", class: "gold"})
-	all = joined(all, guest{resource: "clusters", namespace: "ml", name: "a", class: "silver", endpoint: "10.0.0.1:6443", version: "v1.26.5"})
+	all = joined(
+		all,
+		guest{
+			resource: "clusters", namespace: "ml", name: "a", class: "silver", endpoint: "10.0.0.1:6443", version: "v1.26.5",
+		},
+	)
 	all = joined(all, guest{resource: "clusters", namespace: "other", name: "a"})
-	want := guest{resource: "tanzukubernetesclusters", namespace: "ml", name: "a", class: "gold", endpoint: "10.0.0.1:6443", version: "v1.26.5"}
+	want := guest{
+		resource: "tanzukubernetesclusters", namespace: "ml", name: "a", class: "gold", endpoint: "10.0.0.1:6443",
+		version: "v1.26.5",
+	}
 	if len(all) != 2 || !reflect.DeepEqual(all[0], want) {
 		t.Errorf("%+v", all)
 	}
 }
 
 func TestMinorOf(t *testing.T) {
-	for version, want := range map[string]int{"1.26": 26, "v1.26.5+vmware.2": 26, "v1.23.8+vmware.2-tkg.2": 23, "1.9": 9, "v2.1": 0, "1": 0, "latest": 0, "": 0, "1.26rc": 26, "11.26": 0} {
+	for version, want := range map[string]int{
+		"1.26": 26, "v1.26.5+vmware.2": 26, "v1.23.8+vmware.2-tkg.2": 23, "1.9": 9, "v2.1": 0, "1": 0, "latest": 0, "": 0,
+		"1.26rc": 26, "11.26": 0,
+	} {
 		if got, ok := minorOf(version); got != want || ok != (want > 0) {
 			t.Errorf("%q: %d, %v", version, got, ok)
 		}

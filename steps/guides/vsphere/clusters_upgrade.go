@@ -70,18 +70,32 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	on := fmt.Sprintf("from %s to 1.%d (%s)", now.Git, planned, from)
 	if len(profiles) > 0 {
-		return steps.Failed(fmt.Sprintf("%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, check.Some(profiles)), e.ApplyStep("security"))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, check.Some(profiles),
+			),
+			e.ApplyStep("security"),
+		)
 	}
 	if len(others) > 0 {
-		return steps.Warned(fmt.Sprintf("%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on, check.Some(others)),
-			fmt.Sprintf("%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of", e.Kubectl(), others[0], check.EnforceLabel))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on,
+				check.Some(others),
+			),
+			fmt.Sprintf(
+				"%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of",
+				e.Kubectl(), others[0], check.EnforceLabel,
+			),
+		)
 	}
 	return steps.Passed("%s: every namespace has a level", on)
 }
 
 // ofSystem tells namespaces that Tanzu releases leave out of pod security (TKr: AdmissionConfiguration, exemptions).
 func ofSystem(namespace string) bool {
-	return namespace == "tkg-system" || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "vmware-system-")
+	return namespace == "tkg-system" || strings.HasPrefix(namespace, "kube-") ||
+		strings.HasPrefix(namespace, "vmware-system-")
 }
 
 const (

@@ -44,22 +44,37 @@ const (
 func extension() steps.Step {
 	return steps.Step{
 		Name: "extension", Title: "Extension",
-		Why:  "The published guide's extension is a webhook, which gives shared claims another class, and a watch, which binds profiles to a PodSecurityPolicy. The second is needed only where those are still served. The webhook is told to the API server last: before its pods are ready it would stand in the way of claims, or be passed over.",
+		Why: "The published guide's extension is a webhook, which gives shared claims another class, and a watch, which " +
+			"binds profiles to a PodSecurityPolicy. The second is needed only where those are still served. The webhook is " +
+			"told to the API server last: before its pods are ready it would stand in the way of claims, or be passed over.",
 		When: runsExtension,
 		Ask:  extensionQuestions(),
 		Facts: []steps.Fact{
 			// Webhooks have conditions since the release that serves ValidatingAdmissionPolicies in v1
 			// (kubernetes/enhancements: keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
-			{Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local, Learn: check.ServesFact(check.ValidatingPolicies)},
+			{
+				Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local,
+				Learn: check.ServesFact(check.ValidatingPolicies),
+			},
 		},
 		Actions: append(extensionActions(), steps.Action{
 			Name: "webhook", Title: "Have the API server ask it about claims", On: steps.Local, When: usesWebhook,
 			Needs: []string{"cert-secret", "cert-authority", "extension-ready", "extension-endpoints"},
 			Doer: wholeDoer{
 				Manifest: action.Manifest{File: "webhook.yaml", Values: action.Values{
-					"label-key":   func(_ context.Context, e steps.Env) (any, error) { key, _ := namespaceSelector(e); return key, nil },
-					"label-value": func(_ context.Context, e steps.Env) (any, error) { _, value := namespaceSelector(e); return value, nil },
-					"conditions":  hookConditions, "ca": hookCA,
+					"label-key": func(
+						_ context.Context, e steps.Env,
+					) (any, error) {
+						key, _ := namespaceSelector(e)
+						return key, nil
+					},
+					"label-value": func(
+						_ context.Context, e steps.Env,
+					) (any, error) {
+						_, value := namespaceSelector(e)
+						return value, nil
+					},
+					"conditions": hookConditions, "ca": hookCA,
 				}},
 				kind: check.MutatingWebhooks, name: webhookName, fits: hookFits,
 			},
@@ -71,11 +86,14 @@ func extension() steps.Step {
 func extensionQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: validNFSImage, Default: defaultImage, Adopt: adoptExtensionImage,
-			Help: "carrick's own is in no public registry: make image IMAGE=REGISTRY/carrick:TAG builds it of this source, without a daemon, and pushes it where the guest's nodes pull from. Name a tag or a digest.",
+			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: validNFSImage,
+			Default: defaultImage, Adopt: adoptExtensionImage,
+			Help: "carrick's own is in no public registry: make image IMAGE=REGISTRY/carrick:TAG builds it of this source, " +
+				"without a daemon, and pushes it where the guest's nodes pull from. Name a tag or a digest.",
 		},
 		{
-			Key: "extension.replicas", Title: "Pods of the extension", Kind: steps.Number, Check: steps.Between(1, 5), Adopt: adoptReplicas,
+			Key: "extension.replicas", Title: "Pods of the extension", Kind: steps.Number, Check: steps.Between(1, 5),
+			Adopt:   adoptReplicas,
 			Help:    "Each answers reviews; one of them follows profiles.",
 			Default: steps.Fixed(2, "one may be away"),
 		},
@@ -85,7 +103,10 @@ func extensionQuestions() []steps.Question {
 func extensionActions() []steps.Action {
 	carrick, upstream := both(runsCarrick, runsExtension), runsUpstream
 	act := func(name, title, file string, when func(steps.Env) bool, values action.Values) steps.Action {
-		return steps.Action{Name: name, Title: title, On: steps.Local, Needs: []string{"extension-namespace"}, When: when, Doer: action.Manifest{File: file, Values: values}}
+		return steps.Action{
+			Name: name, Title: title, On: steps.Local, Needs: []string{"extension-namespace"}, When: when,
+			Doer: action.Manifest{File: file, Values: values},
+		}
 	}
 	roles := act("extension-roles", "Let it follow profiles", "", both(carrick, followsProfiles), nil)
 	roles.Doer = followerRoles{action.Manifest{File: "extension-roles.yaml"}}
@@ -95,12 +116,35 @@ func extensionActions() []steps.Action {
 		psp,
 		act("extension-account", "Make its account", "extension-account.yaml", nil, nil),
 		roles,
-		act("extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil),
-		act("extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles), nil),
+		act(
+			"extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil,
+		),
+		act(
+			"extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles),
+			nil,
+		),
 		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
-		wholeObject(check.Deployments, programFits, act("extension", "Run it", "extension.yaml", carrick, action.Values{"args": extensionArgs, "token": truth(followsProfiles)})),
-		wholeObject(check.Deployments, programFits, act("extension-upstream", "Run the published program", "extension-upstream.yaml", upstream, action.Values{"cause": upstreamCause})),
-		wholeObject(check.Services, serviceFits, act("extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook, action.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }})),
+		wholeObject(
+			check.Deployments, programFits,
+			act(
+				"extension", "Run it", "extension.yaml", carrick,
+				action.Values{"args": extensionArgs, "token": truth(followsProfiles)},
+			),
+		),
+		wholeObject(
+			check.Deployments, programFits,
+			act(
+				"extension-upstream", "Run the published program", "extension-upstream.yaml", upstream,
+				action.Values{"cause": upstreamCause},
+			),
+		),
+		wholeObject(
+			check.Services, serviceFits,
+			act(
+				"extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook,
+				action.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }},
+			),
+		),
 	}
 }
 
@@ -114,7 +158,9 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	if err != nil || len(c.Items) == 0 {
 		return c, err
 	}
-	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: watcher.Made})
+	all, err := check.List[rbacv1.RoleBinding](
+		ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: watcher.Made},
+	)
 	if apierrors.IsForbidden(err) {
 		return c, nil // an undo takes no right more for a note
 	}
@@ -127,13 +173,19 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	}
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension has made: %s", check.Some(names)),
-		Note: fmt.Sprintf("pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s delete rolebindings -A -l %s", e.Kubectl(), watcher.Made),
+		Note: fmt.Sprintf(
+			"pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s "+
+				"delete rolebindings -A -l %s",
+			e.Kubectl(), watcher.Made,
+		),
 	})
 	return c, nil
 }
 
 // wholeObject has an action make its one object as a whole.
-func wholeObject(kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action) steps.Action {
+func wholeObject(
+	kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action,
+) steps.Action {
 	m, _ := a.Doer.(action.Manifest)
 	a.Doer = wholeDoer{Manifest: m, kind: kind, in: extensionSpace, name: extensionName, fits: fits}
 	return a
@@ -178,7 +230,8 @@ func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	}
 	if followsProfiles(e) {
 		out = append(out, "--psp-role="+pspRole, "--level="+level(e),
-			"--leader-elect", "--leader-elect-resource-namespace="+extensionSpace(e), "--leader-elect-resource-name="+extensionName)
+			"--leader-elect", "--leader-elect-resource-namespace="+extensionSpace(e),
+			"--leader-elect-resource-name="+extensionName)
 	}
 	return out, nil
 }

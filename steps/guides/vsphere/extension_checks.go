@@ -22,23 +22,34 @@ const resourcesSource = page + " (additional/resources.yaml)"
 func extensionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-image", Title: "the extension's image is to be had, and pinned", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "the published Deployment takes an image without a tag from Docker Hub, and an init container of Red Hat SSO 7.1, which is at the end of its life: a new node may get neither",
+			Name: "extension-image", Title: "the extension's image is to be had, and pinned", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "the published Deployment takes an image without a tag from Docker Hub, and an init container of Red " +
+				"Hat SSO 7.1, which is at the end of its life: a new node may get neither",
 			References: []string{resourcesSource}, Run: extensionPulls,
 		},
 		{
-			Name: "extension-ready", Title: "the extension runs", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "extension", Timeout: 3 * time.Minute,
-			Why: "without a ready pod each claim waits for the webhook's time limit, and is then misplaced or refused", References: []string{page}, Run: extensionReady,
+			Name: "extension-ready", Title: "the extension runs", On: steps.Local, Needs: []string{"signed-in"},
+			FixedBy: "extension", Timeout: 3 * time.Minute,
+			Why:        "without a ready pod each claim waits for the webhook's time limit, and is then misplaced or refused",
+			References: []string{page}, Run: extensionReady,
 		},
 		{
-			Name: "extension-rights", Title: "the extension has no rights that it does not need", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "the published guide gives the namespace's default account the use of every PodSecurityPolicy and the right to make bindings in all namespaces: every pod of that namespace has them",
+			Name: "extension-rights", Title: "the extension has no rights that it does not need", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "the published guide gives the namespace's default account the use of every PodSecurityPolicy and the " +
+				"right to make bindings in all namespaces: every pod of that namespace has them",
 			References: []string{resourcesSource}, Run: extensionModest,
 		},
 		{
-			Name: "extension-token", Title: "the extension's token is taken by the API server", On: steps.Local, Needs: []string{"extension-ready"},
-			Why:        "the published program reads its token once, at its start: tokens end, at the latest after a year, and then it sees no new profile",
-			References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens", "kubernetes/enhancements: keps/sig-auth/1205-bound-service-account-tokens"}, Run: extensionToken,
+			Name: "extension-token", Title: "the extension's token is taken by the API server", On: steps.Local,
+			Needs: []string{"extension-ready"},
+			Why: "the published program reads its token once, at its start: tokens end, at the latest after a year, " +
+				"and then it sees no new profile",
+			References: []string{
+				"https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens",
+				"kubernetes/enhancements: keps/sig-auth/1205-bound-service-account-tokens",
+			}, Run: extensionToken,
 		},
 	}
 }
@@ -102,13 +113,23 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", u.pod, u.image, u.why), pullFix(e, u.image))
 	}
 	if s.makesKeystore() {
-		return steps.Warned(fmt.Sprintf("Deployment %s has the published init container, of %s, which is at the end of its life: cert-manager writes the keystore, and carrick's program needs none", s.Name, keystoreImage), remade(e))
+		return steps.Warned(
+			fmt.Sprintf(
+				"Deployment %s has the published init container, of %s, which is at the end of its life: cert-manager writes the "+
+					"keystore, and carrick's program needs none",
+				s.Name, keystoreImage,
+			),
+			remade(e),
+		)
 	}
 	if s.image == "" {
 		return steps.Skipped("Deployment %s/%s runs something else", s.Namespace, s.Name)
 	}
 	if !pinned(s.image) {
-		return steps.Warned(fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", clean.Text(s.image)), answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+e.ApplyStep("extension"))
+		return steps.Warned(
+			fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", clean.Text(s.image)),
+			answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+e.ApplyStep("extension"),
+		)
 	}
 	return steps.Passed("%s", clean.Text(s.image))
 }
@@ -118,9 +139,11 @@ func pullFix(e steps.Env, image string) string {
 	case strings.Contains(image, keystoreImage):
 		return remade(e) + "    # without that init container"
 	case strings.Contains(image, "keeyzar"):
-		return "copy it into a registry of yours while Docker Hub has it, and " + answer(e, "extension.image", "the copy") + "; or " + answer(e, "extension.program", byCarrick)
+		return "copy it into a registry of yours while Docker Hub has it, and " + answer(e, "extension.image", "the copy") +
+			"; or " + answer(e, "extension.program", byCarrick)
 	}
-	return "make image IMAGE=" + image + "    # pushes carrick's; for another place " + answer(e, "extension.image", "its name")
+	return "make image IMAGE=" + image + "    # pushes carrick's; for another place " +
+		answer(e, "extension.image", "its name")
 }
 
 // pinned tells whether an image is one and the same at each pull.
@@ -138,10 +161,16 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 	fix := ""
 	for _, b := range all {
 		for _, who := range b.Subjects {
-			if who.Kind != rbacv1.ServiceAccountKind || who.Namespace != extensionSpace(e) || (who.Name == extensionName && strings.HasPrefix(b.RoleRef.Name, extensionName)) {
+			if who.Kind != rbacv1.ServiceAccountKind || who.Namespace != extensionSpace(e) ||
+				(who.Name == extensionName && strings.HasPrefix(b.RoleRef.Name, extensionName)) {
 				continue
 			}
-			wide = append(wide, fmt.Sprintf("account %s is bound to ClusterRole %s by %s", clean.Text(who.Name), clean.Text(b.RoleRef.Name), b.Name))
+			wide = append(
+				wide,
+				fmt.Sprintf(
+					"account %s is bound to ClusterRole %s by %s", clean.Text(who.Name), clean.Text(b.RoleRef.Name), b.Name,
+				),
+			)
 			if fix == "" {
 				fix = fmt.Sprintf("%s delete clusterrolebinding %s", e.Kubectl(), steps.Quoted(b.Name))
 			}
@@ -154,7 +183,9 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Warned("in namespace "+extensionSpace(e)+" "+check.Some(wide), fix)
 	}
-	return steps.Passed("no account of namespace %s has more in all namespaces than the extension's own role", extensionSpace(e))
+	return steps.Passed(
+		"no account of namespace %s has more in all namespaces than the extension's own role", extensionSpace(e),
+	)
 }
 
 const (
@@ -192,11 +223,20 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("pod %s is told that its token is not taken: %s", p.Name, line), restart)
 		}
 		if n := restarts(p); n > often {
-			return steps.Warned(fmt.Sprintf("pod %s has started anew %d times", p.Name, n), e.Kubectl()+" -n "+p.Namespace+" logs "+p.Name+" --previous")
+			return steps.Warned(
+				fmt.Sprintf("pod %s has started anew %d times", p.Name, n),
+				e.Kubectl()+" -n "+p.Namespace+" logs "+p.Name+" --previous",
+			)
 		}
 		if ends := p.CreationTimestamp.Add(podTokenLife); s.program == byUpstream {
 			if time.Until(ends) < check.Month {
-				return steps.Warned(fmt.Sprintf("pod %s runs since %s, and reads its token only at its start: that is taken until %s", p.Name, p.CreationTimestamp.UTC().Format(time.DateOnly), ends.UTC().Format(time.DateOnly)), restart)
+				return steps.Warned(
+					fmt.Sprintf(
+						"pod %s runs since %s, and reads its token only at its start: that is taken until %s", p.Name,
+						p.CreationTimestamp.UTC().Format(time.DateOnly), ends.UTC().Format(time.DateOnly),
+					),
+					restart,
+				)
 			}
 			again = ends.Add(-check.Month)
 		}

@@ -28,8 +28,13 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, c := range claims {
 		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
-			return steps.Failed(fmt.Sprintf("claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, clean.Text(*name)),
-				e.ApplyStep("extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+"    # it holds nothing; whoever made it makes it anew")
+			return steps.Failed(
+				fmt.Sprintf(
+					"claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, clean.Text(*name),
+				),
+				e.ApplyStep("extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+
+					"    # it holds nothing; whoever made it makes it anew",
+			)
 		}
 	}
 	s, err := theExtension(ctx, e)
@@ -42,7 +47,9 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 	case byUpstream:
 		return upstreamConfig(ctx, e)
 	}
-	return steps.Failed(fmt.Sprintf("Deployment %s/%s runs neither carrick's program nor the published one", s.Namespace, s.Name), remade(e))
+	return steps.Failed(
+		fmt.Sprintf("Deployment %s/%s runs neither carrick's program nor the published one", s.Namespace, s.Name), remade(e),
+	)
 }
 
 func carrickConfig(e steps.Env, s *extensionState) steps.Result {
@@ -50,9 +57,17 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	have := slices.Sorted(slices.Values(s.from))
 	switch {
 	case s.class != sharedClassName(e):
-		return steps.Failed(fmt.Sprintf("it gives claims the class %q, and storage.class is %s", clean.Text(s.class), sharedClassName(e)), remade(e))
+		return steps.Failed(
+			fmt.Sprintf("it gives claims the class %q, and storage.class is %s", clean.Text(s.class), sharedClassName(e)),
+			remade(e),
+		)
 	case !slices.Equal(want, have):
-		return steps.Failed(fmt.Sprintf("it exchanges the classes [%s], and mutation.from is [%s]", clean.Text(check.Some(have)), check.Some(want)), remade(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"it exchanges the classes [%s], and mutation.from is [%s]", clean.Text(check.Some(have)), check.Some(want),
+			),
+			remade(e),
+		)
 	}
 	return steps.Passed("%s, in exchange for none and for %s", s.class, check.Some(have))
 }
@@ -86,7 +101,10 @@ func propertyOf(text string) string {
 func setProperty(e steps.Env) string {
 	in := e.Kubectl() + " -n " + extensionSpace(e)
 	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, sharedClassName(e))
-	return fmt.Sprintf("%s patch configmap %s --type merge -p '%s' && %s rollout restart deployment %s", in, configMapName, patch, in, extensionName)
+	return fmt.Sprintf(
+		"%s patch configmap %s --type merge -p '%s' && %s rollout restart deployment %s", in, configMapName, patch, in,
+		extensionName,
+	)
 }
 
 func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
@@ -95,7 +113,13 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 		return check.AbsentFails(err, e.ApplyStep("extension"))
 	}
 	if has != sharedClassName(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, clean.Text(has), sharedClassName(e)), setProperty(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, clean.Text(has),
+				sharedClassName(e),
+			),
+			setProperty(e),
+		)
 	}
 	w, err := check.KeyWritten(ctx, e.Cluster, m.Namespace, m.Name, configFile)
 	if err != nil {
@@ -124,8 +148,12 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 		default:
 			continue
 		}
-		return steps.Failed(fmt.Sprintf("pod %s runs since %s, and %s: it reads that only at its start", p.Name, began.UTC().Format(time.DateTime), old),
-			e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName)
+		return steps.Failed(
+			fmt.Sprintf(
+				"pod %s runs since %s, and %s: it reads that only at its start", p.Name, began.UTC().Format(time.DateTime), old,
+			),
+			e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName,
+		)
 	}
 	return steps.Passed("%s, and its pods have started since", has)
 }
@@ -167,14 +195,29 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	file := fmt.Sprintf("sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey, sharedClassName(e))
+	file := fmt.Sprintf(
+		"sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey,
+		sharedClassName(e),
+	)
 	if live != sharedClassName(e) {
-		return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds none where another class stands already", m.Namespace, m.Name, clean.Text(live), sharedClassName(e)),
-			setProperty(e)+"\n"+file)
+		return steps.Failed(
+			fmt.Sprintf(
+				"ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds "+
+					"none where another class stands already",
+				m.Namespace, m.Name, clean.Text(live), sharedClassName(e),
+			),
+			setProperty(e)+"\n"+file,
+		)
 	}
 	applied, ok := fromFile(m)
 	if ok && applied != live {
-		return steps.Warned(fmt.Sprintf("the file from which ConfigMap %s/%s was applied says %q: the next kubectl apply of it brings that back", m.Namespace, m.Name, clean.Text(applied)), file)
+		return steps.Warned(
+			fmt.Sprintf(
+				"the file from which ConfigMap %s/%s was applied says %q: the next kubectl apply of it brings that back",
+				m.Namespace, m.Name, clean.Text(applied),
+			),
+			file,
+		)
 	}
 	return steps.Passed("%s, in ConfigMap %s/%s", live, m.Namespace, m.Name)
 }

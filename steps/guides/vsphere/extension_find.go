@@ -77,12 +77,17 @@ const keystoreImage = "sso71-openshift"
 
 // makesKeystore tells whether the published guide's init container is there.
 func (s *extensionState) makesKeystore() bool {
-	return slices.ContainsFunc(s.Spec.Template.Spec.InitContainers, func(c corev1.Container) bool { return strings.Contains(c.Image, keystoreImage) })
+	return slices.ContainsFunc(
+		s.Spec.Template.Spec.InitContainers,
+		func(c corev1.Container) bool { return strings.Contains(c.Image, keystoreImage) },
+	)
 }
 
 // extensionPods are its pods that are not on their way out.
 func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
-	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, extensionSpace(e), cluster.Selector{Labels: "app=" + extensionName})
+	all, err := check.List[corev1.Pod](
+		ctx, e.Cluster, check.Pods, extensionSpace(e), cluster.Selector{Labels: "app=" + extensionName},
+	)
 	if err != nil {
 		return nil, err
 	}

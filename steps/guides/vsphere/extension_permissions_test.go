@@ -15,8 +15,9 @@ import (
 // The roles of the asset are what the program says that it takes, and nothing more.
 func TestTheExtensionIsGivenWhatItTakes(t *testing.T) {
 	o := extension.Options{
-		Rule: extension.Rule{Class: "nfs-client"}, Profiles: extension.Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"},
-		Elects: true, Lease: "vsphere-extensions/vsphere-extensions",
+		Rule:     extension.Rule{Class: "nfs-client"},
+		Profiles: extension.Profiles{PSPRole: "psp:vmware-system-privileged", Level: "baseline"},
+		Elects:   true, Lease: "vsphere-extensions/vsphere-extensions",
 	}
 	everywhere, beside := extension.Rights(o)
 	for kind, want := range map[string][]rbacv1.PolicyRule{"ClusterRole": everywhere, "Role": beside} {
@@ -47,5 +48,6 @@ func rulesIn(t *testing.T, file, kind string) []rbacv1.PolicyRule {
 }
 
 func sameRule(a, b rbacv1.PolicyRule) bool {
-	return slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) && slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.ResourceNames, b.ResourceNames)
+	return slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
+		slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.ResourceNames, b.ResourceNames)
 }

@@ -20,13 +20,20 @@ import (
 func reachChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-endpoints", Title: "the Service leads to pods that are ready", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension-service", Timeout: 3 * time.Minute,
-			Why: "the API server asks by the Service: one without a ready pod, or that leads to another port, is a webhook that never answers", References: []string{resourcesSource}, Run: extensionEndpoints,
+			Name: "extension-endpoints", Title: "the Service leads to pods that are ready", On: steps.Local,
+			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension-service", Timeout: 3 * time.Minute,
+			Why: "the API server asks by the Service: one without a ready pod, or that leads to another port, is a webhook " +
+				"that never answers", References: []string{resourcesSource}, Run: extensionEndpoints,
 		},
 		{
-			Name: "extension-reached", Title: "nothing in the namespace keeps the API server out", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why:        "the API server comes from outside of the cluster's network of pods and speaks no mTLS of Istio's: a NetworkPolicy that names pods and namespaces, or a sidecar that wants mTLS, shuts it out",
-			References: []string{"https://istio.io/latest/docs/ops/common-problems/injection/", "https://kubernetes.io/docs/concepts/services-networking/network-policies/"}, Run: extensionReached,
+			Name: "extension-reached", Title: "nothing in the namespace keeps the API server out", On: steps.Local,
+			Needs: []string{"signed-in"}, When: usesWebhook,
+			Why: "the API server comes from outside of the cluster's network of pods and speaks no mTLS of Istio's: a " +
+				"NetworkPolicy that names pods and namespaces, or a sidecar that wants mTLS, shuts it out",
+			References: []string{
+				"https://istio.io/latest/docs/ops/common-problems/injection/",
+				"https://kubernetes.io/docs/concepts/services-networking/network-policies/",
+			}, Run: extensionReached,
 		},
 	}
 }
@@ -46,17 +53,28 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, by which the webhook asks", in, s.Name), remade(e))
 	}
 	if to := s.Spec.Ports[i].TargetPort; to.Type == intstr.Int && to.IntVal != d.port() {
-		return steps.Failed(fmt.Sprintf("port 443 of Service %s/%s leads to port %d of the pods, and they answer on %d", in, s.Name, to.IntVal, d.port()), remade(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"port 443 of Service %s/%s leads to port %d of the pods, and they answer on %d", in, s.Name, to.IntVal, d.port(),
+			),
+			remade(e),
+		)
 	}
-	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 && !sel.Matches(labels.Set(d.Spec.Template.Labels)) {
-		return steps.Failed(fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name), remade(e))
+	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 &&
+		!sel.Matches(labels.Set(d.Spec.Template.Labels)) {
+		return steps.Failed(
+			fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name),
+			remade(e),
+		)
 	}
 	ready, err := check.ReadyAddresses(ctx, e.Cluster, in, s.Name)
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if ready == 0 {
-		return steps.Waits(check.WaitsSince(d.Deployment), "Service %s/%s has no pod behind it that is ready", in, s.Name).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
+		return steps.Waits(
+			check.WaitsSince(d.Deployment), "Service %s/%s has no pod behind it that is ready", in, s.Name,
+		).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
 	}
 	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
 }
@@ -79,15 +97,27 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	without := fmt.Sprintf("%s label namespace %s istio-injection=disabled istio.io/rev- istio.io/dataplane-mode- --overwrite && %s -n %s rollout restart deployment %s", e.Kubectl(), in, e.Kubectl(), in, extensionName)
+	without := fmt.Sprintf(
+		"%s label namespace %s istio-injection=disabled istio.io/rev- istio.io/dataplane-mode- --overwrite && %s -n %s "+
+			"rollout restart deployment %s",
+		e.Kubectl(), in, e.Kubectl(), in, extensionName,
+	)
 	for _, p := range pods {
-		if slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return c.Name == "istio-proxy" }) {
+		if slices.ContainsFunc(
+			slices.Concat(p.Spec.InitContainers, p.Spec.Containers),
+			func(c corev1.Container) bool { return c.Name == "istio-proxy" },
+		) {
 			return steps.Failed("pod "+p.Name+" has a sidecar of Istio's, to which the API server speaks no mTLS", without)
 		}
 	}
 	for label, on := range injection {
 		if v := ns.Labels[label]; on(v) {
-			return steps.Failed(fmt.Sprintf("namespace %s has the label %s=%s: its pods are in a mesh, which the API server is not", in, label, clean.Text(v)), without)
+			return steps.Failed(
+				fmt.Sprintf(
+					"namespace %s has the label %s=%s: its pods are in a mesh, which the API server is not", in, label, clean.Text(v),
+				),
+				without,
+			)
 		}
 	}
 	return fences(ctx, e)
@@ -125,9 +155,20 @@ EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	case len(holding) == 0:
 		return steps.Passed("no NetworkPolicy holds its pods, and there is no sidecar")
 	case len(blocks) > 0:
-		return steps.Warned(fmt.Sprintf("NetworkPolicy %s lets in %s: whether the API server's address is among them can't be told from here", check.Some(holding), check.Some(blocks)), fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"NetworkPolicy %s lets in %s: whether the API server's address is among them can't be told from here",
+				check.Some(holding), check.Some(blocks),
+			),
+			fix,
+		)
 	}
-	return steps.Failed(fmt.Sprintf("NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", check.Some(holding)), fix)
+	return steps.Failed(
+		fmt.Sprintf(
+			"NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", check.Some(holding),
+		),
+		fix,
+	)
 }
 
 // lets tells whether a policy lets everybody in on a port, and else which networks.

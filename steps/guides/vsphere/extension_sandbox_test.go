@@ -17,7 +17,10 @@ import (
 // sandbox serves policies, too.
 func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[string]any {
 	t.Helper()
-	all := map[string]any{"storage.source": "nfs", "claim.pods": false, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1"}
+	all := map[string]any{
+		"storage.source": "nfs", "claim.pods": false, "mutation.by": "webhook",
+		"extension.image": "registry.example.org/carrick:v1",
+	}
 	maps.Copy(all, more)
 	return stepstest.Given(t, box, vsphere.Guide(), all)
 }
@@ -31,7 +34,10 @@ func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
 	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "own"}))
 	stepstest.Apply(t, x.Session, steps.ApplyOptions{TakeOver: true})
 	pods := func() string {
-		return box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount};{end}")
+		return box.Run(
+			t, clustertest.Local, "", "-n", "vsphere-extensions", "get", "pods", "-o",
+			"jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount};{end}",
+		)
 	}
 	was := pods()
 	box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "delete", "secret", "vsphere-extensions-tls")
@@ -58,17 +64,26 @@ func names(p *engine.Plan) func(func(string) bool) {
 	}
 }
 
-// What is wrong with an existing webhook is reported, and the printed fix mends it. What is said of what the published page
-// leaves behind is in recorded states.
+// What is wrong with an existing webhook is reported, and the printed fix mends it. What is said of what the published
+// page leaves behind is in recorded states.
 func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 	faults := map[string][]stepstest.Finding{
-		"cert-expired": {{Check: "cert-secret", Found: "the certificate expired on", Fix: "--step certificates", Fixed: true}},
+		"cert-expired": {
+			{Check: "cert-secret", Found: "the certificate expired on", Fix: "--step certificates", Fixed: true},
+		},
 		"webhook-down": {{Check: "silent-failure", Found: "is passed over, and nobody is told", Fix: "--step extension"}},
 		"webhook-network": {
 			{Check: "extension-reached", Found: "lets in pods and namespaces at the most", Fix: "kubectl", Fixed: true},
 		},
-		"webhook-sidecar": {{Check: "extension-reached", Found: "its pods are in a mesh", Fix: "istio-injection=disabled", Fixed: true}},
-		"webhook-wide":    {{Check: "webhook-rules", Found: "has no selector of namespaces", Fix: "--step extension --take-over --replace", Fixed: true}},
+		"webhook-sidecar": {
+			{Check: "extension-reached", Found: "its pods are in a mesh", Fix: "istio-injection=disabled", Fixed: true},
+		},
+		"webhook-wide": {
+			{
+				Check: "webhook-rules", Found: "has no selector of namespaces", Fix: "--step extension --take-over --replace",
+				Fixed: true,
+			},
+		},
 		"webhook-other-ca": {
 			{Check: "cert-bundle", Found: "does not hold: ", Fix: "--step extension --take-over --replace", Fixed: true},
 		},
@@ -86,9 +101,17 @@ func TestVerifyThePageGivesWay(t *testing.T) {
 	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "vsphere", "page")
-	x := stepstest.SiteOf(t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}))
-	box.Run(t, clustertest.Local, "", "delete", "--ignore-not-found", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de")
-	box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "delete", "--ignore-not-found", "secret", "vsphere-extensions-tls")
+	x := stepstest.SiteOf(
+		t, box, vsphere.Guide(), assets, false, byWebhook(t, box, map[string]any{"cert.source": "cert-manager"}),
+	)
+	box.Run(
+		t, clustertest.Local, "", "delete", "--ignore-not-found", "mutatingwebhookconfiguration",
+		"mutating.vsphere-extensions.keeyzar.de",
+	)
+	box.Run(
+		t, clustertest.Local, "", "-n", "vsphere-extensions", "delete", "--ignore-not-found", "secret",
+		"vsphere-extensions-tls",
+	)
 	p, err := x.Plan(t.Context(), engine.Scope{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +119,13 @@ func TestVerifyThePageGivesWay(t *testing.T) {
 	if err := x.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true, Replace: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, check := range []string{"extension-ready", "extension-endpoints", "cert-bundle", "webhook-rules", "rwx-gets-class", "silent-failure"} {
+	for _, check := range []string{
+		"extension-ready", "extension-endpoints", "cert-bundle", "webhook-rules", "rwx-gets-class", "silent-failure",
+	} {
 		x.Holds(check, "apply")
 	}
-	x.Mends("extension-rights", x.Named("extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding"))
+	x.Mends(
+		"extension-rights",
+		x.Named("extension-rights", "vsphere-extensions-default-rolebinding", "delete clusterrolebinding"),
+	)
 }

@@ -32,25 +32,43 @@ const (
 func webhookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
-			Why:        "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is passed over",
+			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local,
+			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
+			Why: "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA " +
+				"in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is " +
+				"passed over",
 			References: []string{webhookSource, signerSource}, Run: certBundle,
 		},
 		{
-			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
-			Why: "without a selector every claim of the cluster waits for the extension, those that it needs itself among them", References: []string{webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/"}, Run: webhookRules,
+			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else",
+			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
+			Why: "without a selector every claim of the cluster waits for the extension, those that it needs " +
+				"itself among them",
+			References: []string{
+				webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/",
+			}, Run: webhookRules,
 		},
 		{
-			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension",
-			Why: "the published program reads its class once, at its start; without its ConfigMap it gives claims the class \"to-be-overridden\", with the quotes", References: []string{resourcesSource, page + " (src/main/resources/application.properties)"}, Run: extensionConfig,
+			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local,
+			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension",
+			Why: "the published program reads its class once, at its start; without its ConfigMap it gives claims the class " +
+				"\"to-be-overridden\", with the quotes", References: []string{
+				resourcesSource, page + " (src/main/resources/application.properties)",
+			}, Run: extensionConfig,
 		},
 		{
-			Name: "page-sed", Title: "the published guide's file and ConfigMap name the class that was answered", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "its sed -i \"s/nfs-client/CLASS/\" works once: with another class the second time there is no nfs-client in the file any more, and nothing is changed, without a word", References: []string{resourcesSource}, Run: pageSed,
+			Name: "page-sed", Title: "the published guide's file and ConfigMap name the class that was answered",
+			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
+			Why: "its sed -i \"s/nfs-client/CLASS/\" works once: with another class the second time there is no nfs-client in " +
+				"the file any more, and nothing is changed, without a word", References: []string{resourcesSource}, Run: pageSed,
 		},
 		{
-			Name: "webhook-failures", Title: "no call of the webhook has failed", On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "what failed under failurePolicy Ignore stands nowhere but in a counter of the API server: claims that were misplaced then are Pending still", References: []string{"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)"}, Run: webhookFailures,
+			Name: "webhook-failures", Title: "no call of the webhook has failed", On: steps.Local, Needs: []string{"signed-in"},
+			When: usesWebhook,
+			Why: "what failed under failurePolicy Ignore stands nowhere but in a counter of the API server: claims that were " +
+				"misplaced then are Pending still", References: []string{
+				"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)",
+			}, Run: webhookFailures,
 		},
 	}
 }
@@ -91,7 +109,8 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 		}
 		r := proves(s, roots, "the CA of "+called, host(e), remade(e))
 		if own, err := probe.ParseCerts(e.Cluster.CA()); err == nil && r.Status == steps.Fail && roots[0].Equal(own[0]) {
-			r.Found += "; it is the cluster's own CA, which the published guide takes out of a pod, and another one has signed the certificate"
+			r.Found += "; it is the cluster's own CA, which the published guide takes out of a pod, and another one has " +
+				"signed the certificate"
 		}
 		if r.Status != steps.Pass {
 			return r
@@ -154,7 +173,8 @@ func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 		return "is not asked about claims that are made"
 	case !onlyNewClaims(w.Rules):
 		return "is asked about more than claims that are made"
-	case w.SideEffects == nil || (*w.SideEffects != admissionv1.SideEffectClassNone && *w.SideEffects != admissionv1.SideEffectClassNoneOnDryRun):
+	case w.SideEffects == nil || (*w.SideEffects != admissionv1.SideEffectClassNone &&
+		*w.SideEffects != admissionv1.SideEffectClassNoneOnDryRun):
 		return "has side effects: the API server asks it nothing when something is only tried"
 	case !slices.Contains(w.AdmissionReviewVersions, "v1"):
 		return "takes no AdmissionReview in v1"
@@ -165,7 +185,9 @@ func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 // onlyNewClaims tells whether rules are of nothing but claims that are made.
 func onlyNewClaims(rules []admissionv1.RuleWithOperations) bool {
 	return !slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
-		return !slices.Equal(r.Resources, []string{"persistentvolumeclaims"}) || !slices.Equal(r.Operations, []admissionv1.OperationType{admissionv1.Create}) || !slices.Equal(r.APIGroups, []string{""})
+		return !slices.Equal(r.Resources, []string{"persistentvolumeclaims"}) ||
+			!slices.Equal(r.Operations, []admissionv1.OperationType{admissionv1.Create}) ||
+			!slices.Equal(r.APIGroups, []string{""})
 	})
 }
 
@@ -203,8 +225,15 @@ func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
 		if m == nil || m[2] == "0" || !strings.Contains(m[1], `.vsphere-extensions.keeyzar.de"`) {
 			continue
 		}
-		return steps.Warned(fmt.Sprintf("%s calls have failed since the API server started, and were passed over: those claims kept their class", m[2]),
-			fmt.Sprintf("%s get --raw /metrics | grep ^%s    # does it still rise? If so: %s -n %s logs deployment/%s", e.Kubectl(), family, e.Kubectl(), extensionSpace(e), extensionName))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s calls have failed since the API server started, and were passed over: those claims kept their class", m[2],
+			),
+			fmt.Sprintf(
+				"%s get --raw /metrics | grep ^%s    # does it still rise? If so: %s -n %s logs deployment/%s", e.Kubectl(), family,
+				e.Kubectl(), extensionSpace(e), extensionName,
+			),
+		)
 	}
 	return steps.Passed("none since the API server started; of several API servers, the one that answered says so")
 }

@@ -38,7 +38,8 @@ func TestACAInTheWebhookEnds(t *testing.T) {
 		roots[0].NotBefore, roots[0].NotAfter = time.Now().AddDate(-1, 0, 0), time.Now().Add(c.left)
 		s := &cluster.Secret{Data: map[string]masked.Value{"ca.crt": masked.New(string(c.beside.Cert))}}
 		r := endsHere(s, roots[0], "webhook a", "carrick apply")
-		if r.Status != c.want || (c.want == steps.Warn && (!strings.Contains(r.Found, "webhook a") || r.Fix != "carrick apply")) {
+		if r.Status != c.want || (c.want == steps.Warn && (!strings.Contains(r.Found, "webhook a") ||
+			r.Fix != "carrick apply")) {
 			t.Errorf("%s: %s: %s (%s)", situation, r.Status, r.Found, r.Fix)
 		}
 	}

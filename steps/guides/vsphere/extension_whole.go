@@ -42,7 +42,9 @@ func (d wholeDoer) space(e steps.Env) string {
 }
 
 // theirs is what somebody else has made; nil: nobody has, or it may stay. fits is that.
-func (d wholeDoer) theirs(ctx context.Context, e steps.Env) (found *metav1.PartialObjectMetadata, fits bool, err error) {
+func (d wholeDoer) theirs(
+	ctx context.Context, e steps.Env,
+) (found *metav1.PartialObjectMetadata, fits bool, err error) {
 	all, err := e.Cluster.Find(ctx, d.kind, d.space(e), cluster.Selector{Fields: "metadata.name=" + d.name})
 	if err != nil || len(all) == 0 || inventory.CreatedBy(all[0].Annotations) != "" || triedHere(e, all[0].Labels) {
 		return nil, false, err
@@ -66,7 +68,10 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	}
 	c.Items[0].Verb, c.Items[0].Conflicts = steps.Replace, nil
 	c.Items[0].Note = "somebody else's is deleted, and made anew; an undo does not bring it back"
-	c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name})
+	c.Permissions = append(
+		c.Permissions,
+		permission.Rule{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name},
+	)
 	return c, nil
 }
 

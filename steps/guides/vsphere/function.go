@@ -19,7 +19,9 @@ import (
 func function() steps.Step {
 	return steps.Step{
 		Name: "function", Title: "Function",
-		Why:    "What becomes of a claim is asked of the API server, which goes through all that a new claim goes through and keeps nothing: a shared one gets its class, and nothing else is touched. It is asked again every few seconds, and at once when a policy, a webhook or what stands behind it changes.",
+		Why: "What becomes of a claim is asked of the API server, which goes through all that a new claim goes through " +
+			"and keeps nothing: a shared one gets its class, and nothing else is touched. It is asked again every few " +
+			"seconds, and at once when a policy, a webhook or what stands behind it changes.",
 		Checks: functionChecks(),
 	}
 }
@@ -127,7 +129,10 @@ func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 			continue
 		}
 		looks = append(looks, func() error {
-			_, err := e.Cluster.List(ctx, check.EndpointSlices, m.service.Namespace, cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + m.service.Name})
+			_, err := e.Cluster.List(
+				ctx, check.EndpointSlices, m.service.Namespace,
+				cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + m.service.Name},
+			)
 			return err
 		})
 	}
@@ -155,7 +160,10 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	case i >= 0:
 		return spaces[i].Name, nil
 	case own != nil:
-		return "", steps.Absent("namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", trialNamespace(e), key, value)
+		return "", steps.Absent(
+			"namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", trialNamespace(e),
+			key, value,
+		)
 	}
 	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in",
 		trialNamespace(e))

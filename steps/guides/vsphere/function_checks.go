@@ -19,30 +19,44 @@ func functionChecks() []steps.Check {
 	dryRun := "the guest's API server, without keeping anything"
 	return []steps.Check{
 		{
-			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local, From: dryRun, When: sharedByDefault, FixedBy: "policy",
-			Needs:      []string{"signed-in", "one-mutator"},
-			Why:        "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they stay Pending for ever",
+			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local,
+			From: dryRun, When: sharedByDefault, FixedBy: "policy",
+			Needs: []string{"signed-in", "one-mutator"},
+			Why: "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they " +
+				"stay Pending for ever",
 			References: []string{mutatorSource, mutatingPolicySource}, Run: rwxGetsClass,
 		},
 		{
-			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
+			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun,
+			Needs:      []string{"signed-in"},
 			Why:        "databases and notebooks belong on the guest's own storage, and not on NFS",
 			References: []string{mutatorSource}, Run: rwoKeepsClass,
 		},
 		{
-			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps its class", On: steps.Local, From: dryRun, Needs: []string{"signed-in"},
-			Why:        "\"\" asks for a volume that is there and for no provisioner, as does a claim that names its volume; the published guide's webhook gives both the shared class, and then they never find it: the NFS provisioner's own claim is one of those, and what a backup brings back",
+			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps its class", On: steps.Local,
+			From: dryRun, Needs: []string{"signed-in"},
+			Why: "\"\" asks for a volume that is there and for no provisioner, as does a claim that names its volume; " +
+				"the published guide's webhook gives both the shared class, and then they never find it: the NFS provisioner's " +
+				"own claim is one of those, and what a backup brings back",
 			References: []string{mutatorSource}, Run: staticKeeps,
 		},
 		{
-			Name: "silent-failure", Title: "a webhook that does not answer misplaces no claim without a word", On: steps.Local, From: dryRun, When: usesWebhook, Needs: []string{"signed-in"},
-			Why:        "with failurePolicy Ignore a webhook that is down, or shows a certificate that its caBundle does not prove, is passed over: claims get the default class, and nobody is told",
-			References: []string{mutatorSource, "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy"}, Run: silentFailure,
+			Name: "silent-failure", Title: "a webhook that does not answer misplaces no claim without a word", On: steps.Local,
+			From: dryRun, When: usesWebhook, Needs: []string{"signed-in"},
+			Why: "with failurePolicy Ignore a webhook that is down, or shows a certificate that its caBundle does not " +
+				"prove, is passed over: claims get the default class, and nobody is told",
+			References: []string{
+				mutatorSource,
+				"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy",
+			}, Run: silentFailure,
 		},
 		{
-			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "the class of a claim can't be changed: those that were made before stay Pending, and their pods with them, until somebody makes them anew",
-			References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"}, Run: claimsPending,
+			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "the class of a claim can't be changed: those that were made before stay Pending, and their pods with " +
+				"them, until somebody makes them anew",
+			References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"},
+			Run:        claimsPending,
 		},
 	}
 }
@@ -132,10 +146,12 @@ func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Resu
 			fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class",
 				o.name, clean.Text(o.got), in),
 			e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm"+
-				"    # vsphere-extensions.readwritemany-sc="+sharedClassName(e)+"; then rollout restart deployment vsphere-extensions")
+				"    # vsphere-extensions.readwritemany-sc="+sharedClassName(e)+
+				"; then rollout restart deployment vsphere-extensions")
 	case o.got != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("a shared claim %s gets %s in %s, and is to get %s", o.name, o.word(), in, sharedClassName(e)), mutationFix(e))
+			fmt.Sprintf("a shared claim %s gets %s in %s, and is to get %s", o.name, o.word(), in, sharedClassName(e)),
+			mutationFix(e))
 	}
 	return steps.Passed("%s", sharedClassName(e))
 }
@@ -156,7 +172,9 @@ func (o outcome) word() string {
 func mutationFix(e steps.Env) string {
 	switch e.Answers.Text("mutation.by") {
 	case byWebhook:
-		return "carrick check " + e.LinkFile() + " --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules    # which of them it is; then " + e.ApplyStep("extension")
+		return "carrick check " + e.LinkFile() +
+			" --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules    # which of them " +
+			"it is; then " + e.ApplyStep("extension")
 	case byKyverno:
 		return "carrick export " + e.LinkFile() + " DIR, and apply its ClusterPolicy " + policyName
 	case byNobody:
@@ -175,8 +193,10 @@ func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 	if usesWebhook(e) {
 		return mutationFix(e)
 	}
-	return fmt.Sprintf("%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that refuses; a quota is shown by: %s -n %s get resourcequotas",
-		e.Kubectl(), e.Kubectl(), in)
+	return fmt.Sprintf(
+		"%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that refuses; a quota is shown by: %s -n %s get resourcequotas",
+		e.Kubectl(), e.Kubectl(), in,
+	)
 }
 
 func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
@@ -202,7 +222,13 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused),
 				refusedFix(ctx, e, in, o.refused))
 		case o.got != usual:
-			return steps.Failed(fmt.Sprintf("a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in, cmp.Or(usual, "(there is none)")), whoFix(e))
+			return steps.Failed(
+				fmt.Sprintf(
+					"a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in,
+					cmp.Or(usual, "(there is none)"),
+				),
+				whoFix(e),
+			)
 		}
 	}
 	return steps.Passed("%s, in %s", cmp.Or(usual, "(there is none)"), in)
@@ -210,7 +236,8 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 
 // whoFix is how to find out who touches what is to be left alone.
 func whoFix(e steps.Env) string {
-	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " + e.ApplyStep("mutation")
+	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " +
+		e.ApplyStep("mutation")
 }
 
 func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
@@ -219,9 +246,15 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	none := ""
-	all := []triedClaim{{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none}, {name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none}}
+	all := []triedClaim{
+		{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none},
+		{name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none},
+	}
 	if from := e.Answers.List("mutation.from"); exchanges(e) && len(from) > 0 {
-		all = append(all, triedClaim{name: "that names its volume", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"})
+		all = append(
+			all,
+			triedClaim{name: "that names its volume", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"},
+		)
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
@@ -237,7 +270,13 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, is refused in %s: %s", asked, o.name, in, o.refused),
 				refusedFix(ctx, e, in, o.refused))
 		case !o.has || o.got != *o.class:
-			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, gets %s in %s: it does not find the volume that was made for it", asked, o.name, o.word(), in), whoFix(e))
+			return steps.Failed(
+				fmt.Sprintf(
+					"a claim of the class %s, %s, gets %s in %s: it does not find the volume that was made for it", asked, o.name,
+					o.word(), in,
+				),
+				whoFix(e),
+			)
 		}
 	}
 	return steps.Passed("in %s", in)
@@ -275,9 +314,21 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 			"%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s",
 			hook, hook.fail, o.refused), refusedFix(ctx, e, in, o.refused))
 	case o.got != sharedClassName(e) && hook.fail == failOpen:
-		return steps.Failed(fmt.Sprintf("%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook, o.word()), mutationFix(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook,
+				o.word(),
+			),
+			mutationFix(e),
+		)
 	case o.got != sharedClassName(e):
-		return steps.Failed(fmt.Sprintf("%s has failurePolicy %s and lets shared claims in with %s: it answers, and with the wrong class, or is not asked", hook, hook.fail, o.word()), mutationFix(e))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s has failurePolicy %s and lets shared claims in with %s: it answers, and with the wrong class, or is not asked",
+				hook, hook.fail, o.word(),
+			),
+			mutationFix(e),
+		)
 	}
 	return steps.Passed("%s is asked and answers; %s", hook, meanwhile)
 }

@@ -33,7 +33,8 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var names, fixes []string
 	for _, c := range claims {
-		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending || c.Spec.VolumeName != "" || triedHere(e, c.Labels) {
+		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending ||
+			c.Spec.VolumeName != "" || triedHere(e, c.Labels) {
 			continue
 		}
 		if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == sharedClassName(e) {
@@ -49,7 +50,9 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 		fixes = append(fixes, recreate(e, c))
 	}
 	if len(names) == 0 {
-		return steps.Passed("of %d claims none that is shared is Pending on another class than %s", len(claims), sharedClassName(e))
+		return steps.Passed(
+			"of %d claims none that is shared is Pending on another class than %s", len(claims), sharedClassName(e),
+		)
 	}
 	r := steps.Warned("Pending on a class that can't serve them: "+check.Some(names), strings.Join(fixes, "\n"))
 	r.Lines = names
@@ -74,7 +77,9 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 	case !sharedElsewhere(e):
 		fix = nativeFix(e) + "\n# " + fix
 	}
-	r := steps.Failed(fmt.Sprintf("no volume is made for %s/%s of class %s: %s", c.Namespace, c.Name, sharedClassName(e), said), fix)
+	r := steps.Failed(
+		fmt.Sprintf("no volume is made for %s/%s of class %s: %s", c.Namespace, c.Name, sharedClassName(e), said), fix,
+	)
 	return &r
 }
 
@@ -88,11 +93,16 @@ func triedHere(e steps.Env, labels map[string]string) bool {
 // storage.
 func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
 	return slices.Contains(e.Answers.List("mutation.from"), name) ||
-		slices.ContainsFunc(classes, func(c *storagev1.StorageClass) bool { return c.Name == name && c.Provisioner == vSphereCSI })
+		slices.ContainsFunc(
+			classes, func(c *storagev1.StorageClass) bool { return c.Name == name && c.Provisioner == vSphereCSI },
+		)
 }
 
 // recreate makes a claim anew with the shared class: it holds nothing yet.
 func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
 	at := e.Kubectl() + " -n " + c.Namespace
-	return fmt.Sprintf("%s get pvc %s -o yaml | sed 's/^  storageClassName: .*/  storageClassName: %s/' | %s replace --force -f -", at, steps.Quoted(c.Name), sharedClassName(e), at)
+	return fmt.Sprintf(
+		"%s get pvc %s -o yaml | sed 's/^  storageClassName: .*/  storageClassName: %s/' | %s replace --force -f -", at,
+		steps.Quoted(c.Name), sharedClassName(e), at,
+	)
 }

@@ -8,7 +8,9 @@ import (
 )
 
 // example are answers with which every asset is rendered.
-var example = map[string]any{"claim.pods": true, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1"}
+var example = map[string]any{
+	"claim.pods": true, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1",
+}
 
 func TestGolden(t *testing.T) {
 	stepstest.Golden(t, vsphere.Guide(), assets, "testdata", example)

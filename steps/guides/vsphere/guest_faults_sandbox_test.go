@@ -9,27 +9,39 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// guestFaults are faults of pod security, the class of claims and profiles that a printed fix mends, and which checks find
-// them. What is said of the others is in their recorded states.
+// guestFaults are faults of pod security, the class of claims and profiles that a printed fix mends, and which checks
+// find them. What is said of the others is in their recorded states.
 var guestFaults = map[string]struct {
 	says []stepstest.Finding
 	more map[string]any // answers
 }{
 	"labels-missing": {says: []stepstest.Finding{
-		{Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security", Fixed: true},
+		{
+			Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security",
+			Fixed: true,
+		},
 		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Fixed: true},
 	}},
 	"page-psp-leftovers": {says: []stepstest.Finding{
-		{Check: "psp-leftovers", Found: "alice/rb-all-sa_ns-alice, bob/rb-all-sa_ns-bob", Fix: "delete rolebinding rb-all-sa_ns-alice", Fixed: true},
+		{
+			Check: "psp-leftovers", Found: "alice/rb-all-sa_ns-alice, bob/rb-all-sa_ns-bob",
+			Fix: "delete rolebinding rb-all-sa_ns-alice", Fixed: true,
+		},
 	}},
 	"policy-takes-all": {says: []stepstest.Finding{
-		{Check: "policy-there", Found: "exchanges the class of claims that one node writes to, too", Fix: "--step mutation", Fixed: true},
+		{
+			Check: "policy-there", Found: "exchanges the class of claims that one node writes to, too", Fix: "--step mutation",
+			Fixed: true,
+		},
 		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Fixed: true},
 		{Check: "static-keeps", Found: "does not find the volume that was made for it", Fix: "--step mutation", Fixed: true},
 	}},
 	"policy-unbound": {says: []stepstest.Finding{
 		{Check: "policy-there", Found: "without it the policy does nothing", Fix: "--step mutation", Fixed: true},
-		{Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation", Fixed: true},
+		{
+			Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation",
+			Fixed: true,
+		},
 	}},
 	"profile-failed": {says: []stepstest.Finding{
 		{
@@ -39,10 +51,16 @@ var guestFaults = map[string]struct {
 	}},
 	"restricted-namespace": {says: []stepstest.Finding{
 		{Check: "profile-levels", Found: "narrower are bob (restricted)", Fix: "label --overwrite namespace bob"},
-		{Check: "pods-refused", Found: "StatefulSet bob/papers (violates PodSecurity", Fix: "rollout restart statefulset papers", Fixed: true},
+		{
+			Check: "pods-refused", Found: "StatefulSet bob/papers (violates PodSecurity",
+			Fix: "rollout restart statefulset papers", Fixed: true,
+		},
 	}},
 	"two-mutators": {says: []stepstest.Finding{
-		{Check: "one-mutator", Found: "MutatingAdmissionPolicy shared-volumes", Fix: "delete mutatingadmissionpolicy shared-volumes", Fixed: true},
+		{
+			Check: "one-mutator", Found: "MutatingAdmissionPolicy shared-volumes",
+			Fix: "delete mutatingadmissionpolicy shared-volumes", Fixed: true,
+		},
 	}},
 	"claims-pending": {more: map[string]any{"storage.source": "nfs"}, says: []stepstest.Finding{
 		{Check: "claims-pending", Found: "alice/kale-marshal-pvc (vsphere-policy)", Fix: "replace --force", Fixed: true},

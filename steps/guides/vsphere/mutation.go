@@ -25,11 +25,16 @@ const policyName = "rwx-storage-class"
 func mutation() steps.Step {
 	return steps.Step{
 		Name: "mutation", Title: "Claims' class",
-		Why: "Kale and pipelines make claims that many pods write to without a class, and get the default one, which can't do that; the default can't be changed, because the Supervisor sets it back. So the class is exchanged when a claim is made: by an admission policy where the cluster serves them, which takes no pod and no certificate, else by the published guide's webhook, made anew. Best is what names the class at the source, where that can be.",
+		Why: "Kale and pipelines make claims that many pods write to without a class, and get the default one, which can't " +
+			"do that; the default can't be changed, because the Supervisor sets it back. So the class is exchanged when a " +
+			"claim is made: by an admission policy where the cluster serves them, which takes no pod and no certificate, else " +
+			"by the published guide's webhook, made anew. Best is what names the class at the source, where that can be.",
 		Ask: []steps.Question{
 			{
-				Key: "mutation.by", Title: "Who exchanges the class of claims", Kind: steps.Pick, Default: defaultBy, Adopt: adoptBy,
-				Help: "The first that the cluster serves is the best: a policy fails for no pod's sake. Two that do it at once are one too many.",
+				Key: "mutation.by", Title: "Who exchanges the class of claims", Kind: steps.Pick, Default: defaultBy,
+				Adopt: adoptBy,
+				Help: "The first that the cluster serves is the best: a policy fails for no pod's sake. Two that do it at once " +
+					"are one too many.",
 				Of: []steps.Choice{
 					{Value: byPolicy, Title: "policy: a MutatingAdmissionPolicy of Kubernetes' own (1.36)"},
 					{Value: byWebhook, Title: "webhook: the extension of the published guide, made anew"},
@@ -38,18 +43,26 @@ func mutation() steps.Step {
 				},
 			},
 			{
-				Key: "mutation.selector", Title: "Label of the namespaces whose claims are looked at", Kind: steps.Label, When: exchanges, Adopt: adoptSelector,
-				Help:    "Kubeflow's profile controller puts the default one onto the namespaces of profiles. Without a selector every claim of the cluster would hang on it, as in the published guide.",
+				Key: "mutation.selector", Title: "Label of the namespaces whose claims are looked at", Kind: steps.Label,
+				When: exchanges, Adopt: adoptSelector,
+				Help: "Kubeflow's profile controller puts the default one onto the namespaces of profiles. Without a selector " +
+					"every claim of the cluster would hang on it, as in the published guide.",
 				Default: steps.Fixed(profileLabel+"="+profileValue, "the labels of Kubeflow's profiles"),
 			},
 			{
-				Key: "mutation.from", Title: "Classes that are exchanged", Kind: steps.Name, Many: true, Opt: true, When: exchanges, Adopt: adoptFrom,
-				Help:    "Of claims that many pods write to. A claim with another class, or with \"\", which asks for a volume that somebody has made, keeps it. A claim without a class gets the default one before anybody is asked, so name that.",
+				Key: "mutation.from", Title: "Classes that are exchanged", Kind: steps.Name, Many: true, Opt: true, When: exchanges,
+				Adopt: adoptFrom,
+				Help: "Of claims that many pods write to. A claim with another class, or with \"\", which asks for a volume " +
+					"that somebody has made, keeps it. A claim without a class gets the default one before anybody is asked, " +
+					"so name that.",
 				Default: defaultFrom,
 			},
 			{
-				Key: "mutation.fail", Title: "What becomes of claims when the exchange fails", Kind: steps.Pick, When: exchanges, Default: defaultFail, Adopt: adoptFail,
-				Help: "Ignore: the claim is made with the class that it asked for and stays Pending, without a word. Fail: it is refused, which whoever makes it sees at once; a webhook without a ready pod then refuses all of them in these namespaces.",
+				Key: "mutation.fail", Title: "What becomes of claims when the exchange fails", Kind: steps.Pick, When: exchanges,
+				Default: defaultFail, Adopt: adoptFail,
+				Help: "Ignore: the claim is made with the class that it asked for and stays Pending, without a word. Fail: it is " +
+					"refused, which whoever makes it sees at once; a webhook without a ready pod then refuses all of them in these " +
+					"namespaces.",
 				Of: []steps.Choice{
 					{Value: failClosed, Title: "Fail: the claim is refused"},
 					{Value: failOpen, Title: "Ignore: the claim keeps its class"},
@@ -58,7 +71,8 @@ func mutation() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "policy", Title: "Exchange the class of claims by a policy", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
+				Name: "policy", Title: "Exchange the class of claims by a policy", On: steps.Local, When: usesPolicy,
+				Needs: []string{"signed-in"},
 				Doer: policyDoer{action.Manifest{File: "policy.yaml", Version: servedPolicies, Values: action.Values{
 					"exchanged": func(_ context.Context, e steps.Env) (any, error) { return exchanged(e), nil },
 					"assign":    func(_ context.Context, e steps.Env) (any, error) { return assigned(e), nil },
@@ -66,7 +80,8 @@ func mutation() steps.Step {
 				}}},
 			},
 			{
-				Name: "kyverno-file", Title: "Write out a policy for Kyverno", On: steps.Local, When: usesKyverno, Doer: kyvernoFile(),
+				Name: "kyverno-file", Title: "Write out a policy for Kyverno", On: steps.Local, When: usesKyverno,
+				Doer: kyvernoFile(),
 			},
 		},
 		Checks: mutationChecks(),
@@ -203,7 +218,8 @@ func kyvernoFile() action.Call {
 		Preview: func(_ context.Context, e steps.Env) (steps.Change, error) {
 			return steps.Change{Items: []steps.Item{{
 				Verb: steps.Leave, What: "ClusterPolicy " + policyName,
-				Note: "carrick does not apply it: carrick export " + e.LinkFile() + " DIR writes it; then " + e.Kubectl() + " apply -f",
+				Note: "carrick does not apply it: carrick export " + e.LinkFile() + " DIR writes it; then " + e.Kubectl() +
+					" apply -f",
 			}}}, nil
 		},
 		Make:   func(context.Context, steps.Env, steps.Progress) error { return nil },
@@ -212,7 +228,12 @@ func kyvernoFile() action.Call {
 		Exports: func(_ context.Context, e steps.Env) ([]action.Exported, error) {
 			return []action.Exported{
 				{Object: kyvernoPolicy(e)},
-				{Note: fmt.Sprintf("ClusterPolicy %s takes Kyverno: it gives claims that many pods write to the class %s", policyName, sharedClassName(e))},
+				{
+					Note: fmt.Sprintf(
+						"ClusterPolicy %s takes Kyverno: it gives claims that many pods write to the class %s", policyName,
+						sharedClassName(e),
+					),
+				},
 			}, nil
 		},
 	}

@@ -23,24 +23,33 @@ const (
 func mutationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "policy-served", Title: "the cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy, Needs: []string{"signed-in"},
-			Why:        "they are in v1 from Kubernetes 1.36 on; in v1beta1 (1.34) they have to be turned on, which a Tanzu guest does not",
+			Name: "policy-served", Title: "the cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy,
+			Needs: []string{"signed-in"},
+			Why: "they are in v1 from Kubernetes 1.36 on; in v1beta1 (1.34) they have to be turned on, which a Tanzu " +
+				"guest does not",
 			References: []string{mutatingPolicySource}, Run: policyServed,
 		},
 		{
-			Name: "policy-there", Title: "the policy that exchanges claims' class is there, and bound", On: steps.Local, When: usesPolicy, Needs: []string{"policy-served"}, FixedBy: "policy",
-			Why:        "a policy without a binding does nothing; one without a selector is asked about every claim of the cluster",
+			Name: "policy-there", Title: "the policy that exchanges claims' class is there, and bound", On: steps.Local,
+			When: usesPolicy, Needs: []string{"policy-served"}, FixedBy: "policy",
+			Why: "a policy without a binding does nothing; one without a selector is asked about every claim of " +
+				"the cluster",
 			References: []string{mutatingPolicySource}, Run: policyThere,
 		},
 		{
-			Name: "one-mutator", Title: "nobody else exchanges the class of claims", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "one-mutator", Title: "nobody else exchanges the class of claims", On: steps.Local,
+			Needs:      []string{"signed-in"},
 			Why:        "where two do, the one that comes last wins, and the order is nobody's promise",
 			References: []string{mutatorSource, mutatingPolicySource, kyvernoSource}, Run: oneMutator,
 		},
 		{
-			Name: "source-class", Title: "the form for notebooks asks for volumes that there are", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "Kubeflow's form says of which class a notebook's volume is and how many pods write to it: what is named at the source has to be exchanged by nobody",
-			References: []string{"kubeflow/notebooks: components/crud-web-apps/jupyter/manifests/base/configs/spawner_ui_config.yaml"}, Run: sourceClass,
+			Name: "source-class", Title: "the form for notebooks asks for volumes that there are", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "Kubeflow's form says of which class a notebook's volume is and how many pods write to it: what is " +
+				"named at the source has to be exchanged by nobody",
+			References: []string{
+				"kubeflow/notebooks: components/crud-web-apps/jupyter/manifests/base/configs/spawner_ui_config.yaml",
+			}, Run: sourceClass,
 		},
 	}
 }
@@ -67,7 +76,9 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
 	if apierrors.IsNotFound(err) {
-		return steps.Failed("there is no MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "")
+		return steps.Failed(
+			"there is no MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -87,7 +98,10 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	if odd := oddPolicy(e, p, key, value); odd != "" {
 		return steps.Warned("MutatingAdmissionPolicy "+policyName+" "+odd, "")
 	}
-	return steps.Passed("MutatingAdmissionPolicy %s: to %s, in namespaces with %s=%s; %s", policyName, sharedClassName(e), key, value, *p.Spec.FailurePolicy)
+	return steps.Passed(
+		"MutatingAdmissionPolicy %s: to %s, in namespaces with %s=%s; %s", policyName, sharedClassName(e), key, value,
+		*p.Spec.FailurePolicy,
+	)
 }
 
 // wrongPolicy says what keeps a policy from doing what it is there for; "":
@@ -150,7 +164,8 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 	want := []string{plainCEL(sharedClaim), plainCEL(unnamedVolume), plainCEL(exchanged(e))}
 	slices.Sort(conditions)
 	slices.Sort(want)
-	if !slices.Equal(conditions, want) || len(m) != 1 || m[0].ApplyConfiguration == nil || plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
+	if !slices.Equal(conditions, want) || len(m) != 1 || m[0].ApplyConfiguration == nil ||
+		plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
 		return "is written in other words than carrick's; what it does, the step function tries"
 	}
 	return ""
@@ -194,10 +209,20 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	case len(others) > 0 && len(right) > 0:
 		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, mutatorWords(others)), deleting(e, others[0]))
 	case len(others) > 0:
-		return steps.Failed(fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", mutatorWords(others), by), answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]))
+		return steps.Failed(
+			fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", mutatorWords(others), by),
+			answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]),
+		)
 	case len(may) > 0:
-		return steps.Warned(fmt.Sprintf("%s; %s is asked about each new claim, too, and what it does to it can't be told", does, mutatorWords(may)),
-			fmt.Sprintf("%s get %s %s -o yaml    # does it change spec.storageClassName? What comes of a claim, the step function tries", e.Kubectl(), may[0].resource, steps.Quoted(may[0].name)))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s; %s is asked about each new claim, too, and what it does to it can't be told", does, mutatorWords(may),
+			),
+			fmt.Sprintf(
+				"%s get %s %s -o yaml    # does it change spec.storageClassName? What comes of a claim, the step function tries",
+				e.Kubectl(), may[0].resource, steps.Quoted(may[0].name),
+			),
+		)
 	case len(wide) > 0:
 		return steps.Passed("%s; asked about everything that is made are %s", does, mutatorWords(wide))
 	}

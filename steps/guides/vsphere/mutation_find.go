@@ -45,7 +45,9 @@ func (m mutator) String() string { return m.kind + " " + clean.Text(m.name) }
 func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	found := make([][]mutator, 3)
 	var looks []func() error
-	for i, look := range []func(context.Context, steps.Env) ([]mutator, error){policyMutators, webhookMutators, kyvernoMutators} {
+	for i, look := range []func(
+		context.Context, steps.Env,
+	) ([]mutator, error){policyMutators, webhookMutators, kyvernoMutators} {
 		looks = append(looks, func() (err error) {
 			found[i], err = look(ctx, e)
 			return err
@@ -58,7 +60,8 @@ func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 // rulesCoverClaims tells whether rules cover claims that are made, and whether by name.
 func rulesCoverClaims(rules []admissionv1.RuleWithOperations) (is, named bool) {
 	for _, r := range rules {
-		if !covers(r.APIGroups, "") || !covers(r.APIVersions, "v1") || (r.Scope != nil && *r.Scope == admissionv1.ClusterScope) {
+		if !covers(r.APIGroups, "") || !covers(r.APIVersions, "v1") ||
+			(r.Scope != nil && *r.Scope == admissionv1.ClusterScope) {
 			continue
 		}
 		if !slices.Contains(r.Operations, admissionv1.Create) && !slices.Contains(r.Operations, admissionv1.OperationAll) {
@@ -100,7 +103,10 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	var out []mutator
 	for _, p := range all {
 		c := p.Spec.MatchConstraints
-		if c == nil || !slices.ContainsFunc(bound, func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == p.Name }) {
+		if c == nil ||
+			!slices.ContainsFunc(
+				bound, func(b *admissionv1.MutatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == p.Name },
+			) {
 			continue
 		}
 		var rules []admissionv1.RuleWithOperations
@@ -111,7 +117,10 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 		if !is {
 			continue
 		}
-		m := mutator{by: byPolicy, kind: "MutatingAdmissionPolicy", name: p.Name, resource: "mutatingadmissionpolicy", wide: !named, text: policyText(p)}
+		m := mutator{
+			by: byPolicy, kind: "MutatingAdmissionPolicy", name: p.Name, resource: "mutatingadmissionpolicy", wide: !named,
+			text: policyText(p),
+		}
 		m.sure = strings.Contains(mutationText(p), "storageClassName")
 		if c.NamespaceSelector != nil {
 			m.selects = append(m.selects, *c.NamespaceSelector)
@@ -148,7 +157,9 @@ func mutationText(p *admissionv1.MutatingAdmissionPolicy) string {
 }
 
 func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
-	all, err := check.List[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", cluster.Selector{})
+	all, err := check.List[admissionv1.MutatingWebhookConfiguration](
+		ctx, e.Cluster, check.MutatingWebhooks, "", cluster.Selector{},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +170,10 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 			if !is {
 				continue
 			}
-			m := mutator{kind: "MutatingWebhookConfiguration", name: config.Name, resource: "mutatingwebhookconfiguration", wide: !named, told: config.Labels[kyvernoHook] == byKyverno}
+			m := mutator{
+				kind: "MutatingWebhookConfiguration", name: config.Name, resource: "mutatingwebhookconfiguration", wide: !named,
+				told: config.Labels[kyvernoHook] == byKyverno,
+			}
 			if s := w.ClientConfig.Service; s != nil {
 				m.service = s
 				m.sure = named && s.Path != nil && *s.Path == mutatePath

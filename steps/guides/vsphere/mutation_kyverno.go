@@ -82,7 +82,13 @@ func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 				continue
 			}
 			seen[o.GetUID()] = true
-			out = append(out, mutator{by: byKyverno, kind: o.GetKind(), name: qualified(o.GetNamespace(), o.GetName()), resource: kind.GroupResource().String(), sure: true})
+			out = append(
+				out,
+				mutator{
+					by: byKyverno, kind: o.GetKind(), name: qualified(o.GetNamespace(), o.GetName()),
+					resource: kind.GroupResource().String(), sure: true,
+				},
+			)
 		}
 	}
 	return out, nil

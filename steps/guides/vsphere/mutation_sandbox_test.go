@@ -27,16 +27,19 @@ var ways = map[string]map[string]any{
 		"claim.pods": false, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1",
 		"cert.source": "cert-manager", "extension.replicas": 1,
 	},
-	"policy":  {"profile.try": true},
-	"ignored": {"profile.try": true, "profile.name": "carol", "profile.owner": "carol@example.com", "mutation.fail": "Ignore", "mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"}},
-	"wide":    {"security.level": "privileged", "mutation.selector": "pipelines.kubeflow.org/enabled=true"},
+	"policy": {"profile.try": true},
+	"ignored": {
+		"profile.try": true, "profile.name": "carol", "profile.owner": "carol@example.com", "mutation.fail": "Ignore",
+		"mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"},
+	},
+	"wide": {"security.level": "privileged", "mutation.selector": "pipelines.kubeflow.org/enabled=true"},
 }
 
 // fewWays are those that make test takes: together they undo every action.
 var fewWays = []string{"cert-manager", "own", "policy"}
 
-// notInCycles are actions for PodSecurityPolicies, which no API server of the sandbox serves, for the published program,
-// whose image is not at hand, and what has nothing to undo: a deletion and a file that is only exported.
+// notInCycles are actions for PodSecurityPolicies, which no API server of the sandbox serves, for the published
+// program, whose image is not at hand, and what has nothing to undo: a deletion and a file that is only exported.
 var notInCycles = []string{
 	"nfs-psp", "claim-psp", "psp-bindings", "extension-psp", "extension-upstream-psp",
 	"cert-password", "extension-config", "extension-upstream", "extension-upstream-roles",
@@ -64,7 +67,11 @@ func cycle(t *testing.T, name string) []string {
 func TestClaimsFollowThePolicy(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "")
-	s := doing(t, box, map[string]any{"storage.source": "class", "storage.class": "vsphere-policy-latebinding", "mutation.by": "policy"}, "try-namespace", "policy")
+	s := doing(
+		t, box,
+		map[string]any{"storage.source": "class", "storage.class": "vsphere-policy-latebinding", "mutation.by": "policy"},
+		"try-namespace", "policy",
+	)
 	verdict(t, s, "rwx-gets-class", steps.Pass)
 	verdict(t, s, "rwo-keeps-class", steps.Pass)
 	verdict(t, s, "static-keeps", steps.Pass)
@@ -83,7 +90,8 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 		`{"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"carrick-rwx"}}}}}`)
 	verdict(t, s, "policy-there", steps.Fail)
 	v := verdict(t, s, "rwx-gets-class", steps.Fail) // of the profile that is asked first after the API server has seen it
-	if !strings.Contains(v.Found, "gets vsphere-policy in alice") && !strings.Contains(v.Found, "gets vsphere-policy in bob") {
+	if !strings.Contains(v.Found, "gets vsphere-policy in alice") &&
+		!strings.Contains(v.Found, "gets vsphere-policy in bob") {
 		t.Errorf("of a binding to carrick-rwx alone it says %s", v.Found)
 	}
 	if p, err = s.Plan(t.Context(), engine.Scope{Actions: []string{"policy"}}); err != nil {
@@ -105,7 +113,10 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "")
-	s := stepstest.Open(t, box, vsphere.Guide(), assets, "kyverno", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}))
+	s := stepstest.Open(
+		t, box, vsphere.Guide(), assets, "kyverno",
+		stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}),
+	)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"kyverno-file", "policy"}})
 	if err != nil || !p.Empty() || len(p.Actions) != 1 {
 		t.Fatalf("%v: %+v", err, p)
@@ -135,12 +146,20 @@ func TestVerifyClaimsFollowTheWebhook(t *testing.T) {
 	box.SeedFault(t, "vsphere", "webhook")
 	s := stepstest.SiteOf(t, box, vsphere.Guide(), assets, true, map[string]any{}).Session
 	scale := func(n int) {
-		box.Run(t, clustertest.Local, "", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", fmt.Sprintf("--replicas=%d", n))
+		box.Run(
+			t, clustertest.Local, "", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions",
+			fmt.Sprintf("--replicas=%d", n),
+		)
 	}
 	verdict(t, s, "silent-failure", steps.Pass)
-	for _, way := range []struct{ policy, found string }{{"Ignore", "is passed over, and nobody is told"}, {"Fail", "are refused now"}} {
-		box.Run(t, clustertest.Local, "", "patch", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de", "--type=json", "-p",
-			`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"`+way.policy+`"}]`)
+	for _, way := range []struct{ policy, found string }{
+		{"Ignore", "is passed over, and nobody is told"}, {"Fail", "are refused now"},
+	} {
+		box.Run(
+			t, clustertest.Local, "", "patch", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de",
+			"--type=json", "-p",
+			`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"`+way.policy+`"}]`,
+		)
 		scale(0)
 		if v := verdict(t, s, "silent-failure", steps.Fail); !strings.Contains(v.Found, way.found) {
 			t.Errorf("with failurePolicy %s it says %s", way.policy, v.Found)
@@ -158,10 +177,15 @@ func TestVerifyAPolicyIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")
 	box := seeded(t, "")
-	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
-		"storage.source": "nfs", "mutation.fail": "Ignore", "mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"}, "mutation.selector": "pipelines.kubeflow.org/enabled=true",
-		"security.level": "privileged", "profile.try": true, "profile.name": "carol", "profile.owner": "carol@example.com",
-	}))
+	made := stepstest.Open(
+		t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
+			"storage.source": "nfs", "mutation.fail": "Ignore",
+			"mutation.from":     []string{"vsphere-policy", "vsphere-policy-latebinding"},
+			"mutation.selector": "pipelines.kubeflow.org/enabled=true",
+			"security.level":    "privileged", "profile.try": true, "profile.name": "carol",
+			"profile.owner": "carol@example.com",
+		}),
+	)
 	stepstest.Apply(t, made, steps.ApplyOptions{TakeOver: true})
 	found := stepstest.Open(t, box, vsphere.Guide(), assets, "again", nil)
 	if _, err := found.Adopt(t.Context()); err != nil {

@@ -38,9 +38,14 @@ func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	if err != nil {
 		return formVolume{}, err
 	}
-	i := slices.IndexFunc(maps, func(m *corev1.ConfigMap) bool { return strings.HasPrefix(m.Name, formPrefix) && m.Data[formKey] != "" })
+	i := slices.IndexFunc(
+		maps, func(m *corev1.ConfigMap) bool { return strings.HasPrefix(m.Name, formPrefix) && m.Data[formKey] != "" },
+	)
 	if i < 0 {
-		return formVolume{}, steps.Absent("no ConfigMap %s-… with a key %s is in namespace %s: the form for notebooks is not there", formPrefix, formKey, kubeflowSpace)
+		return formVolume{}, steps.Absent(
+			"no ConfigMap %s-… with a key %s is in namespace %s: the form for notebooks is not there", formPrefix, formKey,
+			kubeflowSpace,
+		)
 	}
 	out := formVolume{configMap: maps[i].Namespace + "/" + maps[i].Name}
 	var file map[string]any
@@ -49,7 +54,9 @@ func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	}
 	spec, found, _ := unstructured.NestedMap(file, "spawnerFormDefaults", "workspaceVolume", "value", "newPvc", "spec")
 	if !found {
-		return out, steps.Absent("%s of ConfigMap %s has no spawnerFormDefaults.workspaceVolume.value.newPvc.spec", formKey, out.configMap)
+		return out, steps.Absent(
+			"%s of ConfigMap %s has no spawnerFormDefaults.workspaceVolume.value.newPvc.spec", formKey, out.configMap,
+		)
 	}
 	modes, _, _ := unstructured.NestedStringSlice(spec, "accessModes")
 	out.shared = slices.Contains(modes, string(corev1.ReadWriteMany))
@@ -67,11 +74,21 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	edit := fmt.Sprintf("%s -n %s edit configmap %s    # %s: workspaceVolume.value.newPvc.spec.storageClassName; then rollout restart deployment jupyter-web-app-deployment", e.Kubectl(), kubeflowSpace, strings.TrimPrefix(f.configMap, kubeflowSpace+"/"), formKey)
+	edit := fmt.Sprintf(
+		"%s -n %s edit configmap %s    # %s: workspaceVolume.value.newPvc.spec.storageClassName; then rollout restart "+
+			"deployment jupyter-web-app-deployment",
+		e.Kubectl(), kubeflowSpace, strings.TrimPrefix(f.configMap, kubeflowSpace+"/"), formKey,
+	)
 	if f.class != "" && f.class != "-" {
 		_, err := e.Cluster.Get(ctx, check.StorageClasses, "", f.class)
 		if apierrors.IsNotFound(err) {
-			return steps.Failed(fmt.Sprintf("ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap, clean.Text(f.class)), edit)
+			return steps.Failed(
+				fmt.Sprintf(
+					"ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap,
+					clean.Text(f.class),
+				),
+				edit,
+			)
 		}
 		if err != nil {
 			return steps.Errored(err)
@@ -85,11 +102,19 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 	case f.class == "-":
 		return steps.Passed("ConfigMap %s asks for shared volumes that somebody has made", f.configMap)
 	case f.class == sharedClassName(e), goesTo:
-		return steps.Passed("ConfigMap %s asks for shared volumes, %s; they become %s", f.configMap, orDefault(f.class), sharedClassName(e))
+		return steps.Passed(
+			"ConfigMap %s asks for shared volumes, %s; they become %s", f.configMap, orDefault(f.class), sharedClassName(e),
+		)
 	case f.class == "" && e.Answers.Text("storage.source") == native:
 		return steps.Passed("ConfigMap %s asks for shared volumes of the default class, which can be shared", f.configMap)
 	}
-	return steps.Warned(fmt.Sprintf("ConfigMap %s asks for shared volumes, %s: they stay so, and %s is the class for those", f.configMap, orDefault(f.class), sharedClassName(e)), edit)
+	return steps.Warned(
+		fmt.Sprintf(
+			"ConfigMap %s asks for shared volumes, %s: they stay so, and %s is the class for those", f.configMap,
+			orDefault(f.class), sharedClassName(e),
+		),
+		edit,
+	)
 }
 
 func orDefault(class string) string {

@@ -14,7 +14,9 @@ func TestATextOfCELHoldsWhateverItIsGiven(t *testing.T) {
 		if err != nil || (back != name && !strings.Contains(name, "\xff")) {
 			t.Errorf("%q is written as %s, which is %q, %v", name, text, back, err)
 		}
-		if inner := strings.ReplaceAll(strings.ReplaceAll(text[1:len(text)-1], `\\`, ""), `\"`, ""); strings.ContainsAny(inner, "\"\n") {
+		if inner := strings.ReplaceAll(
+			strings.ReplaceAll(text[1:len(text)-1], `\\`, ""), `\"`, "",
+		); strings.ContainsAny(inner, "\"\n") {
 			t.Errorf("%q gets out of %s", name, text)
 		}
 	}

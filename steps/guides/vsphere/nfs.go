@@ -17,7 +17,10 @@ const nfsChart = "nfs-subdir-external-provisioner"
 func nfs() steps.Step {
 	return steps.Step{
 		Name: "nfs", Title: "NFS provisioner",
-		Why:  "The provisioner makes a folder on the NFS server for each claim of its class, and nodes mount that. The server has to let in the addresses that it sees the guest's nodes by, and root: the provisioner makes folders as root. The published guide's chart (stable/nfs-client-provisioner) is gone, and its image makes no volumes from Kubernetes 1.20 on.",
+		Why: "The provisioner makes a folder on the NFS server for each claim of its class, and nodes mount that. The " +
+			"server has to let in the addresses that it sees the guest's nodes by, and root: the provisioner makes folders as " +
+			"root. The published guide's chart (stable/nfs-client-provisioner) is gone, and its image makes no volumes from " +
+			"Kubernetes 1.20 on.",
 		When: usesNFS,
 		Ask:  nfsQuestions(),
 		Facts: []steps.Fact{
@@ -26,15 +29,18 @@ func nfs() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
+				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
 				Doer: provisionerSpace{besideProvisioner{action.Manifest{File: "nfs-namespace.yaml"}}},
 			},
 			{
-				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: installsUnderPSP,
+				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster"}, When: installsUnderPSP,
 				Doer: besideProvisioner{action.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
 			},
 			{
-				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
+				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
 				Doer: provisionerChart{action.Chart{
 					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
 					Source: check.ChartSource("nfs.source", nfsChart), Version: check.AnswerText("nfs.version"), Values: nfsValues,
@@ -51,7 +57,8 @@ func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
 // same chart in another version.
 func installsNFS(e steps.Env) bool {
 	there, err := e.Own.Value("nfs-there")
-	if !usesNFS(e) || err != nil || e.Exporting || factField(there, "made") != "" { // where it can't be read the plan says why
+	// where it can't be read the plan says why
+	if !usesNFS(e) || err != nil || e.Exporting || factField(there, "made") != "" {
 		return usesNFS(e)
 	}
 	version, same := strings.CutPrefix(factField(there, "chart"), nfsChart+"-")
@@ -134,8 +141,8 @@ func watching(namespace string) []permission.Rule {
 // controller/controller.go).
 func nodePermissions() []permission.Rule { return check.ToFollow("", check.Nodes) }
 
-// provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart: clusterrole.yaml,
-// role.yaml).
+// provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart:
+// clusterrole.yaml, role.yaml).
 func provisionerPermissions(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),

@@ -27,44 +27,61 @@ func nfsQuestions() []steps.Question {
 			Help: "As the server exports it; folders below it are mounted, too.",
 		},
 		{
-			Key: "nfs.networks", Title: "Networks by which the NFS server sees the guest's nodes", Kind: steps.CIDR, Many: true, Opt: true,
-			Help: "For the export line. With NSX the Supervisor's Egress CIDRs (vSphere Client > Hosts and Clusters > the cluster > Configure > Namespaces > Network > Workload Network), else the nodes' network. Left empty, the nodes' own addresses are named.",
+			Key: "nfs.networks", Title: "Networks by which the NFS server sees the guest's nodes", Kind: steps.CIDR, Many: true,
+			Opt: true,
+			Help: "For the export line. With NSX the Supervisor's Egress CIDRs (vSphere Client > Hosts and Clusters > the " +
+				"cluster > Configure > Namespaces > Network > Workload Network), else the nodes' network. Left empty, the nodes' " +
+				"own addresses are named.",
 		},
 		{
-			Key: "nfs.options", Title: "Mount options", Kind: steps.Text, Many: true, Opt: true, Adopt: adoptOptions, Check: checkOption,
+			Key: "nfs.options", Title: "Mount options", Kind: steps.Text, Many: true, Opt: true, Adopt: adoptOptions,
+			Check:   checkOption,
 			Help:    "For the root of the export and for every volume of the class.",
 			Default: steps.Fixed([]string{"nfsvers=4.1"}, "one port (2049), and no helper daemons on the nodes"),
 		},
 		{
-			Key: "nfs.reclaim", Title: "What happens to a volume whose claim is deleted", Kind: steps.Pick, Adopt: adoptReclaim, Default: steps.Fixed("Delete", "the chart; with nfs.archive the folder is kept"),
-			Help: "Delete: the provisioner takes it away, or renames its folder (nfs.archive). Retain: it stays, with its PersistentVolume, until somebody deletes both.",
-			Of:   []steps.Choice{{Value: "Delete", Title: "Delete: the provisioner sees to it"}, {Value: "Retain", Title: "Retain: it stays"}},
+			Key: "nfs.reclaim", Title: "What happens to a volume whose claim is deleted", Kind: steps.Pick, Adopt: adoptReclaim,
+			Default: steps.Fixed("Delete", "the chart; with nfs.archive the folder is kept"),
+			Help: "Delete: the provisioner takes it away, or renames its folder (nfs.archive). Retain: it stays, with its " +
+				"PersistentVolume, until somebody deletes both.",
+			Of: []steps.Choice{
+				{Value: "Delete", Title: "Delete: the provisioner sees to it"}, {Value: "Retain", Title: "Retain: it stays"},
+			},
 		},
 		{
-			Key: "nfs.archive", Title: "Keep the folders of deleted claims", Kind: steps.YesNo, Adopt: adoptArchive, Default: steps.Fixed(true, "the chart"),
-			Help: "As archived-NAME on the server. No: who deletes a claim erases its data.",
+			Key: "nfs.archive", Title: "Keep the folders of deleted claims", Kind: steps.YesNo, Adopt: adoptArchive,
+			Default: steps.Fixed(true, "the chart"),
+			Help:    "As archived-NAME on the server. No: who deletes a claim erases its data.",
 		},
 		{
-			Key: "nfs.namespace", Title: "Namespace of the provisioner", Kind: steps.Namespace, Default: standingOr("namespace", "nfs-provisioner", "carrick"),
-			Help: "Nothing else should stand there: its level has to be baseline, because the pod runs as root.",
+			Key: "nfs.namespace", Title: "Namespace of the provisioner", Kind: steps.Namespace,
+			Default: standingOr("namespace", "nfs-provisioner", "carrick"),
+			Help:    "Nothing else should stand there: its level has to be baseline, because the pod runs as root.",
 		},
 		{
-			Key: "nfs.release", Title: "Helm release of the provisioner", Kind: steps.Name, Default: standingOr("release", nfsChart, "the chart's name"),
-			Help: "The class names the provisioner after it: cluster.local/RELEASE",
+			Key: "nfs.release", Title: "Helm release of the provisioner", Kind: steps.Name,
+			Default: standingOr("release", nfsChart, "the chart's name"),
+			Help:    "The class names the provisioner after it: cluster.local/RELEASE",
 		},
 		{
-			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, Check: check.ValidSource,
-			Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the folder " + nfsChart + ".",
+			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true,
+			Check: check.ValidSource,
+			Help: "A chart repository (https://…, oci://…), or a folder of this machine that holds the folder " + nfsChart +
+				".",
 			Default: steps.Fixed("https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner", "upstream's own"),
 		},
 		{
-			Key: "nfs.version", Title: "Version of its chart", Kind: steps.Text, Check: checkChartVersion, Adopt: adoptChartVersion,
-			Help:    "Upstream's last one is 4.0.18: nobody has maintained it since February 2024. Who wants another installs csi-driver-nfs and answers storage.source with class.",
+			Key: "nfs.version", Title: "Version of its chart", Kind: steps.Text, Check: checkChartVersion,
+			Adopt: adoptChartVersion,
+			Help: "Upstream's last one is 4.0.18: nobody has maintained it since February 2024. Who wants another installs " +
+				"csi-driver-nfs and answers storage.source with class.",
 			Default: steps.Fixed("4.0.18", "upstream's last one"),
 		},
 		{
-			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, NotFromPeer: true, Opt: true, Check: validNFSImage, Adopt: adoptNFSImage,
-			Help: "A copy of it with its tag, where nodes pull from a registry of the site. Left empty, the chart's: registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
+			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, NotFromPeer: true, Opt: true,
+			Check: validNFSImage, Adopt: adoptNFSImage,
+			Help: "A copy of it with its tag, where nodes pull from a registry of the site. Left empty, the chart's: " +
+				"registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
 		},
 	}
 }

@@ -70,7 +70,9 @@ func (p provisionerSpace) Do(ctx context.Context, e steps.Env, say steps.Progres
 }
 
 // whileNeeded is the plan of an undo that takes nothing away as long as claims of others have volumes of the class.
-func whileNeeded(ctx context.Context, e steps.Env, plan func(context.Context, steps.Env) (steps.Change, error)) (steps.Change, error) {
+func whileNeeded(
+	ctx context.Context, e steps.Env, plan func(context.Context, steps.Env) (steps.Change, error),
+) (steps.Change, error) {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
@@ -79,7 +81,8 @@ func whileNeeded(ctx context.Context, e steps.Env, plan func(context.Context, st
 	if err != nil || len(users) == 0 {
 		return c, err
 	}
-	why := "claims that are not this link's have volumes of its class: " + check.Some(users) + ". Delete them first, or leave both"
+	why := "claims that are not this link's have volumes of its class: " + check.Some(users) +
+		". Delete them first, or leave both"
 	for i := range c.Items {
 		if it := &c.Items[i]; it.Verb.Changes() {
 			it.Verb, it.Note, it.Held, it.Diff, it.Hash = steps.Leave, why, true, "", ""

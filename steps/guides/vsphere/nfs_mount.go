@@ -110,7 +110,9 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 			out.waiting = append(out.waiting, p)
 			continue
 		}
-		out.faults = append(out.faults, mountFault{p.Namespace + "/" + p.Name, p.Spec.NodeName, causeLine(said), mountCause(said)})
+		out.faults = append(
+			out.faults, mountFault{p.Namespace + "/" + p.Name, p.Spec.NodeName, causeLine(said), mountCause(said)},
+		)
 	}
 	return out, nil
 }
@@ -171,11 +173,20 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 	if ctx.Err() != nil {
 		return steps.Errored(err)
 	}
-	fix := fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049\n# on the server: sudo systemctl status nfs-server && sudo ss -ltn 'sport = :2049'", nfsServer(e))
+	fix := fmt.Sprintf(
+		"on a machine in the nodes' network: nc -vz %s 2049\n# on the server: sudo systemctl status nfs-server && sudo ss "+
+			"-ltn 'sport = :2049'",
+		nfsServer(e),
+	)
 	seen, mountErr := mountsOf(ctx, e)
 	switch {
 	case mountErr == nil && len(seen.done) > 0:
-		return steps.Warned(fmt.Sprintf("no connection to %s from this machine (%s), but %s has mounted the export", at, failure.Explain(err), seen.done[0]), "nothing, if a firewall between this machine and the server is meant; else "+fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"no connection to %s from this machine (%s), but %s has mounted the export", at, failure.Explain(err), seen.done[0],
+			),
+			"nothing, if a firewall between this machine and the server is meant; else "+fix,
+		)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return steps.Failed("nothing listens at "+at, fix)
 	}
@@ -189,7 +200,9 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, f := range seen.faults {
 		if f.cause != noHelper {
-			return steps.Failed(fmt.Sprintf("pod %s on node %s can't mount %s: %s", f.pod, f.node, nfsExported(e), f.message), mountFix(e, f.cause))
+			return steps.Failed(
+				fmt.Sprintf("pod %s on node %s can't mount %s: %s", f.pod, f.node, nfsExported(e), f.message), mountFix(e, f.cause),
+			)
 		}
 	}
 	switch {
@@ -199,9 +212,15 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("node %s can't mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
 	case len(seen.waiting) > 0:
 		p := seen.waiting[0]
-		return steps.Waits(p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + manualMount(e))
+		return steps.Waits(
+			p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name,
+		).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + manualMount(e))
 	}
-	return steps.Skipped("no pod has tried to mount %s yet; a look from this machine would say nothing of the nodes: showmount -e %s lists what version 3 exports", nfsExported(e), nfsServer(e))
+	return steps.Skipped(
+		"no pod has tried to mount %s yet; a look from this machine would say nothing of the nodes: showmount -e %s lists "+
+			"what version 3 exports",
+		nfsExported(e), nfsServer(e),
+	)
 }
 
 func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
@@ -212,7 +231,8 @@ func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
 	for _, f := range seen.faults {
 		if f.cause == noHelper {
 			return steps.Failed(fmt.Sprintf("node %s has no mount.nfs: pod %s says %q", f.node, f.pod, f.message),
-				"have the nodes made of an image that has it (in Ubuntu the package nfs-common, in Photon OS nfs-utils); to see which: "+e.Kubectl()+" get nodes -o wide")
+				"have the nodes made of an image that has it (in Ubuntu the package nfs-common, in Photon OS nfs-utils); to "+
+					"see which: "+e.Kubectl()+" get nodes -o wide")
 		}
 	}
 	if len(seen.done) > 0 {
@@ -239,11 +259,15 @@ func exportLine(e steps.Env) string {
 
 // exportFix is what the server's admin does, and what is looked at on that side.
 func exportFix(e steps.Env) string {
-	why := "with NSX the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure > Namespaces > Network > Workload Network"
+	why := "with NSX the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure > " +
+		"Namespaces > Network > Workload Network"
 	if len(e.Answers.List("nfs.networks")) == 0 {
 		why = "these are the nodes' own addresses; " + why + ", answered as nfs.networks"
 	}
-	return fmt.Sprintf("on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s", steps.Quoted(exportLine(e)), why, manualMount(e))
+	return fmt.Sprintf(
+		"on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s",
+		steps.Quoted(exportLine(e)), why, manualMount(e),
+	)
 }
 
 // manualMount are the published guide's ways to look closer.
@@ -252,7 +276,11 @@ func manualMount(e steps.Env) string {
 	if list := e.Answers.List("nfs.options"); len(list) > 0 {
 		options = "-o " + strings.Join(list, ",") + " "
 	}
-	return fmt.Sprintf("the server's log: sudo journalctl --since=-15min | grep -iE 'mountd|nfsd'; by hand, from a machine that the export lets in: sudo mount -t nfs %s%s /mnt", options, steps.Quoted(nfsExported(e)))
+	return fmt.Sprintf(
+		"the server's log: sudo journalctl --since=-15min | grep -iE 'mountd|nfsd'; by hand, from a machine that the "+
+			"export lets in: sudo mount -t nfs %s%s /mnt",
+		options, steps.Quoted(nfsExported(e)),
+	)
 }
 
 func mountFix(e steps.Env, cause string) string {
@@ -260,11 +288,21 @@ func mountFix(e steps.Env, cause string) string {
 	case noExport:
 		return exportFix(e)
 	case noFolder:
-		return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it have to be mountable, too; or answer nfs.path", steps.Quoted(e.Answers.Text("nfs.path")), steps.Quoted(e.Answers.Text("nfs.path")))
+		return fmt.Sprintf(
+			"on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it have to be mountable, too; or "+
+				"answer nfs.path",
+			steps.Quoted(e.Answers.Text("nfs.path")), steps.Quoted(e.Answers.Text("nfs.path")),
+		)
 	case noWay:
-		return fmt.Sprintf("on a machine in the nodes' network: nc -vz %s 2049    # a firewall, a route, or the name\n# %s", nfsServer(e), manualMount(e))
+		return fmt.Sprintf(
+			"on a machine in the nodes' network: nc -vz %s 2049    # a firewall, a route, or the name\n# %s", nfsServer(e),
+			manualMount(e),
+		)
 	case noVersion:
-		return fmt.Sprintf("on the NFS server: cat /proc/fs/nfsd/versions    # then answer nfs.options with nfsvers=VERSION: carrick %s", e.LinkFile())
+		return fmt.Sprintf(
+			"on the NFS server: cat /proc/fs/nfsd/versions    # then answer nfs.options with nfsvers=VERSION: carrick %s",
+			e.LinkFile(),
+		)
 	}
 	return manualMount(e)
 }

@@ -49,7 +49,9 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 		case said != "":
 			return steps.Failed("it may not: "+said, writeFix(e, said)+retryFix(ctx, e))
 		}
-		return steps.Skipped("claim %s/%s is not bound yet, and nothing says that a write was refused", own.Namespace, own.Name)
+		return steps.Skipped(
+			"claim %s/%s is not bound yet, and nothing says that a write was refused", own.Namespace, own.Name,
+		)
 	}
 	volumes, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
 	if err != nil {
@@ -98,7 +100,16 @@ func retryFix(ctx context.Context, e steps.Env) string {
 func writeFix(e steps.Env, said string) string {
 	path := steps.Quoted(e.Answers.Text("nfs.path"))
 	if strings.Contains(strings.ToLower(said), "read-only") {
-		return fmt.Sprintf("on the NFS server: sudo grep -n %s /etc/exports    # rw in the place of ro, in the line that stands: a second one for the same network is ignored. Then: sudo exportfs -ra\n# it is to read: %s", path, exportLine(e))
+		return fmt.Sprintf(
+			"on the NFS server: sudo grep -n %s /etc/exports    # rw in the place of ro, in the line that stands: a second "+
+				"one for the same network is ignored. Then: sudo exportfs -ra\n# it is to read: %s",
+			path, exportLine(e),
+		)
 	}
-	return fmt.Sprintf("on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash makes nobody of root: no_root_squash in the line of /etc/exports that stands (a second one for the same network is ignored), then sudo exportfs -ra; or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# the line is to read: %s", path, path, path, path, exportLine(e))
+	return fmt.Sprintf(
+		"on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash makes nobody of root: "+
+			"no_root_squash in the line of /etc/exports that stands (a second one for the same network is ignored), then sudo "+
+			"exportfs -ra; or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# the line is to read: %s",
+		path, path, path, path, exportLine(e),
+	)
 }

@@ -10,7 +10,8 @@ import (
 
 // stepRights are what each step takes of the guest cluster, in the order of the steps.
 var stepPermissions = []func(steps.Env) []permission.Rule{
-	storagePermissions, nfsPermissions, claimPermissions, securityPermissions, mutationPermissions, certificatePermissions, extensionPermissions, functionPermissions, profilePermissions,
+	storagePermissions, nfsPermissions, claimPermissions, securityPermissions, mutationPermissions, certificatePermissions,
+	extensionPermissions, functionPermissions, profilePermissions,
 }
 
 func mayMakeAll(ctx context.Context, e steps.Env) steps.Result {

@@ -22,24 +22,33 @@ import (
 func profile() steps.Step {
 	return steps.Step{
 		Name: "profile", Title: "Profile",
-		Why: "All this is for Kubeflow's users: each has a Profile, and the profile controller makes a namespace of that name with the labels of its file. So it is followed from the Profile to the namespace, for those that are there and for one that carrick makes to try it with.",
+		Why: "All this is for Kubeflow's users: each has a Profile, and the profile controller makes a namespace of that " +
+			"name with the labels of its file. So it is followed from the Profile to the namespace, for those that are there " +
+			"and for one that carrick makes to try it with.",
 		Ask: []steps.Question{
 			{
-				Key: "profile.try", Title: "Make a profile to try it with", Kind: steps.YesNo, Adopt: adoptTrial(func(userProfile) any { return true }), Default: steps.Fixed(false, "a profile is an account of somebody"),
-				Help: "It goes from nothing to a namespace that is labelled, as a new user's does; undo deletes it, and its controller the namespace with all that is in it.",
+				Key: "profile.try", Title: "Make a profile to try it with", Kind: steps.YesNo,
+				Adopt:   adoptTrial(func(userProfile) any { return true }),
+				Default: steps.Fixed(false, "a profile is an account of somebody"),
+				Help: "It goes from nothing to a namespace that is labelled, as a new user's does; undo deletes it, and its " +
+					"controller the namespace with all that is in it.",
 			},
 			{
-				Key: "profile.name", Title: "Name of that profile", Kind: steps.Namespace, When: triesProfile, Adopt: adoptTrial(func(p userProfile) any { return p.name }), Default: steps.Fixed("carrick-trial", "carrick"),
+				Key: "profile.name", Title: "Name of that profile", Kind: steps.Namespace, When: triesProfile,
+				Adopt: adoptTrial(func(p userProfile) any { return p.name }), Default: steps.Fixed("carrick-trial", "carrick"),
 				Help: "Its namespace is called so, too, and must not be there yet.",
 			},
 			{
-				Key: "profile.owner", Title: "User that it is for", Kind: steps.Text, When: triesProfile, Check: checkOwner, Adopt: adoptTrial(func(p userProfile) any { return p.owner }), Default: steps.Fixed("carrick-trial@example.org", "nobody who can log in"),
-				Help: "As Kubeflow's login knows users: mostly an e-mail address. Whoever it is can use the namespace.",
+				Key: "profile.owner", Title: "User that it is for", Kind: steps.Text, When: triesProfile, Check: checkOwner,
+				Adopt:   adoptTrial(func(p userProfile) any { return p.owner }),
+				Default: steps.Fixed("carrick-trial@example.org", "nobody who can log in"),
+				Help:    "As Kubeflow's login knows users: mostly an e-mail address. Whoever it is can use the namespace.",
 			},
 		},
 		Actions: []steps.Action{{
-			Name: "profile", Title: "Make a profile to try it with", On: steps.Local, When: triesProfile, Needs: []string{"profiles-served"},
-			Doer: trialProfile{action.Manifest{File: "profile.yaml"}},
+			Name: "profile", Title: "Make a profile to try it with", On: steps.Local, When: triesProfile,
+			Needs: []string{"profiles-served"},
+			Doer:  trialProfile{action.Manifest{File: "profile.yaml"}},
 		}},
 		Checks: profileChecks(),
 	}
@@ -102,8 +111,10 @@ func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	case ns.DeletionTimestamp != nil:
 		return steps.Change{}, fmt.Errorf("namespace %s is being deleted: wait until it is gone", name)
 	case ns.Annotations[ownerNote] != e.Answers.Text("profile.owner"):
-		return steps.Change{}, fmt.Errorf("namespace %s is there already and not %s's: the profile controller would leave it alone; "+
-			"answer profile.name with another", name, e.Answers.Text("profile.owner"))
+		return steps.Change{}, fmt.Errorf(
+			"namespace %s is there already and not %s's: the profile controller would leave it alone; "+
+				"answer profile.name with another", name, e.Answers.Text("profile.owner"),
+		)
 	}
 	return t.Manifest.Plan(ctx, e)
 }
@@ -151,7 +162,8 @@ func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types
 		if err != nil {
 			return nil, err
 		}
-		if p.Created && slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.UID }) {
+		if p.Created &&
+			slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.UID }) {
 			out[ns.Name] = ns.UID
 		}
 	}
@@ -160,5 +172,7 @@ func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types
 
 // Export leaves it out: it is tried.
 func (t trialProfile) Export(context.Context, steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# a profile is made by carrick alone, to try it with, and undo removes it: it is no part of the set-up"}}, nil
+	return []action.Exported{
+		{Hand: "# a profile is made by carrick alone, to try it with, and undo removes it: it is no part of the set-up"},
+	}, nil
 }

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	profileSource = "kubeflow/dashboard: components/profile-controller/manifests/kustomize/base/crd, controllers/profile_controller.go"
-	kubeflowPage  = "https://github.com/kubeflow/manifests"
+	profileSource = "kubeflow/dashboard: components/profile-controller/manifests/kustomize/base/crd, " +
+		"controllers/profile_controller.go"
+	kubeflowPage = "https://github.com/kubeflow/manifests"
 )
 
 func profileChecks() []steps.Check {
@@ -31,17 +32,22 @@ func profileChecks() []steps.Check {
 			References: []string{profileSource}, Run: profilesServed,
 		},
 		{
-			Name: "profiles-namespaces", Title: "each profile has its namespace", On: steps.Local, Needs: []string{"profiles-served"}, FixedBy: "profile", Timeout: time.Minute,
-			Why:        "a profile whose namespace was there before, and is somebody else's, fails for good: its user sees an empty page",
+			Name: "profiles-namespaces", Title: "each profile has its namespace", On: steps.Local,
+			Needs: []string{"profiles-served"}, FixedBy: "profile", Timeout: time.Minute,
+			Why: "a profile whose namespace was there before, and is somebody else's, fails for good: its user sees " +
+				"an empty page",
 			References: []string{profileSource}, Run: profilesNamespaces,
 		},
 		{
-			Name: "profile-labelled", Title: "profiles' namespaces have the labels that are to be on them", On: steps.Local, Needs: []string{"profiles-namespaces"}, FixedBy: "profile", Timeout: 3 * time.Minute,
-			Why:        "the exchange of claims' class selects by a label, and pod security by another; the controller adds what lacks and never overwrites what is there",
+			Name: "profile-labelled", Title: "profiles' namespaces have the labels that are to be on them", On: steps.Local,
+			Needs: []string{"profiles-namespaces"}, FixedBy: "profile", Timeout: 3 * time.Minute,
+			Why: "the exchange of claims' class selects by a label, and pod security by another; the controller adds " +
+				"what lacks and never overwrites what is there",
 			References: []string{labelsSource}, Run: profileLabelled,
 		},
 		{
-			Name: "profile-bound", Title: "each profile has the binding to the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"profiles-namespaces"}, FixedBy: "psp-bindings", Timeout: time.Minute,
+			Name: "profile-bound", Title: "each profile has the binding to the PodSecurityPolicy", On: steps.Local,
+			When: pspBranch, Needs: []string{"profiles-namespaces"}, FixedBy: "psp-bindings", Timeout: time.Minute,
 			Why:        "a profile that comes after carrick apply gets it from the extension, or from nobody",
 			References: []string{fixerSource}, Run: profileBound,
 		},
@@ -50,7 +56,10 @@ func profileChecks() []steps.Check {
 
 func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 	crd := profileKind.GroupResource().String()
-	r := check.Served(ctx, e.Cluster, crd, profileKind.Version, "install Kubeflow, and at least its profiles (applications/profiles): "+kubeflowPage)
+	r := check.Served(
+		ctx, e.Cluster, crd, profileKind.Version,
+		"install Kubeflow, and at least its profiles (applications/profiles): "+kubeflowPage,
+	)
 	if r.Status != steps.Pass {
 		return r
 	}
@@ -59,7 +68,10 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
-		return steps.Failed(fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, clean.Text(scope)), "install Kubeflow's own definition: "+kubeflowPage)
+		return steps.Failed(
+			fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, clean.Text(scope)),
+			"install Kubeflow's own definition: "+kubeflowPage,
+		)
 	}
 	return r
 }
@@ -181,10 +193,15 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(unseen) > 0:
-		return steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen), len(spaces), key, value, check.Some(unseen)),
+		return steps.Failed(
+			fmt.Sprintf(
+				"%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen),
+				len(spaces), key, value, check.Some(unseen),
+			),
 			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; "+
 				"or answer mutation.selector with a label that they have",
-				e.Kubectl(), strings.Join(unseen, " "), steps.Quoted(key+"="+value)))
+				e.Kubectl(), strings.Join(unseen, " "), steps.Quoted(key+"="+value)),
+		)
 	case len(lacking) > 0:
 		controller, err := theController(ctx, e)
 		if err != nil {
@@ -210,7 +227,9 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	others := 0
 	for _, ns := range spaces {
-		if slices.ContainsFunc(bindings, func(b *rbacv1.RoleBinding) bool { return b.Namespace == ns.Name && bindsAll(b, ns.Name) }) {
+		if slices.ContainsFunc(
+			bindings, func(b *rbacv1.RoleBinding) bool { return b.Namespace == ns.Name && bindsAll(b, ns.Name) },
+		) {
 			continue
 		}
 		without, err := pspAllowed(ctx, e, []string{ns.Name})
@@ -221,14 +240,24 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 			others++
 			continue
 		}
-		found := fmt.Sprintf("namespace %s has no RoleBinding %s%s to ClusterRole %s", ns.Name, bindingPrefix, ns.Name, pspRole)
+		found := fmt.Sprintf(
+			"namespace %s has no RoleBinding %s%s to ClusterRole %s", ns.Name, bindingPrefix, ns.Name, pspRole,
+		)
 		if !e.Answers.Bool("security.follow") {
 			return steps.Failed(found, "")
 		}
-		return steps.Waits(ns.CreationTimestamp.Time, "%s yet: the extension makes it", found).Or(e.ApplyStep("security") + "    # and why does the extension not? carrick check " + e.LinkFile() + " --only extension-ready")
+		return steps.Waits(
+			ns.CreationTimestamp.Time, "%s yet: the extension makes it", found,
+		).Or(
+			e.ApplyStep("security") + "    # and why does the extension not? carrick check " + e.LinkFile() +
+				" --only extension-ready",
+		)
 	}
 	if others > 0 {
-		return steps.Passed("pods of all %d may use PodSecurityPolicy %s; of %d by another binding than RoleBinding %s…", len(spaces), pspName, others, bindingPrefix)
+		return steps.Passed(
+			"pods of all %d may use PodSecurityPolicy %s; of %d by another binding than RoleBinding %s…", len(spaces), pspName,
+			others, bindingPrefix,
+		)
 	}
 	return steps.Passed("all %d, to ClusterRole %s", len(spaces), pspRole)
 }

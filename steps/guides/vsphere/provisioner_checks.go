@@ -39,17 +39,27 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	log, logErr := provisionerLog(ctx, e, p)
 	if strings.Contains(log, "selfLink was empty") || (isOldImage(p.image) && v.Minor >= noSelfLink) {
-		return steps.Failed(fmt.Sprintf("%s runs %s, which makes no volumes from Kubernetes 1.%d on (selfLink was empty); it is %s", p.at(), p.image, noSelfLink, v.Git), oldFix(e, p))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s runs %s, which makes no volumes from Kubernetes 1.%d on (selfLink was empty); it is %s", p.at(), p.image,
+				noSelfLink, v.Git,
+			),
+			oldFix(e, p),
+		)
 	}
 	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
-		return steps.Failed(p.at()+" has no pod: it is scaled to 0 replicas", fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name))
+		return steps.Failed(
+			p.at()+" has no pod: it is scaled to 0 replicas",
+			fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name),
+		)
 	}
 	r := check.AvailableNow(p.Deployment, logFix(e, p))
 	if r.Status != steps.Pass {
 		return stuck(ctx, e, p, r)
 	}
 	server, path := nfsServer(e), e.Answers.Text("nfs.path")
-	if p.server != "" && p.path != "" && (p.server != server || strings.TrimRight(p.path, "/") != strings.TrimRight(path, "/")) {
+	if p.server != "" && p.path != "" && (p.server != server ||
+		strings.TrimRight(p.path, "/") != strings.TrimRight(path, "/")) {
 		return steps.Failed(
 			fmt.Sprintf("%s makes volumes of %s:%s, and %s is answered", p.at(), p.server, p.path, nfsExported(e)),
 			e.ApplyStep("nfs")+"\n# or answer nfs.server and nfs.path with what it has: carrick "+e.LinkFile(),
@@ -81,7 +91,9 @@ func oldFix(e steps.Env, p *provisioner) string {
 	if r := p.release(); r != "" {
 		remove = fmt.Sprintf("%s -n %s uninstall %s", e.Helm(), p.Namespace, steps.Quoted(r))
 	}
-	return remove + "    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " + e.ApplyStep("nfs")
+	return remove +
+		"    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " +
+		e.ApplyStep("nfs")
 }
 
 func logFix(e steps.Env, p *provisioner) string {
@@ -118,7 +130,10 @@ func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) ste
 	for _, pod := range pods {
 		for _, s := range pod.Status.ContainerStatuses {
 			if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
-				return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", pod.Name, clean.Text(s.Image), clean.Text(w.Message)), answer(e, "nfs.image", "a copy that the nodes can pull"))
+				return steps.Failed(
+					fmt.Sprintf("pod %s gets no image %s: %s", pod.Name, clean.Text(s.Image), clean.Text(w.Message)),
+					answer(e, "nfs.image", "a copy that the nodes can pull"),
+				)
 			}
 		}
 	}
@@ -138,8 +153,16 @@ func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
 	case p == nil:
 		return steps.Skipped("there is no provisioner")
 	case p.name != c.Provisioner:
-		return steps.Failed(fmt.Sprintf("class %s is of provisioner %s, and %s calls itself %s: it makes no volumes of that class", c.Name, clean.Text(c.Provisioner), p.at(), p.name),
-			fmt.Sprintf("%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # a class can't be changed", e.Kubectl(), p.Namespace, p.Name, steps.Quoted(c.Provisioner)))
+		return steps.Failed(
+			fmt.Sprintf(
+				"class %s is of provisioner %s, and %s calls itself %s: it makes no volumes of that class", c.Name,
+				clean.Text(c.Provisioner), p.at(), p.name,
+			),
+			fmt.Sprintf(
+				"%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # a class can't be changed", e.Kubectl(), p.Namespace,
+				p.Name, steps.Quoted(c.Provisioner),
+			),
+		)
 	}
 	return steps.Passed("%s, in class %s and in %s", p.name, c.Name, p.at())
 }
@@ -210,7 +233,8 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 	}
 	if r := p.release(); r != "" {
 		return fmt.Sprintf("%s -n %s upgrade %s %s --repo %s --version %s --reuse-values    # makes its roles anew",
-			e.Helm(), p.Namespace, steps.Quoted(r), nfsChart, steps.Quoted(e.Answers.Text("nfs.source")), steps.Quoted(e.Answers.Text("nfs.version")))
+			e.Helm(), p.Namespace, steps.Quoted(r), nfsChart, steps.Quoted(e.Answers.Text("nfs.source")),
+			steps.Quoted(e.Answers.Text("nfs.version")))
 	}
 	return "apply deploy/rbac.yaml of " + nfsChart + " with namespace " + p.Namespace
 }
@@ -241,18 +265,31 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := levelFix(e, name)
 	if inventory.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
-		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) + "    # tells which pods would be refused; without --dry-run=server it is done"
+		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) +
+			"    # tells which pods would be refused; without --dry-run=server it is done"
 	}
 	switch level := clean.Text(ns.Labels[check.EnforceLabel]); level {
 	case check.Baseline:
 		return steps.Passed("namespace %s enforces baseline", name)
 	case check.Restricted:
-		return steps.Failed(fmt.Sprintf("namespace %s enforces restricted, which refuses the provisioner's pod the next time it is made", name), fix)
+		return steps.Failed(
+			fmt.Sprintf("namespace %s enforces restricted, which refuses the provisioner's pod the next time it is made", name),
+			fix,
+		)
 	case "":
 		if pspBranch(e) {
-			return steps.Warned(fmt.Sprintf("namespace %s has no level: after an upgrade to 1.26 it is held to restricted", name), fix)
+			return steps.Warned(
+				fmt.Sprintf("namespace %s has no level: after an upgrade to 1.26 it is held to restricted", name), fix,
+			)
 		}
-		return steps.Warned(fmt.Sprintf("namespace %s has no level: a Tanzu release from 1.26 on holds it to restricted, which refuses the provisioner's pod", name), fix)
+		return steps.Warned(
+			fmt.Sprintf(
+				"namespace %s has no level: a Tanzu release from 1.26 on holds it to restricted, which refuses the "+
+					"provisioner's pod",
+				name,
+			),
+			fix,
+		)
 	default:
 		return steps.Warned(fmt.Sprintf("namespace %s enforces %s: more than the provisioner needs", name, level), fix)
 	}

@@ -21,11 +21,18 @@ const (
 func security() steps.Step {
 	return steps.Step{
 		Name: "security", Title: "Pod security",
-		Why: "Tanzu guests before 1.25 let no pod in whose account may not use a PodSecurityPolicy; later ones hold each namespace to a level, and one without a level to the narrowest. The published guide watches namespaces and binds that policy. The level belongs where the owner of profiles' namespaces keeps it: in the labels file of Kubeflow's profile controller, which carrick edits. A PodSecurityPolicy was of an account and could set defaults; a level is of the whole namespace and only refuses.",
+		Why: "Tanzu guests before 1.25 let no pod in whose account may not use a PodSecurityPolicy; later ones hold each " +
+			"namespace to a level, and one without a level to the narrowest. The published guide watches namespaces and binds " +
+			"that policy. The level belongs where the owner of profiles' namespaces keeps it: in the labels file of " +
+			"Kubeflow's profile controller, which carrick edits. A PodSecurityPolicy was of an account and could set " +
+			"defaults; a level is of the whole namespace and only refuses.",
 		Ask: []steps.Question{
 			{
-				Key: "security.level", Title: "Pod security level of profiles' namespaces", Kind: steps.Pick, Default: defaultSecurityLevel, Adopt: adoptSecurityLevel,
-				Help: "baseline lets Kubeflow's notebooks and pipelines run, where istio-cni sets up the network of their sidecars. Without it each pod has an init container that takes privileged. restricted refuses Kubeflow's own images of notebooks.",
+				Key: "security.level", Title: "Pod security level of profiles' namespaces", Kind: steps.Pick,
+				Default: defaultSecurityLevel, Adopt: adoptSecurityLevel,
+				Help: "baseline lets Kubeflow's notebooks and pipelines run, where istio-cni sets up the network of their " +
+					"sidecars. Without it each pod has an init container that takes privileged. restricted refuses Kubeflow's own " +
+					"images of notebooks.",
 				Of: []steps.Choice{
 					{Value: check.Baseline, Title: "baseline: Kubeflow's own choice, with istio-cni"},
 					{Value: check.Restricted, Title: "restricted: notebooks of images that are made for it"},
@@ -33,30 +40,41 @@ func security() steps.Step {
 				},
 			},
 			{
-				Key: "security.leftovers", Title: "Delete bindings to roles of PodSecurityPolicies", Kind: steps.YesNo, When: labelsBranch, Default: steps.Fixed(false, "they are somebody else's"),
-				Help: "RoleBindings " + bindingPrefix + "NAMESPACE that the published guide made: on a cluster without PodSecurityPolicies they do nothing. They are not made again by an undo.",
+				Key: "security.leftovers", Title: "Delete bindings to roles of PodSecurityPolicies", Kind: steps.YesNo,
+				When: labelsBranch, Default: steps.Fixed(false, "they are somebody else's"),
+				Help: "RoleBindings " + bindingPrefix +
+					"NAMESPACE that the published guide made: on a cluster without PodSecurityPolicies they do nothing. They are " +
+					"not made again by an undo.",
 			},
 			{
-				Key: "security.follow", Title: "Bind profiles to come, too", Kind: steps.YesNo, When: pspBranch, Default: steps.Fixed(true, "the published guide"), Adopt: adoptFollow,
-				Help: "The extension watches profiles and makes the binding for each new one; without it carrick apply has to be run after each.",
+				Key: "security.follow", Title: "Bind profiles to come, too", Kind: steps.YesNo, When: pspBranch,
+				Default: steps.Fixed(true, "the published guide"), Adopt: adoptFollow,
+				Help: "The extension watches profiles and makes the binding for each new one; without it carrick apply has to be " +
+					"run after each.",
 			},
 		},
 		Facts: []steps.Fact{
 			{Name: "istio", Title: "how Istio sets up the network of pods", On: steps.Local, Learn: learnIstio},
-			{Name: "labels-file", Title: "the ConfigMap with the labels of profiles' namespaces", On: steps.Local, Learn: learnLabelsFile},
+			{
+				Name: "labels-file", Title: "the ConfigMap with the labels of profiles' namespaces", On: steps.Local,
+				Learn: learnLabelsFile,
+			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "psp-bindings", Title: "Let the pods of each profile use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"},
+				Name: "psp-bindings", Title: "Let the pods of each profile use the PodSecurityPolicy", On: steps.Local,
+				When: pspBranch, Needs: []string{"psp-role"},
 				Doer: action.Manifest{File: "psp-binding.yaml", Each: unboundProfiles},
 			},
 			{
-				Name: "profile-labels", Title: "Have profiles' namespaces labelled with the level", On: steps.Local, When: hasLabelsFile, Needs: []string{"signed-in"},
+				Name: "profile-labels", Title: "Have profiles' namespaces labelled with the level", On: steps.Local,
+				When: hasLabelsFile, Needs: []string{"signed-in"},
 				Doer: editsLabels(),
 			},
 			{
-				Name: "leftovers", Title: "Delete bindings that do nothing any more", On: steps.Local, When: deletesLeftovers, Needs: []string{"signed-in"},
-				Doer: leftoverBindings(),
+				Name: "leftovers", Title: "Delete bindings that do nothing any more", On: steps.Local, When: deletesLeftovers,
+				Needs: []string{"signed-in"},
+				Doer:  leftoverBindings(),
 			},
 		},
 		Checks: slices.Concat(pspChecks(), levelChecks()),
@@ -141,7 +159,8 @@ func securityPermissions(e steps.Env) []permission.Rule {
 	case pspBranch(e):
 		out = slices.Concat(out, check.ToApply("", check.RoleBindings), check.ToFollow("", check.ClusterRoles),
 			check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"))
-		out = append(out, permission.Rule{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName}) // nobody gives what he has not
+		// nobody gives what he has not
+		out = append(out, permission.Rule{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName})
 	case deletesLeftovers(e):
 		out = append(out, check.To([]string{"delete"}, "", check.RoleBindings)...)
 	}

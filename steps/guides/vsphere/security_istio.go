@@ -138,15 +138,27 @@ func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 		case !there:
 			return steps.Passed("there is no Istio: no istiod, no istio-cni, and no profile's namespace asks for sidecars")
 		case level(e) == check.Privileged:
-			return steps.Warned(by+", and no DaemonSet istio-cni-node: each pod gets an init container that takes the level privileged, which refuses nothing", installCNI+"; then "+answer(e, "security.level", check.Baseline))
+			return steps.Warned(
+				by+
+					", and no DaemonSet istio-cni-node: each pod gets an init container that takes the level privileged, which "+
+					"refuses nothing",
+				installCNI+"; then "+answer(e, "security.level", check.Baseline),
+			)
 		}
-		return steps.Failed(fmt.Sprintf("%s, and no DaemonSet istio-cni-node: each pod gets an init container that %s refuses", by, level(e)),
-			installCNI+", or "+answer(e, "security.level", check.Privileged))
+		return steps.Failed(
+			fmt.Sprintf("%s, and no DaemonSet istio-cni-node: each pod gets an init container that %s refuses", by, level(e)),
+			installCNI+", or "+answer(e, "security.level", check.Privileged),
+		)
 	}
 	name, s := parts.cni.Namespace+"/"+parts.cni.Name, parts.cni.Status
 	if s.NumberReady < s.DesiredNumberScheduled {
-		return steps.Warned(fmt.Sprintf("DaemonSet %s is ready on %d of %d nodes: pods on the others start without a network, or not at all", name, s.NumberReady, s.DesiredNumberScheduled),
-			fmt.Sprintf("%s -n %s describe daemonset %s", e.Kubectl(), parts.cni.Namespace, parts.cni.Name))
+		return steps.Warned(
+			fmt.Sprintf(
+				"DaemonSet %s is ready on %d of %d nodes: pods on the others start without a network, or not at all", name,
+				s.NumberReady, s.DesiredNumberScheduled,
+			),
+			fmt.Sprintf("%s -n %s describe daemonset %s", e.Kubectl(), parts.cni.Namespace, parts.cni.Name),
+		)
 	}
 	return steps.Passed("DaemonSet %s sets up their network", name)
 }

@@ -50,7 +50,9 @@ func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 			return err
 		},
 		func() (err error) {
-			deployments, err = check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, kubeflowSpace, cluster.Selector{})
+			deployments, err = check.List[appsv1.Deployment](
+				ctx, e.Cluster, check.Deployments, kubeflowSpace, cluster.Selector{},
+			)
 			return err
 		},
 	)
@@ -59,10 +61,16 @@ func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	}
 	maps = slices.DeleteFunc(maps, func(m *corev1.ConfigMap) bool {
 		_, has := m.Data[labelsKey]
-		return !has || !slices.ContainsFunc(labelsNames, func(name string) bool { return m.Name == name || strings.HasPrefix(m.Name, name+"-") })
+		return !has ||
+			!slices.ContainsFunc(
+				labelsNames, func(name string) bool { return m.Name == name || strings.HasPrefix(m.Name, name+"-") },
+			)
 	})
 	if len(maps) == 0 {
-		return namespaceLabels{}, steps.Absent("no ConfigMap %s-… with a key %s is in namespace %s: Kubeflow's manifests make it", labelsNames[0], labelsKey, kubeflowSpace)
+		return namespaceLabels{}, steps.Absent(
+			"no ConfigMap %s-… with a key %s is in namespace %s: Kubeflow's manifests make it", labelsNames[0], labelsKey,
+			kubeflowSpace,
+		)
 	}
 	slices.SortStableFunc(maps, func(a, b *corev1.ConfigMap) int {
 		switch x, y := mounted(deployments, a.Name), mounted(deployments, b.Name); {
@@ -86,7 +94,9 @@ func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 
 func mounted(deployments []*appsv1.Deployment, name string) bool {
 	return slices.ContainsFunc(deployments, func(d *appsv1.Deployment) bool {
-		return slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == name })
+		return slices.ContainsFunc(
+			d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == name },
+		)
 	})
 }
 
@@ -161,7 +171,9 @@ func editsLabels() labelsDoer {
 			}
 			text, err := withLevel(f.text, levelLabels(e))
 			if err != nil {
-				return "", fmt.Errorf("%s of ConfigMap %s: %w; set it by hand: %s", labelsKey, f, err, editLabels(e, f.namespace, f.name))
+				return "", fmt.Errorf(
+					"%s of ConfigMap %s: %w; set it by hand: %s", labelsKey, f, err, editLabels(e, f.namespace, f.name),
+				)
 			}
 			return text, nil
 		},
@@ -206,7 +218,11 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	c, err := d.Edit.Plan(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
-		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put the level there, too (their overlay pss, or carrick export)")
+		c.Items[0].Note = steps.JoinNotes(
+			c.Items[0].Note,
+			"the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put "+
+				"the level there, too (their overlay pss, or carrick export)",
+		)
 	}
 	return c, err
 }
@@ -215,7 +231,13 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.PlanUndo(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
-		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, fmt.Sprintf("labels that the profile controller has given to namespaces stay: %s label namespace NAME %s-", e.Kubectl(), check.EnforceLabel))
+		c.Items[0].Note = steps.JoinNotes(
+			c.Items[0].Note,
+			fmt.Sprintf(
+				"labels that the profile controller has given to namespaces stay: %s label namespace NAME %s-", e.Kubectl(),
+				check.EnforceLabel,
+			),
+		)
 	}
 	return c, err
 }
@@ -230,6 +252,10 @@ func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, e
 	}
 	return []action.Exported{
 		{Path: labelsKey, Content: []byte(text)},
-		{Hand: "# add files/" + string(steps.Local) + "/" + labelsKey + " to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss has the level baseline), and deploy them"},
+		{
+			Hand: "# add files/" + string(steps.Local) + "/" + labelsKey +
+				" to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss has the level " +
+				"baseline), and deploy them",
+		},
 	}, nil
 }

@@ -3,12 +3,22 @@ package vsphere
 import "testing"
 
 func TestALevelIsPutIntoTheFileAndNothingElseIs(t *testing.T) {
-	want := map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted"}
+	want := map[string]string{
+		"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted",
+	}
 	const added = "pod-security.kubernetes.io/enforce: \"baseline\"\npod-security.kubernetes.io/warn: \"restricted\"\n"
 	for situation, c := range map[string]struct{ text, want string }{
-		"after what stands there":    {"# ours\n\na.b/c: 'x'   # why\nkey: \"\"\n", "# ours\n\na.b/c: 'x'   # why\nkey: \"\"\n" + added},
-		"in the place of another":    {"pod-security.kubernetes.io/enforce: privileged # for now\na: b\n", "pod-security.kubernetes.io/enforce: \"baseline\" # for now\na: b\npod-security.kubernetes.io/warn: \"restricted\"\n"},
-		"it has the level":           {"pod-security.kubernetes.io/enforce: baseline\n", "pod-security.kubernetes.io/enforce: baseline\n"},
+		"after what stands there": {
+			"# ours\n\na.b/c: 'x'   # why\nkey: \"\"\n", "# ours\n\na.b/c: 'x'   # why\nkey: \"\"\n" + added,
+		},
+		"in the place of another": {
+			"pod-security.kubernetes.io/enforce: privileged # for now\na: b\n",
+			"pod-security.kubernetes.io/enforce: \"baseline\" # for now\na: b\npod-security.kubernetes.io/warn: " +
+				"\"restricted\"\n",
+		},
+		"it has the level": {
+			"pod-security.kubernetes.io/enforce: baseline\n", "pod-security.kubernetes.io/enforce: baseline\n",
+		},
 		"nothing is there":           {"", added[:len(added)-1] + "\n"},
 		"nothing but comments there": {"# none yet\n", "# none yet\n" + added},
 	} {
@@ -22,7 +32,9 @@ func TestALevelIsPutIntoTheFileAndNothingElseIs(t *testing.T) {
 			}
 		})
 	}
-	for situation, text := range map[string]string{"all in one line": "{a: b}", "a list": "- a\n", "no YAML": "a: [", "a value that is no text": "a: {b: c}\n"} {
+	for situation, text := range map[string]string{
+		"all in one line": "{a: b}", "a list": "- a\n", "no YAML": "a: [", "a value that is no text": "a: {b: c}\n",
+	} {
 		if got, err := withLevel(text, want); err == nil {
 			t.Errorf("%s: it becomes %q", situation, got)
 		}

@@ -27,7 +27,9 @@ func leftoverBindings() action.Call {
 			all, err := pspBindings(ctx, e)
 			var out []action.Exported
 			for _, b := range all {
-				out = append(out, action.Exported{Hand: e.Kubectl() + " -n " + b.Namespace + " delete rolebinding " + steps.Quoted(b.Name)})
+				out = append(
+					out, action.Exported{Hand: e.Kubectl() + " -n " + b.Namespace + " delete rolebinding " + steps.Quoted(b.Name)},
+				)
 			}
 			return out, err
 		},
@@ -45,11 +47,20 @@ func planLeftovers(ctx context.Context, e steps.Env) (steps.Change, error) {
 		if err != nil {
 			return c, err
 		}
-		item := steps.Item{Verb: steps.Delete, What: "RoleBinding " + b.Namespace + "/" + b.Name, Hash: steps.HashOf(string(b.UID)), Note: "it lets accounts use a PodSecurityPolicy, and the cluster serves none; an undo does not make it again"}
+		item := steps.Item{
+			Verb: steps.Delete, What: "RoleBinding " + b.Namespace + "/" + b.Name, Hash: steps.HashOf(string(b.UID)),
+			Note: "it lets accounts use a PodSecurityPolicy, and the cluster serves none; an undo does not make it again",
+		}
 		if more {
-			item.Verb, item.Note = steps.Leave, "ClusterRole "+clean.Text(b.RoleRef.Name)+" gives more than the use of PodSecurityPolicies"
+			item.Verb, item.Note = steps.Leave, "ClusterRole "+clean.Text(b.RoleRef.Name)+
+				" gives more than the use of PodSecurityPolicies"
 		} else {
-			c.Permissions = append(c.Permissions, permission.Rule{Verb: "delete", Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: b.Namespace, Name: b.Name})
+			c.Permissions = append(
+				c.Permissions,
+				permission.Rule{
+					Verb: "delete", Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: b.Namespace, Name: b.Name,
+				},
+			)
 		}
 		c.Items = append(c.Items, item)
 	}

@@ -21,36 +21,48 @@ import (
 )
 
 const (
-	labelsSource   = "kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go (labels are added where the key is absent, and never overwritten)"
-	kubeflowLevels = "kubeflow/manifests: applications/profiles/pss; kubeflow/dashboard: components/profile-controller/manifests/kustomize/overlays/kubeflow-pss"
-	levelsPage     = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
+	labelsSource = "kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go (labels are " +
+		"added where the key is absent, and never overwritten)"
+	kubeflowLevels = "kubeflow/manifests: applications/profiles/pss; kubeflow/dashboard: " +
+		"components/profile-controller/manifests/kustomize/overlays/kubeflow-pss"
+	levelsPage = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
 )
 
 func levelChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "labels-file", Title: "Kubeflow gives profiles' namespaces the level", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
-			Why:        "the profile controller labels each namespace of a profile by a file, those to come as well: a label that somebody sets by hand is forgotten with the next profile",
+			Name: "labels-file", Title: "Kubeflow gives profiles' namespaces the level", On: steps.Local,
+			Needs: []string{"signed-in"}, FixedBy: "profile-labels",
+			Why: "the profile controller labels each namespace of a profile by a file, those to come as well: a label " +
+				"that somebody sets by hand is forgotten with the next profile",
 			References: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
 		},
 		{
-			Name: "profile-levels", Title: "each profile's namespace has the level, and lets its pods in", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "profile-labels", Timeout: 3 * time.Minute,
-			Why:        "a Tanzu guest from 1.26 on holds a namespace without a level to restricted, which refuses every notebook; the controller never changes a level that is there",
+			Name: "profile-levels", Title: "each profile's namespace has the level, and lets its pods in", On: steps.Local,
+			When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "profile-labels", Timeout: 3 * time.Minute,
+			Why: "a Tanzu guest from 1.26 on holds a namespace without a level to restricted, which refuses every " +
+				"notebook; the controller never changes a level that is there",
 			References: []string{levelsSource, labelsSource}, Run: profileLevels,
 		},
 		{
-			Name: "level-warnings", Title: "no pod that runs in a profile violates the level", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"},
+			Name: "level-warnings", Title: "no pod that runs in a profile violates the level", On: steps.Local,
+			When: labelsBranch, Needs: []string{"signed-in"},
 			Why:        "a level stops no pod that runs already; the same pod does not start again after it",
-			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"}, Run: levelWarnings,
+			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
+			Run:        levelWarnings,
 		},
 		{
-			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and NET_RAW as root: baseline and restricted refuse every such pod",
+			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and " +
+				"NET_RAW as root: baseline and restricted refuse every such pod",
 			References: []string{"kubeflow/manifests: common/istio/README.md", levelsPage}, Run: istioCNIThere,
 		},
 		{
-			Name: "pods-refused", Title: "no workload of a profile is refused its pods", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "a notebook whose pods are refused shows nothing but a spinning wheel: the reason stands in an event of its StatefulSet alone",
+			Name: "pods-refused", Title: "no workload of a profile is refused its pods", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "a notebook whose pods are refused shows nothing but a spinning wheel: the reason stands in an event " +
+				"of its StatefulSet alone",
 			References: []string{page, levelsPage}, Run: podsRefused,
 		},
 	}
@@ -59,7 +71,11 @@ func levelChecks() []steps.Check {
 func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	f, err := labelsFile(ctx, e)
 	if steps.IsAbsent(err) {
-		return steps.Failed(err.Error(), "install Kubeflow's profiles, or give each namespace its level by hand: "+e.Kubectl()+" label namespace NAME "+check.EnforceLabel+"="+level(e))
+		return steps.Failed(
+			err.Error(),
+			"install Kubeflow's profiles, or give each namespace its level by hand: "+e.Kubectl()+" label namespace NAME "+
+				check.EnforceLabel+"="+level(e),
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -67,11 +83,18 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	has := clean.Text(f.labels[check.EnforceLabel])
 	switch {
 	case f.broken != nil:
-		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, clean.Text(f.broken.Error())), editLabels(e, f.namespace, f.name))
+		return steps.Failed(
+			fmt.Sprintf(
+				"%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, clean.Text(f.broken.Error()),
+			),
+			editLabels(e, f.namespace, f.name),
+		)
 	case has == "":
 		return steps.Undone(fmt.Sprintf("%s of ConfigMap %s says nothing of %s", labelsKey, f, check.EnforceLabel))
 	case has != level(e):
-		return steps.Failed(fmt.Sprintf("%s of ConfigMap %s has the level %s, and security.level is %s", labelsKey, f, has, level(e)), "")
+		return steps.Failed(
+			fmt.Sprintf("%s of ConfigMap %s has the level %s, and security.level is %s", labelsKey, f, has, level(e)), "",
+		)
 	case len(f.others) > 0:
 		return steps.Passed(
 			"%s, in ConfigMap %s; %s of earlier deploys are not looked at", has, f, check.Some(f.others),
@@ -90,16 +113,26 @@ func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	pod := corev1.Pod{}
 	pod.APIVersion, pod.Kind, pod.Name, pod.Namespace = "v1", "Pod", "carrick-preview-0", namespace
 	pod.Labels = map[string]string{"notebook-name": "carrick-preview", "app.kubernetes.io/name": "carrick"}
-	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
+	little := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi"),
+	}
 	pod.Spec = corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{FSGroup: &group},
-		Containers:      []corev1.Container{{Name: "carrick-preview", Image: "registry.example.org/notebook", Resources: corev1.ResourceRequirements{Requests: little, Limits: little}, Ports: []corev1.ContainerPort{{Name: "notebook-port", ContainerPort: 8888, Protocol: corev1.ProtocolTCP}}}},
+		Containers: []corev1.Container{
+			{
+				Name: "carrick-preview", Image: "registry.example.org/notebook",
+				Resources: corev1.ResourceRequirements{Requests: little, Limits: little},
+				Ports:     []corev1.ContainerPort{{Name: "notebook-port", ContainerPort: 8888, Protocol: corev1.ProtocolTCP}},
+			},
+		},
 	}
 	if level == check.Restricted {
 		yes, no := true, false
 		pod.Spec.SecurityContext.RunAsNonRoot = &yes
 		pod.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
-		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
 	if err != nil {
@@ -183,22 +216,54 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(held) > 0:
-		return onItsWay(ctx, e, steps.Failed(fmt.Sprintf("%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held), len(spaces), check.Some(held), refused[held[0]]), ""))
+		return onItsWay(
+			ctx, e,
+			steps.Failed(
+				fmt.Sprintf(
+					"%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held),
+					len(spaces), check.Some(held), refused[held[0]],
+				),
+				"",
+			),
+		)
 	case len(narrow) > 0:
-		return steps.Failed(fmt.Sprintf("the level is to be %s; narrower are %s", level(e), check.Some(narrow)), byHand(narrow)).WithoutAction()
+		return steps.Failed(
+			fmt.Sprintf("the level is to be %s; narrower are %s", level(e), check.Some(narrow)), byHand(narrow),
+		).WithoutAction()
 	case len(none) > 0:
-		return onItsWay(ctx, e, steps.Warned(fmt.Sprintf("%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may change that", len(none), len(spaces), check.Some(none)), "").Symptom())
+		return onItsWay(
+			ctx, e,
+			steps.Warned(
+				fmt.Sprintf(
+					"%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may "+
+						"change that",
+					len(none), len(spaces), check.Some(none),
+				),
+				"",
+			).Symptom(),
+		)
 	case len(refused) > 0:
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
-		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level(e), check.Some(wide)), byHand(wide)).WithoutAction()
+		return steps.Warned(
+			fmt.Sprintf("the level is to be %s; wider are %s", level(e), check.Some(wide)), byHand(wide),
+		).WithoutAction()
 	case len(bounded) > 0:
 		names := slices.Sorted(maps.Keys(bounded))
-		return steps.Warned(fmt.Sprintf("%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one that asks for next to nothing (%s)", level(e), len(spaces), check.Some(names), bounded[names[0]]),
-			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]))
+		return steps.Warned(
+			fmt.Sprintf(
+				"%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one "+
+					"that asks for next to nothing (%s)",
+				level(e), len(spaces), check.Some(names), bounded[names[0]],
+			),
+			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]),
+		)
 	}
 	if level(e) == check.Restricted {
-		return steps.Passed("%s in all %d, and a notebook's pod is let in that has a securityContext for it; Kubeflow's own have none", level(e), len(spaces))
+		return steps.Passed(
+			"%s in all %d, and a notebook's pod is let in that has a securityContext for it; Kubeflow's own have none", level(e),
+			len(spaces),
+		)
 	}
 	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
 }
@@ -228,9 +293,12 @@ func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	if err != nil || f.labels[check.EnforceLabel] != level(e) {
 		return r
 	}
-	written, err := tracked.Look(ctx, "labels-written/"+e.Cluster.Server()+"/"+f.String()+"/"+steps.HashOf(f.text), time.Minute, func(ctx context.Context) (check.Written, error) {
-		return check.KeyWritten(ctx, e.Cluster, f.namespace, f.name, labelsKey)
-	})
+	written, err := tracked.Look(
+		ctx, "labels-written/"+e.Cluster.Server()+"/"+f.String()+"/"+steps.HashOf(f.text), time.Minute,
+		func(ctx context.Context) (check.Written, error) {
+			return check.KeyWritten(ctx, e.Cluster, f.namespace, f.name, labelsKey)
+		},
+	)
 	if err != nil {
 		return r
 	}
@@ -249,7 +317,8 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	fix := e.Kubectl() + " get namespace " + names[0] + " --show-labels    # and its quota and policies: the reason says which of them refuses"
+	fix := e.Kubectl() + " get namespace " + names[0] +
+		" --show-labels    # and its quota and policies: the reason says which of them refuses"
 	if named := check.RefusedFix(e.Kubectl(), names[0], refused[names[0]]); named != "" {
 		fix = named
 	}
@@ -258,7 +327,12 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	} else if level(e) == check.Restricted && strings.Contains(refused[names[0]], "violates PodSecurity") {
 		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
 	}
-	return steps.Failed(fmt.Sprintf("a notebook's pod is refused where the level is as it should be: in %s (%s)", check.Some(names), refused[names[0]]), fix).WithoutAction()
+	return steps.Failed(
+		fmt.Sprintf(
+			"a notebook's pod is refused where the level is as it should be: in %s (%s)", check.Some(names), refused[names[0]],
+		),
+		fix,
+	).WithoutAction()
 }
 
 // levelWarnings asks what would be said to the level where it is not yet.

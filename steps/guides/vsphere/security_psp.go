@@ -26,22 +26,29 @@ const (
 func pspChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "psp-or-labels", Title: "pods are let in by what the cluster serves, and will be after an upgrade", On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
-			Why:        "PodSecurityPolicies are gone with Kubernetes 1.25, whatever roles and bindings of them are left; levels of namespaces count from 1.23 on. With both nothing changes on the day of the upgrade",
+			Name: "psp-or-labels", Title: "pods are let in by what the cluster serves, and will be after an upgrade",
+			On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
+			Why: "PodSecurityPolicies are gone with Kubernetes 1.25, whatever roles and bindings of them are left; " +
+				"levels of namespaces count from 1.23 on. With both nothing changes on the day of the upgrade",
 			References: []string{pspSource, levelsSource}, Run: pspOrLabels,
 		},
 		{
-			Name: "psp-role", Title: "there is a role by which profiles' pods may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"signed-in"},
-			Why:        "a binding to a role that is not there is refused, and the published guide's extension ends its thread on that",
+			Name: "psp-role", Title: "there is a role by which profiles' pods may use the PodSecurityPolicy", On: steps.Local,
+			When: pspBranch, Needs: []string{"signed-in"},
+			Why: "a binding to a role that is not there is refused, and the published guide's extension ends its " +
+				"thread on that",
 			References: []string{fixerSource, pspSource}, Run: pspRoleThere,
 		},
 		{
-			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local, When: pspBranch, Needs: []string{"psp-role"}, FixedBy: "psp-bindings", Timeout: time.Minute,
-			Why:        "pods of a namespace without the binding are refused one and all: notebooks never start, and only an event says why",
+			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local,
+			When: pspBranch, Needs: []string{"psp-role"}, FixedBy: "psp-bindings", Timeout: time.Minute,
+			Why: "pods of a namespace without the binding are refused one and all: notebooks never start, and only an " +
+				"event says why",
 			References: []string{fixerSource, pspSource}, Run: pspBound,
 		},
 		{
-			Name: "psp-leftovers", Title: "no binding speaks of PodSecurityPolicies that are gone", On: steps.Local, When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "leftovers",
+			Name: "psp-leftovers", Title: "no binding speaks of PodSecurityPolicies that are gone", On: steps.Local,
+			When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "leftovers",
 			Why:        "they look like protection and do nothing",
 			References: []string{fixerSource, pspSource}, Run: pspLeftovers,
 		},
@@ -58,29 +65,48 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 	}
 	f, err := labelsFile(ctx, e)
 	if steps.IsAbsent(err) {
-		return steps.Warned("it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and there is no file that would give profiles one: "+err.Error(), "install Kubeflow's profile controller, or label each namespace")
+		return steps.Warned(
+			"it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and there is no file that would give "+
+				"profiles one: "+err.Error(),
+			"install Kubeflow's profile controller, or label each namespace",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if f.labels[check.EnforceLabel] == "" {
-		return steps.Warned(fmt.Sprintf("it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and ConfigMap %s gives profiles none", f), "")
+		return steps.Warned(
+			fmt.Sprintf(
+				"it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and ConfigMap %s gives profiles none", f,
+			),
+			"",
+		)
 	}
-	return steps.Passed("it serves PodSecurityPolicies; for after the upgrade to 1.25, profiles are given the level %s", clean.Text(f.labels[check.EnforceLabel]))
+	return steps.Passed(
+		"it serves PodSecurityPolicies; for after the upgrade to 1.25, profiles are given the level %s",
+		clean.Text(f.labels[check.EnforceLabel]),
+	)
 }
 
 func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", pspRole)
-	fix := fmt.Sprintf("%s create clusterrole %s --verb=use --resource=podsecuritypolicies.policy --resource-name=%s", e.Kubectl(), pspRole, pspName)
+	fix := fmt.Sprintf(
+		"%s create clusterrole %s --verb=use --resource=podsecuritypolicies.policy --resource-name=%s", e.Kubectl(), pspRole,
+		pspName,
+	)
 	if err != nil {
 		return check.Missing(err, "ClusterRole "+pspRole+", which Tanzu guests come with", fix)
 	}
 	for _, r := range role.Rules {
-		if slices.Contains(r.Verbs, "use") && slices.Contains(r.Resources, "podsecuritypolicies") && (len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, pspName)) {
+		if slices.Contains(r.Verbs, "use") && slices.Contains(r.Resources, "podsecuritypolicies") &&
+			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, pspName)) {
 			return steps.Passed("ClusterRole %s", pspRole)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("ClusterRole %s does not let anybody use PodSecurityPolicy %s", pspRole, pspName), fix+" --dry-run=client -o yaml | "+e.Kubectl()+" replace -f -")
+	return steps.Failed(
+		fmt.Sprintf("ClusterRole %s does not let anybody use PodSecurityPolicy %s", pspRole, pspName),
+		fix+" --dry-run=client -o yaml | "+e.Kubectl()+" replace -f -",
+	)
 }
 
 // accounts are those as which a profile's pods run: notebooks and pipelines as
@@ -139,7 +165,9 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	)
 	if e.Answers.Bool("security.follow") {
 		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
-		return steps.Waits(spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found).Or(e.ApplyStep("security"))
+		return steps.Waits(
+			spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found,
+		).Or(e.ApplyStep("security"))
 	}
 	return steps.Failed(found, "")
 }
@@ -152,7 +180,8 @@ func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(b *rbacv1.RoleBinding) bool {
-		return !strings.HasPrefix(b.Name, bindingPrefix) || b.RoleRef.Kind != "ClusterRole" || !strings.HasPrefix(b.RoleRef.Name, "psp:")
+		return !strings.HasPrefix(b.Name, bindingPrefix) || b.RoleRef.Kind != "ClusterRole" ||
+			!strings.HasPrefix(b.RoleRef.Name, "psp:")
 	}), nil
 }
 
@@ -179,9 +208,10 @@ func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 
 // bindsAll tells whether a binding is as the published guide makes it.
 func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
-	return b.Name == bindingPrefix+namespace && b.RoleRef.Name == pspRole && slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
-		return s.Kind == rbacv1.GroupKind && s.Name == "system:serviceaccounts:"+namespace
-	})
+	return b.Name == bindingPrefix+namespace && b.RoleRef.Name == pspRole &&
+		slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.GroupKind && s.Name == "system:serviceaccounts:"+namespace
+		})
 }
 
 // eachOf are the names of namespaces, for a manifest that is rendered once for each.
@@ -209,7 +239,11 @@ func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err erro
 	if runsExtension(e) {
 		fix = e.ApplyStep("extension")
 	}
-	return fmt.Sprintf("the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what is deleted it makes again", s.Namespace, s.Name, clean.Text(s.follows)), fix, nil
+	return fmt.Sprintf(
+		"the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what "+
+			"is deleted it makes again",
+		s.Namespace, s.Name, clean.Text(s.follows),
+	), fix, nil
 }
 
 func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {

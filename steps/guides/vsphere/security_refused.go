@@ -44,7 +44,9 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(found) == 0 {
-		return steps.Passed("no event of the last hour in %d profiles' namespaces says so of a workload that lacks pods still", len(spaces))
+		return steps.Passed(
+			"no event of the last hour in %d profiles' namespaces says so of a workload that lacks pods still", len(spaces),
+		)
 	}
 	var names []string
 	for _, r := range found {
@@ -58,7 +60,8 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	case check.Narrowness(has) > check.Narrowness(level(e)):
 		fix = relabel(e, r.namespace) + " && " + restartController(e, r)
 	default:
-		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() + "; then: " + restartController(e, r)
+		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() +
+			"; then: " + restartController(e, r)
 	}
 	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", check.Some(names), r.why), fix)
 }
@@ -79,17 +82,22 @@ func restartController(e steps.Env, r refusedPods) string {
 // are refused, and that lack pods still: an event stays for an hour, whatever has
 // been mended.
 func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refusedPods, error) {
-	events, err := check.List[corev1.Event](ctx, e.Cluster, check.Events, "", cluster.Selector{Fields: "reason=FailedCreate"})
+	events, err := check.List[corev1.Event](
+		ctx, e.Cluster, check.Events, "", cluster.Selector{Fields: "reason=FailedCreate"},
+	)
 	if err != nil {
 		return nil, err
 	}
 	var told []refusedPods
 	for _, ev := range events {
 		o := ev.InvolvedObject
-		if !slices.Contains(namespaces, ev.Namespace) || owners[o.Kind].Empty() || (!strings.Contains(ev.Message, byPSP) && !strings.Contains(ev.Message, byLevel)) {
+		if !slices.Contains(namespaces, ev.Namespace) || owners[o.Kind].Empty() || (!strings.Contains(ev.Message, byPSP) &&
+			!strings.Contains(ev.Message, byLevel)) {
 			continue
 		}
-		if !slices.ContainsFunc(told, func(r refusedPods) bool { return r.kind == o.Kind && r.namespace == ev.Namespace && r.name == o.Name }) {
+		if !slices.ContainsFunc(
+			told, func(r refusedPods) bool { return r.kind == o.Kind && r.namespace == ev.Namespace && r.name == o.Name },
+		) {
 			told = append(told, refusedPods{o.Kind, ev.Namespace, o.Name, whyRefused(ev.Message)})
 		}
 	}

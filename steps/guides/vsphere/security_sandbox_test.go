@@ -61,10 +61,12 @@ func verdict(t *testing.T, s *engine.Session, name string, want steps.Status) st
 		}
 	}
 	var last steps.Result
-	err := s.Follow(t.Context(), []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
-		last = b.Verdict(cell)
-		return last.Status != want
-	})
+	err := s.Follow(
+		t.Context(), []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+			last = b.Verdict(cell)
+			return last.Status != want
+		},
+	)
 	if err != nil {
 		t.Fatalf("%s: %v: %s: %s", name, err, last.Status, last.Found)
 	}
@@ -76,10 +78,14 @@ func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
 	box := seeded(t, "")
 	box.Run(t, clustertest.Local, leftovers, "apply", "-f", "-")
 	doing(t, box, map[string]any{"security.leftovers": true}, "leftovers")
-	if left := box.Run(t, clustertest.Local, "", "get", "rolebindings", "-A", "-o", "name"); strings.Contains(left, "rb-all-sa_ns-alice") || !strings.Contains(left, "rb-all-sa_ns-bob") {
+	if left := box.Run(
+		t, clustertest.Local, "", "get", "rolebindings", "-A", "-o", "name",
+	); strings.Contains(left, "rb-all-sa_ns-alice") || !strings.Contains(left, "rb-all-sa_ns-bob") {
 		t.Errorf("left are %s", left)
 	}
-	again, err := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", map[string]any{"security.leftovers": true}).Plan(t.Context(), engine.Scope{Actions: []string{"leftovers"}})
+	again, err := stepstest.Open(
+		t, box, vsphere.Guide(), assets, "parts", map[string]any{"security.leftovers": true},
+	).Plan(t.Context(), engine.Scope{Actions: []string{"leftovers"}})
 	if err != nil || !again.Empty() {
 		t.Errorf("there is something to do still: %v %+v", err, again)
 	}
@@ -93,7 +99,10 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	s := doing(t, box, nil, "profile-labels")
 	verdict(t, s, "labels-file", steps.Pass)
 	verdict(t, s, "profile-levels", steps.Pass)
-	box.Run(t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf", "--type=merge", "-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\n"}}`)
+	box.Run(
+		t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf", "--type=merge",
+		"-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\n"}}`,
+	)
 	verdict(t, s, "labels-file", steps.Fail)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"profile-labels"}})
 	if err != nil {
@@ -107,7 +116,10 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	}
 	verdict(t, s, "labels-file", steps.Pass)
 	text := func() string {
-		return box.Run(t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o", `jsonpath={.data.namespace-labels\.yaml}`)
+		return box.Run(
+			t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
+			`jsonpath={.data.namespace-labels\.yaml}`,
+		)
 	}
 	if now := text(); !strings.HasPrefix(now, "# new\nteam: \"a\"\n") || !strings.Contains(now, `enforce: "baseline"`) {
 		t.Errorf("it is %s", now)
@@ -123,7 +135,10 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "privileged-pod")
-	box.Run(t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=300s", "deployment/collector")
+	box.Run(
+		t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=300s",
+		"deployment/collector",
+	)
 	for _, labels := range [][]string{{"enforce=baseline"}, {"enforce=baseline", "enforce-version=v1.36"}} {
 		args := []string{"label", "--overwrite", "namespace", "bob"}
 		for _, l := range labels {
@@ -148,7 +163,10 @@ func TestWhatIsThereAsItShouldBeStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range found {
-		want := map[string]string{"mutation.by": "policy", "mutation.selector": "app.kubernetes.io/part-of=kubeflow-profile", "mutation.from": "[vsphere-policy]", "mutation.fail": "Fail", "security.level": "baseline"}[a.Question.Key]
+		want := map[string]string{
+			"mutation.by": "policy", "mutation.selector": "app.kubernetes.io/part-of=kubeflow-profile",
+			"mutation.from": "[vsphere-policy]", "mutation.fail": "Fail", "security.level": "baseline",
+		}[a.Question.Key]
 		if want != "" && asText(a.Value) != want {
 			t.Errorf("%s is %v (%s)", a.Question.Key, a.Value, a.From)
 		}

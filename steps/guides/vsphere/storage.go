@@ -13,11 +13,15 @@ import (
 func storage() steps.Step {
 	return steps.Step{
 		Name: "storage", Title: "Storage",
-		Why: "Kale's pipelines share a volume among pods of many nodes. The published guide says that a Tanzu guest has none such; since vSphere 7.0U3 it may: so the guest's own file volumes are tried first, and only where they don't come about an NFS server is taken, and what changes the class of claims.",
+		Why: "Kale's pipelines share a volume among pods of many nodes. The published guide says that a Tanzu guest has " +
+			"none such; since vSphere 7.0U3 it may: so the guest's own file volumes are tried first, and only where they " +
+			"don't come about an NFS server is taken, and what changes the class of claims.",
 		Ask: []steps.Question{
 			{
 				Key: "storage.source", Title: "Where shared volumes come from", Kind: steps.Pick, Default: usualSource,
-				Help: "native: vSAN File Service, by the guest's own classes; no NFS server, no webhook, at most 100 shares. nfs: folders of an NFS server of yours. class: a class that is there and that somebody else looks after, such as csi-driver-nfs.",
+				Help: "native: vSAN File Service, by the guest's own classes; no NFS server, no webhook, at most 100 shares. " +
+					"nfs: folders of an NFS server of yours. class: a class that is there and that somebody else looks after, such " +
+					"as csi-driver-nfs.",
 				Of: []steps.Choice{
 					{Value: native, Title: "native: the guest's own file volumes"},
 					{Value: byNFS, Title: "nfs: folders of an NFS server, by a provisioner in the guest"},
@@ -26,15 +30,18 @@ func storage() steps.Step {
 			},
 			{
 				Key: "storage.class", Title: "Class of shared volumes", Kind: steps.Name, Default: defaultClassName,
-				Help: "The one storage class that claims of many pods shall have. The published guide calls it nfs-client where it installs it and nfs where it tests it: keep one name.",
+				Help: "The one storage class that claims of many pods shall have. The published guide calls it nfs-client where " +
+					"it installs it and nfs where it tests it: keep one name.",
 			},
 			{
 				Key: "storage.try", Title: "Try the guest's own file volumes", Kind: steps.YesNo, Adopt: adoptTry,
-				Help:    "By a claim that stays as long as this link does. Where they work, nothing of NFS is built; answer no to have NFS all the same.",
+				Help: "By a claim that stays as long as this link does. Where they work, nothing of NFS is built; answer no " +
+					"to have NFS all the same.",
 				Default: steps.Fixed(true, "where they work, nothing else is needed"),
 			},
 			{
-				Key: "storage.namespace", Title: "Namespace in which this guide tries things", Kind: steps.Namespace, Adopt: adoptSpace,
+				Key: "storage.namespace", Title: "Namespace in which this guide tries things", Kind: steps.Namespace,
+				Adopt:   adoptSpace,
 				Help:    "Made and taken away again. One that is there is used as it stands.",
 				Default: steps.Fixed("carrick-rwx", "carrick"),
 			},
@@ -46,11 +53,17 @@ func storage() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"},
-				Doer: ownSpace{action.Manifest{File: "try-namespace.yaml", Values: action.Values{"label-key": labelKey, "label-value": labelValue}}},
+				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster"},
+				Doer: ownSpace{
+					action.Manifest{
+						File: "try-namespace.yaml", Values: action.Values{"label-key": labelKey, "label-value": labelValue},
+					},
+				},
 			},
 			{
-				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Reads: storageReads, Needs: []string{"guest-cluster"}, When: triesNative,
+				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Reads: storageReads,
+				Needs: []string{"guest-cluster"}, When: triesNative,
 				Doer: trialClaim{action.Manifest{File: "native-try.yaml", Values: action.Values{"class": triedClass}}, "native"},
 			},
 		},
@@ -61,7 +74,8 @@ func storage() steps.Step {
 // usualSource is what stands already, and before anything does the guest's own.
 func usualSource(e steps.Env) (any, string) {
 	if stands, err := e.Own.Value("nfs-stands"); err == nil {
-		return byNFS, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") + " makes volumes of " + factField(stands, "server")
+		return byNFS, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") +
+			" makes volumes of " + factField(stands, "server")
 	}
 	if name, err := e.Own.Text("shared-class"); err == nil {
 		return byClass, "class " + name + " has volumes for many pods"

@@ -37,10 +37,14 @@ func TestVerifyStorageIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")
 	box := seeded(t, "")
-	made := stepstest.Open(t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
-		"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared", "nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
-		"nfs.namespace": "shared-nfs", "nfs.release": "shared", "nfs.image": "localhost:5000/nfs-subdir-external-provisioner:v4.0.2", "claim.pods": true,
-	}))
+	made := stepstest.Open(
+		t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
+			"storage.source": "nfs", "storage.namespace": "trials", "storage.class": "shared",
+			"nfs.options": []string{"nfsvers=4.2", "hard"}, "nfs.reclaim": "Retain",
+			"nfs.namespace": "shared-nfs", "nfs.release": "shared",
+			"nfs.image": "localhost:5000/nfs-subdir-external-provisioner:v4.0.2", "claim.pods": true,
+		}),
+	)
 	stepstest.Apply(t, made, steps.ApplyOptions{TakeOver: true})
 	found := stepstest.Open(t, box, vsphere.Guide(), assets, "again", nil)
 	if _, err := found.Adopt(t.Context()); err != nil {
@@ -49,7 +53,8 @@ func TestVerifyStorageIsFoundAgain(t *testing.T) {
 	want, got := answersOf(t, made), answersOf(t, found)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		// where a chart came from, a release does not say
-		if mine := strings.HasPrefix(key, "storage.") || strings.HasPrefix(key, "nfs.") || strings.HasPrefix(key, "claim."); mine && key != "nfs.source" && got[key] != want[key] {
+		if mine := strings.HasPrefix(key, "storage.") || strings.HasPrefix(key, "nfs.") ||
+			strings.HasPrefix(key, "claim."); mine && key != "nfs.source" && got[key] != want[key] {
 			t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
 		}
 	}
@@ -68,7 +73,10 @@ func TestVerifyAProvisionerThatOthersNeedStays(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
 	box := seeded(t, "")
-	s := stepstest.Open(t, box, vsphere.Guide(), assets, "needed", stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}))
+	s := stepstest.Open(
+		t, box, vsphere.Guide(), assets, "needed",
+		stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs"}),
+	)
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
 	box.Run(t, clustertest.Local, foreign, "apply", "-f", "-")
 	for _, empty := range []bool{false, true} { // the second time nothing else is left
@@ -80,7 +88,8 @@ func TestVerifyAProvisionerThatOthersNeedStays(t *testing.T) {
 				t.Errorf("undo says of %s: %s", it.What, it.Note)
 			}
 		}
-		if p.Empty() != empty || said != "Release nfs-provisioner/nfs-subdir-external-provisioner; Namespace nfs-provisioner; " {
+		if p.Empty() != empty ||
+			said != "Release nfs-provisioner/nfs-subdir-external-provisioner; Namespace nfs-provisioner; " {
 			t.Errorf("undo, empty %v, leaves %s", p.Empty(), said)
 		}
 	}
@@ -102,7 +111,10 @@ func TestVerifyStorageOfSomebodyElseIsTheirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := answersOf(t, s)
-	for key, want := range map[string]string{"storage.source": "nfs", "storage.class": "nfs-client", "storage.try": "false", "nfs.namespace": "nfs-provisioner", "nfs.options": "[nfsvers=4.1]", "nfs.version": "4.0.18"} {
+	for key, want := range map[string]string{
+		"storage.source": "nfs", "storage.class": "nfs-client", "storage.try": "false", "nfs.namespace": "nfs-provisioner",
+		"nfs.options": "[nfsvers=4.1]", "nfs.version": "4.0.18",
+	} {
 		if got[key] != want {
 			t.Errorf("%s is %q, and found is %q", key, want, got[key])
 		}

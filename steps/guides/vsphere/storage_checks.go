@@ -25,13 +25,20 @@ const (
 func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"}, When: triesNative, FixedBy: "native-try", Timeout: 5 * time.Minute,
-			Why:        "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr 1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a webhook are then parts that can only fail",
-			References: []string{fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go"}, Run: nativeRWX,
+			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"},
+			When: triesNative, FixedBy: "native-try", Timeout: 5 * time.Minute,
+			Why: "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr " +
+				"1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a " +
+				"webhook are then parts that can only fail",
+			References: []string{
+				fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go",
+			}, Run: nativeRWX,
 		},
 		{
-			Name: "page-class", Title: "no claim waits for a class that is not there", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "the published guide installs the class nfs-client and tests with one called nfs, and its test names a volume that is not there: such a claim stays Pending whatever is right with the rest",
+			Name: "page-class", Title: "no claim waits for a class that is not there", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "the published guide installs the class nfs-client and tests with one called nfs, and its test names " +
+				"a volume that is not there: such a claim stays Pending whatever is right with the rest",
 			References: []string{page}, Run: pageClass,
 		},
 	}
@@ -50,11 +57,19 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 	by := clean.Text(c.Provisioner)
 	switch {
 	case by == "kubernetes.io/no-provisioner":
-		return steps.Failed(c.Name+" makes no volumes: somebody makes each by hand", answer(e, "storage.class", "a class with a provisioner"))
+		return steps.Failed(
+			c.Name+" makes no volumes: somebody makes each by hand", answer(e, "storage.class", "a class with a provisioner"),
+		)
 	case source == byNFS && c.Provisioner == vSphereCSI:
-		return steps.Failed(fmt.Sprintf("%s is a class of the guest's own (%s), and shared volumes are to come from NFS", c.Name, by), answer(e, "storage.class", "nfs-client"))
+		return steps.Failed(
+			fmt.Sprintf("%s is a class of the guest's own (%s), and shared volumes are to come from NFS", c.Name, by),
+			answer(e, "storage.class", "nfs-client"),
+		)
 	case source == native && c.Provisioner != vSphereCSI:
-		return steps.Warned(fmt.Sprintf("%s is of provisioner %s, no class of the guest's own", c.Name, by), answer(e, "storage.source", "class")+"    # it is somebody else's")
+		return steps.Warned(
+			fmt.Sprintf("%s is of provisioner %s, no class of the guest's own", c.Name, by),
+			answer(e, "storage.source", "class")+"    # it is somebody else's",
+		)
 	}
 	return steps.Passed("%s, of provisioner %s", c.Name, by)
 }
@@ -65,7 +80,12 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if waitsForPod(c) {
-		return steps.Warned(c.Name+" binds a claim when the first pod uses it (WaitForFirstConsumer): a claim alone stays Pending, as in the published guide's test", "take a class that binds at once: "+answer(e, "storage.class", "its name"))
+		return steps.Warned(
+			c.Name+
+				" binds a claim when the first pod uses it (WaitForFirstConsumer): a claim alone stays Pending, as in the "+
+				"published guide's test",
+			"take a class that binds at once: "+answer(e, "storage.class", "its name"),
+		)
 	}
 	if c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return steps.Passed("%s: a volume stays when its claim is deleted, until somebody deletes it", c.Name)
@@ -81,13 +101,19 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 // the next apply makes it again.
 func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	if usesNFS(e) && installsNFS(e) && c.Provisioner == provisionerName(e) {
-		return fmt.Sprintf("%s delete storageclass %s    # volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s", e.Kubectl(), c.Name, e.ApplyStep("nfs"))
+		return fmt.Sprintf(
+			"%s delete storageclass %s    # volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s",
+			e.Kubectl(), c.Name, e.ApplyStep("nfs"),
+		)
 	}
 	how := `parameters.archiveOnDelete: "true"`
 	if c.Provisioner == csiNFS {
 		how = "parameters.onDelete: archive"
 	}
-	return fmt.Sprintf("%s get storageclass %s -o yaml    # make a second one of it, under a name of its own, with %s; then %s", e.Kubectl(), c.Name, how, answer(e, "storage.class", "that name"))
+	return fmt.Sprintf(
+		"%s get storageclass %s -o yaml    # make a second one of it, under a name of its own, with %s; then %s", e.Kubectl(),
+		c.Name, how, answer(e, "storage.class", "that name"),
+	)
 }
 
 // onDelete says what a class does with a folder whose claim is deleted, as its provisioner reads the parameters.
@@ -148,5 +174,9 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 		why = fmt.Sprintf("; %s also names volume %s", first.Name, clean.Text(v))
 	}
 	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", check.Some(lost), why),
-		fmt.Sprintf("%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with storageClassName: %s, and without volumeName", e.Kubectl(), first.Namespace, first.Name, sharedClassName(e)))
+		fmt.Sprintf(
+			"%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with "+
+				"storageClassName: %s, and without volumeName",
+			e.Kubectl(), first.Namespace, first.Name, sharedClassName(e),
+		))
 }

@@ -20,16 +20,33 @@ var ofStorage = map[string]struct {
 	try      bool // a claim is tried first
 	finds    []stepstest.Finding
 }{
-	"second-default": {finds: []stepstest.Finding{{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Fixed: true}}},
-	"page-pvc":       {finds: []stepstest.Finding{{Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc", Fix: "delete persistentvolumeclaim test-pvc", Fixed: true}}},
+	"second-default": {
+		finds: []stepstest.Finding{
+			{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Fixed: true},
+		},
+	},
+	"page-pvc": {
+		finds: []stepstest.Finding{
+			{
+				Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc",
+				Fix: "delete persistentvolumeclaim test-pvc", Fixed: true,
+			},
+		},
+	},
 	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
 		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Fixed: true},
 	}},
 	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
-		{Check: "provisioner-name", Found: "it makes no volumes of that class", Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Fixed: true},
+		{
+			Check: "provisioner-name", Found: "it makes no volumes of that class",
+			Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Fixed: true,
+		},
 	}},
 	"provisioner-rights": {adopted: true, answered: true, try: true, finds: []stepstest.Finding{
-		{Check: "provisioner-rights", Found: "may not get persistentvolumes", Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Fixed: true},
+		{
+			Check: "provisioner-rights", Found: "may not get persistentvolumes",
+			Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Fixed: true,
+		},
 	}},
 	"access-denied": {adopted: true, finds: []stepstest.Finding{
 		{Check: "nfs-export", Found: "access denied by server while mounting", Fix: "no_root_squash"},
@@ -79,10 +96,13 @@ func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil || !strings.Contains(err.Error(), "nothing of NFS is built") {
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "nothing of NFS is built") {
 		t.Errorf("NFS is built although it is not needed: %v", err)
 	}
-	if out := box.Run(t, clustertest.Local, "", "get", "namespace", "nfs-provisioner", "--ignore-not-found", "-o", "name"); out != "" {
+	if out := box.Run(
+		t, clustertest.Local, "", "get", "namespace", "nfs-provisioner", "--ignore-not-found", "-o", "name",
+	); out != "" {
 		t.Errorf("%s is there", out)
 	}
 	stepstest.Undo(t, s)

@@ -220,10 +220,11 @@ func (p provisioner) released(c *storagev1.StorageClass) bool {
 // fact is what is told of a provisioner, with a class of its; an empty one: it has none.
 func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	return map[string]any{
-		// Helm installed the class into the cluster, and the provisioner's namespace is that of the release. Where it did not,
-		// anybody may have made the Deployment.
+		// Helm installed the class into the cluster, and the provisioner's namespace is that of the release. Where it did
+		// not, anybody may have made the Deployment.
 		"released": c.Annotations[helmNamespace] == p.Namespace,
-		"name":     p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name, "image": p.image,
+		"name":     p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name,
+		"image":  p.image,
 		"server": p.server, "path": p.path, "class": c.Name,
 	}
 }
@@ -246,8 +247,9 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
 }
 
-// theProvisioner is the one that this link is about: in the place that was answered, else the only one that the class names;
-// nil: there is none. One that lost its ClusterRoleBinding counts in that place alone, and after those that have one.
+// theProvisioner is the one that this link is about: in the place that was answered, else the only one that the class
+// names; nil: there is none. One that lost its ClusterRoleBinding counts in that place alone, and after those that have
+// one.
 func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	all, err := provisioners(ctx, e, nfsSpace(e))
 	if err != nil || len(all) == 0 {
@@ -311,5 +313,6 @@ func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return steps.AdoptFact(nil, err, "")
 	}
-	return false, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") + " makes volumes already", nil
+	return false, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") +
+		" makes volumes already", nil
 }

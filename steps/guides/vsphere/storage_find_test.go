@@ -89,7 +89,8 @@ func classOf(namespace string) string {
 	return `---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
-metadata: {name: nfs-client, annotations: {meta.helm.sh/release-name: forged, meta.helm.sh/release-namespace: ` + namespace + `}}
+metadata: {name: nfs-client, annotations: {meta.helm.sh/release-name: forged, meta.helm.sh/release-namespace: ` +
+		namespace + `}}
 `
 }
 

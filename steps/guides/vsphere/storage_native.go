@@ -23,8 +23,8 @@ import (
 // nothing for four minutes, and nobody waits for that (kubernetes-sigs/vsphere-csi-driver: issue 1658).
 const told = time.Minute
 
-// nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial that
-// has failed is the reason for it.
+// nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial
+// that has failed is the reason for it.
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	c, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
@@ -36,7 +36,14 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	}
 	asked, got := clean.Text(c.Annotations[askedNote]), clean.Text(claimClass(c))
 	if asked != got {
-		return steps.Warned(fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it: so this says nothing of the guest's own volumes", asked, got), answer(e, "storage.try", "no"))
+		return steps.Warned(
+			fmt.Sprintf(
+				"the claim asked for class %s, and what changes claims on their way in made %s of it: so this says nothing of "+
+					"the guest's own volumes",
+				asked, got,
+			),
+			answer(e, "storage.try", "no"),
+		)
 	}
 	if isBound(c) {
 		return nativeWorks(e, got)
@@ -49,7 +56,8 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func nativeWorks(e steps.Env, class string) steps.Result {
-	works := "the claim is Bound: class " + class + " gives volumes that many pods write to (vSAN File Service has room for 100)"
+	works := "the claim is Bound: class " + class +
+		" gives volumes that many pods write to (vSAN File Service has room for 100)"
 	if e.Answers.Text("storage.source") != byNFS {
 		return steps.Passed("%s", works)
 	}
@@ -71,9 +79,14 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	case said != "":
 		return steps.Passed("they were: class %s gives none (%q)", claimClass(c), said)
 	case late != "":
-		return steps.Warned(fmt.Sprintf("class %s waits for a pod: a claim alone says nothing of it", claimClass(c)), answer(e, "storage.class", "a class that binds at once")+"\n# "+answer(e, "storage.try", "no"))
+		return steps.Warned(
+			fmt.Sprintf("class %s waits for a pod: a claim alone says nothing of it", claimClass(c)),
+			answer(e, "storage.class", "a class that binds at once")+"\n# "+answer(e, "storage.try", "no"),
+		)
 	case needed || time.Since(since) < told:
-		r := steps.Waits(since, "the claim is %s, and nobody has said why", c.Status.Phase).Or(fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s\n# %s", e.Kubectl(), c.Namespace, c.Name, fix))
+		r := steps.Waits(
+			since, "the claim is %s, and nobody has said why", c.Status.Phase,
+		).Or(fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s\n# %s", e.Kubectl(), c.Namespace, c.Name, fix))
 		r.Again = since.Add(told)
 		return r
 	}
@@ -86,10 +99,10 @@ func nativeFix(e steps.Env) string {
 		"TKr 1.22 or newer, no NAT between the two networks)\n# without that: " + answer(e, "storage.source", byNFS)
 }
 
-// lacksFileVolumes reports whether pvCSI says that it gives no file volume. With the feature file-volume, which is on in
-// the manifests of all guests, it waits four minutes for the Supervisor's claim; only without it does it refuse at once
-// (kubernetes-sigs/vsphere-csi-driver: manifests/guestcluster, pkg/csi/service/wcpguest/controller.go, CreateVolume, and
-// controller_helper.go, validateGuestClusterCreateVolumeRequest).
+// lacksFileVolumes reports whether pvCSI says that it gives no file volume. With the feature file-volume, which is on
+// in the manifests of all guests, it waits four minutes for the Supervisor's claim; only without it does it refuse at
+// once (kubernetes-sigs/vsphere-csi-driver: manifests/guestcluster, pkg/csi/service/wcpguest/controller.go,
+// CreateVolume, and controller_helper.go, validateGuestClusterCreateVolumeRequest).
 func lacksFileVolumes(said string) bool {
 	return strings.Contains(said, "failed to create volume on namespace: ") ||
 		strings.Contains(said, "File volume provisioning is not supported")
@@ -99,7 +112,10 @@ func lacksFileVolumes(said string) bool {
 func eventsOf(
 	ctx context.Context, e steps.Env, namespace, kind, name string, uid types.UID,
 ) ([]*corev1.Event, error) {
-	all, err := check.List[corev1.Event](ctx, e.Cluster, check.Events, namespace, cluster.Selector{Fields: fields.OneTermEqualSelector("involvedObject.name", name).String()})
+	all, err := check.List[corev1.Event](
+		ctx, e.Cluster, check.Events, namespace,
+		cluster.Selector{Fields: fields.OneTermEqualSelector("involvedObject.name", name).String()},
+	)
 	if err != nil {
 		return nil, err
 	}

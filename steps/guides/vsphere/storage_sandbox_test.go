@@ -26,8 +26,11 @@ func seeded(t *testing.T, fault string) *clustertest.Sandbox {
 // nothing, in the ways that the answers allow.
 func TestVerifyStorageCycles(t *testing.T) {
 	ways := map[string]map[string]any{
-		"pods":      {"claim.pods": true, "nfs.options": []string{}},
-		"elsewhere": {"storage.try": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs", "mutation.by": "none", "claim.pods": false},
+		"pods": {"claim.pods": true, "nfs.options": []string{}},
+		"elsewhere": {
+			"storage.try": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs",
+			"mutation.by": "none", "claim.pods": false,
+		},
 	}
 	stepstest.Live(t, "cycle", stepstest.Except(ways, nil), func(t *testing.T, _ *clustertest.Sandbox, name string) {
 		box := seeded(t, "")

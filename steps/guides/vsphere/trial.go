@@ -140,7 +140,8 @@ func (t trialClaim) Export(context.Context, steps.Env) ([]action.Exported, error
 	return []action.Exported{{Hand: trialHand}}, nil
 }
 
-// PlanUndo names volumes whose claims are gone already, too: an undo that was interrupted waits for them when it runs again.
+// PlanUndo names volumes whose claims are gone already, too: an undo that was interrupted waits for them when it runs
+// again.
 func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -152,7 +153,8 @@ func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	}
 	for _, v := range released {
 		c.Items = append(c.Items, steps.Item{
-			Verb: steps.Run, What: "wait until PersistentVolume " + clean.Text(v.Name) + " is deleted by its provisioner", Hash: string(v.UID),
+			Verb: steps.Run, What: "wait until PersistentVolume " + clean.Text(v.Name) + " is deleted by its provisioner",
+			Hash: string(v.UID),
 		})
 	}
 	return c, err
@@ -172,7 +174,10 @@ func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	for _, v := range volumes {
 		if err := e.Cluster.Gone(ctx, volumeKind, "", v.Name, v.UID); err != nil {
 			name := clean.Text(v.Name)
-			say.Say("PersistentVolume %s is left: its provisioner has not deleted it within a minute. %s delete persistentvolume %s", name, e.Kubectl(), name)
+			say.Say(
+				"PersistentVolume %s is left: its provisioner has not deleted it within a minute. %s delete persistentvolume %s",
+				name, e.Kubectl(), name,
+			)
 		}
 	}
 	return nil
@@ -219,7 +224,8 @@ func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.Persis
 	var out []*corev1.PersistentVolume
 	for _, v := range all {
 		of := v.Spec.ClaimRef
-		if of == nil || of.Namespace != trialNamespace(e) || of.Name != triedName(e, t.what) || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		if of == nil || of.Namespace != trialNamespace(e) || of.Name != triedName(e, t.what) ||
+			v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 			continue
 		}
 		claim, err := e.Cluster.Fetch(ctx, claimNamed(of.Namespace, of.Name))

@@ -21,9 +21,11 @@ func TestUpstreamProvisioner(t *testing.T) {
 	version := src.Chart(t, "charts/nfs-subdir-external-provisioner", charts, "")
 	box := seeded(t, "")
 	src.Try(t, "its chart is installed, all is green, and undo leaves nothing", func(t *testing.T) {
-		stepstest.CycleOver(t, box, vsphere.Guide(), assets, "upstream", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
-			"storage.source": "nfs", "nfs.source": charts, "nfs.version": version,
-		}))
+		stepstest.CycleOver(
+			t, box, vsphere.Guide(), assets, "upstream", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
+				"storage.source": "nfs", "nfs.source": charts, "nfs.version": version,
+			}),
+		)
 	})
 }
 
@@ -73,7 +75,10 @@ func TestUpstreamProfileLabels(t *testing.T) {
 	s := doing(t, box, nil, "profile-labels")
 	verdict(t, s, "labels-file", steps.Pass)
 	file := filepath.Join(t.TempDir(), "namespace-labels.yaml")
-	text := box.Run(t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o", `jsonpath={.data.namespace-labels\.yaml}`)
+	text := box.Run(
+		t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
+		`jsonpath={.data.namespace-labels\.yaml}`,
+	)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

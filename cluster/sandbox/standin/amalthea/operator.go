@@ -1,29 +1,30 @@
-// Package amalthea plays Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a PersistentVolumeClaim,
-// a Service, an Ingress and a Secret, and writes the session's state and URL into its status. It does so while a Deployment
-// of the operator's chart is available in the cluster, for the namespaces that its environment names. The session owns all
-// that it creates.
+// Package amalthea plays Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a
+// PersistentVolumeClaim, a Service, an Ingress and a Secret, and writes the session's state and URL into its status. It
+// does so while a Deployment of the operator's chart is available in the cluster, for the namespaces that its
+// environment names. The session owns all that it creates.
 //
-// Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427); 82726e5, which is newer, deletes the
-// Ingress of a hibernated session.
+// Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427); 82726e5, which is newer, deletes
+// the Ingress of a hibernated session.
 //
 //   - Which namespaces: cmd/amalthea/main.go (CLUSTER_SCOPED, RELEASE_NAMESPACE)
 //   - Objects of a session: api/v1alpha1/amaltheasession_children.go; the containers of users' authentication:
 //     api/v1alpha1/auth_templates.go
 //   - Which fields of them are changed later: internal/controller/children.go
-//   - State, error and counts: internal/controller/children.go (State, Status), internal/controller/children_conditions.go,
-//     internal/controller/status.go
+//   - State, error and counts: internal/controller/children.go (State, Status),
+//     internal/controller/children_conditions.go, internal/controller/status.go
 //   - URL: api/v1alpha1/amaltheasession_types.go (GetURL, UrlScheme)
 //
-// The volume of a session is not the operator's. It is created in place of a provisioner of any StorageClass (volume.go).
+// The volume of a session is not the operator's. It is created in place of a provisioner of any StorageClass
+// (volume.go).
 //
 // Known differences:
 //   - An object that cannot be applied is tried again at the next change or round of the loop, without a growing delay.
 //   - A session is Running as soon as its pod is. Upstream also waits for the StatefulSet's status. A pod that stays
 //     unschedulable for 10 minutes does not fail here.
 //   - Nothing runs in a session's pod, and the probes of containers are not set. The Secret is empty.
-//   - Not played: conditions, runID, culling and hibernation by idleness, the cloning of repositories, data sources, extra
-//     containers, templates of metadata, reconcile strategies, adopted Secrets, locations other than local (FirecREST,
-//     Run:ai), sessions of type NonInteractive, and the rewriting of images.
+//   - Not played: conditions, runID, culling and hibernation by idleness, the cloning of repositories, data sources,
+//     extra containers, templates of metadata, reconcile strategies, adopted Secrets, locations other than local
+//     (FirecREST, Run:ai), sessions of type NonInteractive, and the rewriting of images.
 package amalthea
 
 import (

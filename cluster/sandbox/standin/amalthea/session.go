@@ -207,8 +207,8 @@ func (s *session) statefulSet(this installed) *appsv1.StatefulSet {
 	}
 }
 
-// container is that of the session. It sets neither a seccomp profile nor allowPrivilegeEscalation, so that the Pod Security
-// Standard restricted refuses it.
+// container is that of the session. It sets neither a seccomp profile nor allowPrivilegeEscalation, so that the Pod
+// Security Standard restricted refuses it.
 func (s *session) container(group *int64) corev1.Container {
 	in := s.Spec.Session
 	user := cmp.Or(in.User, pointer(userID))
@@ -242,15 +242,17 @@ func (s *session) proxies(this installed) []corev1.Container {
 	}
 	all := []corev1.Container{proxy("authproxy", this.sidecars)}
 	if s.Spec.Authentication.Type != "token" {
-		all = append([]corev1.Container{proxy("oauth2-proxy", "harbor.renkulab.io/bitnami-mirror/oauth2-proxy:7.6.0")}, all...)
+		all = append(
+			[]corev1.Container{proxy("oauth2-proxy", "harbor.renkulab.io/bitnami-mirror/oauth2-proxy:7.6.0")}, all...,
+		)
 	}
 	return all
 }
 
 func pointer[T any](value T) *T { return &value }
 
-// ingress has TLS only where the session names a Secret or asks for the default certificate. In the latter case its TLS has
-// neither a Secret nor a host.
+// ingress has TLS only where the session names a Secret or asks for the default certificate. In the latter case its TLS
+// has neither a Secret nor a host.
 func (s *session) ingress() *networkingv1.Ingress {
 	in := s.Spec.Ingress
 	prefix := networkingv1.PathTypePrefix

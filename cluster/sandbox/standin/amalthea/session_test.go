@@ -30,16 +30,26 @@ func object(t *testing.T, value any) string {
 
 func TestIngressOfASession(t *testing.T) {
 	for name, row := range map[string]struct{ ingress, tls, path, url string }{
-		"default certificate": {`"pathPrefix":"/s/a","useDefaultClusterTLSCert":true`, `[{}]`, "/s/a/", "https://x.org/s/a?token=b/"},
-		"Secret":              {`"pathPrefix":"/s/a/","tlsSecret":{"name":"cert"}`, `[{"hosts":["x.org"],"secretName":"cert"}]`, "/s/a/", "https://x.org/s/a?token=b/"},
-		"none":                {`"pathPrefix":"/"`, `null`, "/", "http://x.org/s/a?token=b/"},
-		"assumed":             {`"assumeHttps":true`, `null`, "/", "https://x.org/s/a?token=b/"},
+		"default certificate": {
+			`"pathPrefix":"/s/a","useDefaultClusterTLSCert":true`, `[{}]`, "/s/a/", "https://x.org/s/a?token=b/",
+		},
+		"Secret": {
+			`"pathPrefix":"/s/a/","tlsSecret":{"name":"cert"}`, `[{"hosts":["x.org"],"secretName":"cert"}]`, "/s/a/",
+			"https://x.org/s/a?token=b/",
+		},
+		"none":    {`"pathPrefix":"/"`, `null`, "/", "http://x.org/s/a?token=b/"},
+		"assumed": {`"assumeHttps":true`, `null`, "/", "https://x.org/s/a?token=b/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := parse(t, `{"metadata":{"name":"a"},"spec":{"session":{"urlPath":"/s/a?token=b"},"ingress":{"host":"x.org",`+row.ingress+`}}}`)
+			s := parse(
+				t,
+				`{"metadata":{"name":"a"},"spec":{"session":{"urlPath":"/s/a?token=b"},"ingress":{"host":"x.org",`+row.ingress+
+					`}}}`,
+			)
 			spec := s.ingress().Spec
 			at := spec.Rules[0].HTTP.Paths[0]
-			if got := object(t, spec.TLS); got != row.tls || at.Path != row.path || at.Backend.Service.Port.Name != "amalthea-http" {
+			if got := object(t, spec.TLS); got != row.tls || at.Path != row.path ||
+				at.Backend.Service.Port.Name != "amalthea-http" {
 				t.Errorf("tls %s, %v", got, at)
 			}
 			if got := s.url(installed{}); got != row.url {
@@ -68,7 +78,8 @@ func TestServiceLeadsToTheProxyOrTheSession(t *testing.T) {
 		if got := s.service().Spec.Ports[0].TargetPort.IntVal; got != want.target || len(pod.Containers) != want.containers {
 			t.Errorf("%s: port %d, %d containers", text, got, len(pod.Containers))
 		}
-		if *pod.AutomountServiceAccountToken || *pod.SecurityContext.FSGroup != 1000 || pod.Containers[0].SecurityContext.SeccompProfile != nil {
+		if *pod.AutomountServiceAccountToken || *pod.SecurityContext.FSGroup != 1000 ||
+			pod.Containers[0].SecurityContext.SeccompProfile != nil {
 			t.Errorf("%s: %s", text, object(t, pod))
 		}
 	}
@@ -79,7 +90,9 @@ func TestStateOfASession(t *testing.T) {
 	pod := func(phase corev1.PodPhase, c corev1.PodCondition, state corev1.ContainerState) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{
 			Phase: phase, Conditions: []corev1.PodCondition{c},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "amalthea-session", State: state, Started: &yes, Ready: state.Running != nil}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "amalthea-session", State: state, Started: &yes, Ready: state.Running != nil},
+			},
 		}}
 	}
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
@@ -90,14 +103,35 @@ func TestStateOfASession(t *testing.T) {
 		error bool
 		ready int64
 	}{
-		"no pod":   {nil, notReady, false, 0},
-		"running":  {pod(corev1.PodRunning, ready, runs), running, false, 1},
-		"pending":  {pod(corev1.PodPending, ready, runs), notReady, false, 1},
-		"pulling":  {pod(corev1.PodPending, corev1.PodCondition{}, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}), notReady, false, 0},
-		"no image": {pod(corev1.PodPending, corev1.PodCondition{}, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}), failed, true, 0},
-		"crashed":  {pod(corev1.PodRunning, corev1.PodCondition{}, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}), failed, true, 0},
+		"no pod":  {nil, notReady, false, 0},
+		"running": {pod(corev1.PodRunning, ready, runs), running, false, 1},
+		"pending": {pod(corev1.PodPending, ready, runs), notReady, false, 1},
+		"pulling": {
+			pod(
+				corev1.PodPending, corev1.PodCondition{},
+				corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},
+			),
+			notReady, false, 0,
+		},
+		"no image": {
+			pod(
+				corev1.PodPending, corev1.PodCondition{},
+				corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+			),
+			failed, true, 0,
+		},
+		"crashed": {
+			pod(
+				corev1.PodRunning, corev1.PodCondition{},
+				corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+			),
+			failed, true, 0,
+		},
 		"unschedulable": {&corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no nodes"},
+			{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				Message: "no nodes",
+			},
 		}}}, notReady, true, 0},
 	} {
 		now := parse(t, `{}`).fares(installed{}, row.pod)
@@ -113,9 +147,14 @@ func TestWhichNamespacesAnOperatorWatches(t *testing.T) {
 		want installed
 	}{
 		"nothing": {nil, installed{namespace: "default", sidecars: "renku/sidecars:latest"}},
-		"one":     {[]corev1.EnvVar{{Name: "RELEASE_NAMESPACE", Value: "x"}, {Name: "SIDECARS_IMAGE", Value: "s"}}, installed{namespace: "x", sidecars: "s"}},
+		"one": {
+			[]corev1.EnvVar{{Name: "RELEASE_NAMESPACE", Value: "x"}, {Name: "SIDECARS_IMAGE", Value: "s"}},
+			installed{namespace: "x", sidecars: "s"},
+		},
 		"all": {[]corev1.EnvVar{
-			{Name: "CLUSTER_SCOPED", Value: "true"}, {Name: "RELEASE_NAMESPACE", Value: "x"}, {Name: "HTTPS_SESSION_INGRESS", Value: "True"},
+			{Name: "CLUSTER_SCOPED", Value: "true"},
+			{Name: "RELEASE_NAMESPACE", Value: "x"},
+			{Name: "HTTPS_SESSION_INGRESS", Value: "True"},
 		}, installed{https: true, sidecars: "renku/sidecars:latest"}},
 	} {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere"}}

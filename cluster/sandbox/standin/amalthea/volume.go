@@ -38,8 +38,10 @@ func volume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID), Labels: volumeLabel},
 		Spec: corev1.PersistentVolumeSpec{
-			AccessModes:                   claim.Spec.AccessModes,
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			AccessModes: claim.Spec.AccessModes,
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage],
+			},
 			StorageClassName:              class.Name,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, // sweep deletes it
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{
@@ -55,7 +57,9 @@ func volume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 
 // sweep deletes the volumes whose claims are gone.
 func (o *Operator) sweep(ctx context.Context) error {
-	list, err := o.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{LabelSelector: mark + "=" + volumeLabel[mark]})
+	list, err := o.client.CoreV1().PersistentVolumes().List(
+		ctx, metav1.ListOptions{LabelSelector: mark + "=" + volumeLabel[mark]},
+	)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,9 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	}
 	if reason == "ManuallyTriggered" { // it is done
 		return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) {
-			status["conditions"] = plain(slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(c condition) bool { return c.Type == "Issuing" }))
+			status["conditions"] = plain(
+				slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(c condition) bool { return c.Type == "Issuing" }),
+			)
 			delete(status, "lastFailureTime")
 			delete(status, "failedIssuanceAttempts")
 		})
@@ -135,7 +137,9 @@ func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret
 	if secret == nil || secret.Annotations[nameAnnotation] == "" || secret.Annotations[nameAnnotation] == c.Name {
 		return true, nil
 	}
-	other, err := p.dynamic.Resource(certificates).Namespace(c.Namespace).Get(ctx, secret.Annotations[nameAnnotation], metav1.GetOptions{})
+	other, err := p.dynamic.Resource(certificates).Namespace(c.Namespace).Get(
+		ctx, secret.Annotations[nameAnnotation], metav1.GetOptions{},
+	)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -148,7 +152,9 @@ func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret
 
 // wants returns why a Certificate has to be signed, in upstream's words and order; "" is not at all
 // (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and checks.go).
-func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (reason, why string, has *x509.Certificate) {
+func (c *certificate) wants(
+	secret *corev1.Secret, now time.Time, gone bool,
+) (reason, why string, has *x509.Certificate) {
 	switch {
 	case secret == nil:
 		return "DoesNotExist", "Issuing certificate as Secret does not exist", nil
@@ -166,7 +172,11 @@ func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (re
 	}
 	name, issued := secret.Annotations[nameAnnotation]
 	if issued && name != c.Name {
-		return "IncorrectCertificate", fmt.Sprintf("Secret was issued for %q. If this message is not transient, you might have two conflicting Certificates pointing to the same secret.", name), nil
+		return "IncorrectCertificate", fmt.Sprintf(
+			"Secret was issued for %q. If this message is not transient, you might have two conflicting Certificates pointing "+
+				"to the same secret.",
+			name,
+		), nil
 	}
 	if fault := c.keyDiffers(held.key); fault != "" {
 		return "SecretMismatch", "Existing private key is not up to date for spec: [" + fault + "]", nil
@@ -175,7 +185,8 @@ func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (re
 	case fault != "" && issued:
 		return "RequestChanged", "Fields on existing CertificateRequest resource not up to date: [" + fault + "]", nil
 	case fault != "":
-		return "SecretMismatch", "Issuing certificate as Existing issued Secret is not up to date for spec: [" + fault + "]", nil
+		return "SecretMismatch", "Issuing certificate as Existing issued Secret is not up to date for spec: [" + fault +
+			"]", nil
 	}
 	switch {
 	case asked(c.Status.Conditions):
@@ -186,7 +197,8 @@ func (c *certificate) wants(secret *corev1.Secret, now time.Time, gone bool) (re
 		return "", "", held.cert
 	case now.After(c.renewal(held.cert)):
 		return "Renewing", fmt.Sprintf("Renewing certificate as renewal was scheduled at %s", c.renewal(held.cert)), nil
-	case issued && c.Spec.Duration != nil && held.cert.NotAfter.Sub(held.cert.NotBefore).Round(time.Hour) != c.duration().Round(time.Hour):
+	case issued && c.Spec.Duration != nil &&
+		held.cert.NotAfter.Sub(held.cert.NotBefore).Round(time.Hour) != c.duration().Round(time.Hour):
 		return "RequestChanged", "Fields on existing CertificateRequest resource not up to date: [spec.duration]", nil
 	}
 	return "", "", held.cert
@@ -201,7 +213,8 @@ func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	group, hasGroup := secret.Annotations[prefix+"group"]
 	kind, group = kindOr(kind), cmp.Or(group, issuerGroup)
 	ref := c.Spec.IssuerRef
-	if (hasName || hasKind || hasGroup) && name != ref.Name || kind != kindOr(ref.Kind) || group != cmp.Or(ref.Group, issuerGroup) {
+	if (hasName || hasKind || hasGroup) && name != ref.Name || kind != kindOr(ref.Kind) ||
+		group != cmp.Or(ref.Group, issuerGroup) {
 		return fmt.Sprintf("%s.%s/%s", kind, group, name)
 	}
 	return ""
@@ -286,7 +299,8 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 	}
 	r := request{
 		name: c.Spec.CommonName, dns: c.Spec.DNSNames, ips: c.Spec.IPAddresses, isCA: c.Spec.IsCA, usages: c.Spec.Usages,
-		from: time.Now(), algorithm: c.Spec.PrivateKey.Algorithm, size: c.Spec.PrivateKey.Size, encoding: c.Spec.PrivateKey.Encoding,
+		from: time.Now(), algorithm: c.Spec.PrivateKey.Algorithm, size: c.Spec.PrivateKey.Size,
+		encoding: c.Spec.PrivateKey.Encoding,
 	}
 	r.until = r.from.Add(c.duration())
 	if gone {
@@ -337,12 +351,16 @@ func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret,
 	maps.Copy(secret.Annotations, map[string]string{
 		nameAnnotation: c.Name, "cert-manager.io/issuer-name": ref.Name, "cert-manager.io/issuer-kind": kindOr(ref.Kind),
 		"cert-manager.io/issuer-group": ref.Group, "cert-manager.io/common-name": c.Spec.CommonName,
-		"cert-manager.io/alt-names": strings.Join(c.Spec.DNSNames, ","), "cert-manager.io/ip-sans": strings.Join(c.Spec.IPAddresses, ","),
-		"cert-manager.io/uri-sans": "",
+		"cert-manager.io/alt-names": strings.Join(c.Spec.DNSNames, ","),
+		"cert-manager.io/ip-sans":   strings.Join(c.Spec.IPAddresses, ","),
+		"cert-manager.io/uri-sans":  "",
 	})
 	maps.Copy(secret.Labels, c.Spec.Template.Labels)
 	maps.Copy(secret.Labels, map[string]string{"controller.cert-manager.io/fao": "true"})
-	maps.Copy(secret.Data, map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM, "ca.crt": made.caPEM})
+	maps.Copy(
+		secret.Data,
+		map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM, "ca.crt": made.caPEM},
+	)
 	var err error
 	if was == nil {
 		_, err = p.client.CoreV1().Secrets(c.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
@@ -354,9 +372,14 @@ func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret,
 
 // stands says that a Certificate is what its Secret holds.
 func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certificate) error {
-	ready := condition{Type: "Ready", Status: "True", Reason: "Ready", Message: "Certificate is up to date and has not expired", ObservedGeneration: c.Generation}
+	ready := condition{
+		Type: "Ready", Status: "True", Reason: "Ready", Message: "Certificate is up to date and has not expired",
+		ObservedGeneration: c.Generation,
+	}
 	if time.Now().After(cert.NotAfter) {
-		ready.Status, ready.Reason, ready.Message = "False", "Expired", fmt.Sprintf("Certificate expired on %s", cert.NotAfter.Format(time.RFC1123))
+		ready.Status, ready.Reason, ready.Message = "False", "Expired", fmt.Sprintf(
+			"Certificate expired on %s", cert.NotAfter.Format(time.RFC1123),
+		)
 	}
 	all := slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(c condition) bool { return c.Type == "Issuing" })
 	now, _ := with(all, ready)
@@ -375,14 +398,21 @@ func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certific
 // never why an issuer does not sign: that is in the CertificateRequest
 // (pkg/controller/certificates/readiness/readiness_controller.go and trigger/trigger_controller.go).
 func (p *Player) notReady(ctx context.Context, c *certificate, reason, why string, issuing bool) error {
-	now, changed := with(c.Status.Conditions, condition{Type: "Ready", Status: "False", Reason: reason, Message: why, ObservedGeneration: c.Generation})
+	now, changed := with(
+		c.Status.Conditions,
+		condition{Type: "Ready", Status: "False", Reason: reason, Message: why, ObservedGeneration: c.Generation},
+	)
 	if issuing {
 		var also bool
-		now, also = with(now, condition{Type: "Issuing", Status: "True", Reason: reason, Message: why, ObservedGeneration: c.Generation})
+		now, also = with(
+			now, condition{Type: "Issuing", Status: "True", Reason: reason, Message: why, ObservedGeneration: c.Generation},
+		)
 		changed = changed || also
 	}
 	if !changed {
 		return nil
 	}
-	return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) { status["conditions"] = plain(now) })
+	return p.status(
+		ctx, certificates, c.Namespace, c.Name, func(status map[string]any) { status["conditions"] = plain(now) },
+	)
 }

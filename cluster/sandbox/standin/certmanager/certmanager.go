@@ -146,7 +146,8 @@ func (p *Player) Renew(ctx context.Context, namespace, name string) error {
 	err := p.status(ctx, certificates, namespace, name, func(status map[string]any) {
 		all, _, _ := unstructured.NestedSlice(status, "conditions")
 		status["conditions"] = append(all, map[string]any{
-			"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "Certificate re-issuance manually triggered",
+			"type": "Issuing", "status": "True", "reason": "ManuallyTriggered",
+			"message":            "Certificate re-issuance manually triggered",
 			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 		})
 	})
@@ -167,7 +168,9 @@ func (p *Player) Look(ctx context.Context) error {
 	}
 	var faults []error
 	for _, resource := range []schema.GroupVersionResource{clusterIssuers, issuers} {
-		faults = append(faults, each(ctx, p.dynamic, resource, func(i *issuer) error { return p.keepIssuer(ctx, resource, i) }))
+		faults = append(
+			faults, each(ctx, p.dynamic, resource, func(i *issuer) error { return p.keepIssuer(ctx, resource, i) }),
+		)
 	}
 	// Authorities first: others are signed with them in the same look.
 	for _, authority := range []bool{true, false} {
@@ -182,7 +185,9 @@ func (p *Player) Look(ctx context.Context) error {
 }
 
 // each calls do for each object of a resource.
-func each[T any](ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, do func(*T) error) error {
+func each[T any](
+	ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, do func(*T) error,
+) error {
 	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -206,13 +211,15 @@ func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionRes
 	case i.Spec.CA != nil:
 		ready.Reason, ready.Message = "KeyPairVerified", "Signing CA verified"
 		if _, err := p.authority(ctx, i); err != nil {
-			ready.Status, ready.Reason, ready.Message = "False", "ErrGetKeyPair", "Error getting keypair for CA issuer: "+err.Error()
+			ready.Status, ready.Reason, ready.Message = "False", "ErrGetKeyPair", "Error getting keypair for CA issuer: "+
+				err.Error()
 			if errors.Is(err, errNotCA) {
 				ready.Reason = "ErrInvalidKeyPair"
 			}
 		}
 	case i.Spec.SelfSigned == nil:
-		ready.Status, ready.Reason, ready.Message = "False", "StandIn", notPlayed+"only issuers of the kinds selfSigned and ca are played"
+		ready.Status, ready.Reason, ready.Message = "False", "StandIn", notPlayed+
+			"only issuers of the kinds selfSigned and ca are played"
 	}
 	ready.ObservedGeneration = i.Generation
 	now, changed := with(i.Status.Conditions, ready)
@@ -313,7 +320,9 @@ func plain(all []condition) []any {
 }
 
 // status changes the status of an object as it is now.
-func (p *Player) status(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, change func(map[string]any)) error {
+func (p *Player) status(
+	ctx context.Context, resource schema.GroupVersionResource, namespace, name string, change func(map[string]any),
+) error {
 	client := dynamic.ResourceInterface(p.dynamic.Resource(resource))
 	if namespace != "" {
 		client = p.dynamic.Resource(resource).Namespace(namespace)

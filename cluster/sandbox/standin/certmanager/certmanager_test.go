@@ -33,7 +33,9 @@ func site(t *testing.T, yaml string) *Player {
 	}
 	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
 	d.Name, d.Namespace = "cert-manager", Namespace
-	kinds := map[schema.GroupVersionResource]string{certificates: "CertificateList", issuers: "IssuerList", clusterIssuers: "ClusterIssuerList"}
+	kinds := map[schema.GroupVersionResource]string{
+		certificates: "CertificateList", issuers: "IssuerList", clusterIssuers: "ClusterIssuerList",
+	}
 	return &Player{
 		client:  fake.NewClientset(d),
 		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...),
@@ -155,15 +157,19 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 		at     time.Time
 		change func(*certificate)
 	}{
-		"now":             {"", time.Now(), nil},
-		"in 61 days":      {"Renewing", time.Now().Add(61 * 24 * time.Hour), nil},
-		"another address": {"RequestChanged", time.Now(), func(c *certificate) { c.Spec.IPAddresses = []string{"192.0.2.8"} }},
-		"a longer life":   {"RequestChanged", time.Now(), func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: 2 * lifetime} }},
-		"another issuer":  {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Name = "other" }},
-		"another group":   {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Group = "example.org" }},
-		"another name":    {"IncorrectCertificate", time.Now(), func(c *certificate) { c.Name = "other" }},
-		"another key":     {"SecretMismatch", time.Now(), func(c *certificate) { c.Spec.PrivateKey.Algorithm = "RSA" }},
-		"a longer key":    {"SecretMismatch", time.Now(), func(c *certificate) { c.Spec.PrivateKey.Size = 384 }},
+		"now":        {"", time.Now(), nil},
+		"in 61 days": {"Renewing", time.Now().Add(61 * 24 * time.Hour), nil},
+		"another address": {
+			"RequestChanged", time.Now(), func(c *certificate) { c.Spec.IPAddresses = []string{"192.0.2.8"} },
+		},
+		"a longer life": {
+			"RequestChanged", time.Now(), func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: 2 * lifetime} },
+		},
+		"another issuer": {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Name = "other" }},
+		"another group":  {"IncorrectIssuer", time.Now(), func(c *certificate) { c.Spec.IssuerRef.Group = "example.org" }},
+		"another name":   {"IncorrectCertificate", time.Now(), func(c *certificate) { c.Name = "other" }},
+		"another key":    {"SecretMismatch", time.Now(), func(c *certificate) { c.Spec.PrivateKey.Algorithm = "RSA" }},
+		"a longer key":   {"SecretMismatch", time.Now(), func(c *certificate) { c.Spec.PrivateKey.Size = 384 }},
 	} {
 		other := *c
 		if want.change != nil {
@@ -209,23 +215,28 @@ func TestALeafIsSignedByItsAuthority(t *testing.T) {
 
 func TestASecretThatCertManagerHasNotFilled(t *testing.T) {
 	made, err := request{
-		name: "edge", dns: []string{"edge.example"}, from: time.Now(), until: time.Now().Add(24 * time.Hour), algorithm: "ECDSA",
+		name: "edge", dns: []string{"edge.example"}, from: time.Now(), until: time.Now().Add(24 * time.Hour),
+		algorithm: "ECDSA",
 	}.sign()
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM}}
+	secret := &corev1.Secret{
+		Data: map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM},
+	}
 	for situation, want := range map[string]struct {
 		reason string
 		change func(*certificate)
 	}{
-		"what is asked for":         {"", func(*certificate) {}},
-		"the common name elsewhere": {"", func(c *certificate) { c.Spec.CommonName, c.Spec.DNSNames = "edge.example", []string{"edge"} }},
-		"another duration":          {"", func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: lifetime} }},
-		"an authority":              {"", func(c *certificate) { c.Spec.IsCA = true }},
-		"an issuer of the cluster":  {"IncorrectIssuer", func(c *certificate) { c.Spec.IssuerRef.Kind = "ClusterIssuer" }},
-		"another name":              {"SecretMismatch", func(c *certificate) { c.Spec.DNSNames = []string{"other.example"} }},
-		"another key":               {"SecretMismatch", func(c *certificate) { c.Spec.PrivateKey.Algorithm = "" }},
+		"what is asked for": {"", func(*certificate) {}},
+		"the common name elsewhere": {
+			"", func(c *certificate) { c.Spec.CommonName, c.Spec.DNSNames = "edge.example", []string{"edge"} },
+		},
+		"another duration":         {"", func(c *certificate) { c.Spec.Duration = &metav1.Duration{Duration: lifetime} }},
+		"an authority":             {"", func(c *certificate) { c.Spec.IsCA = true }},
+		"an issuer of the cluster": {"IncorrectIssuer", func(c *certificate) { c.Spec.IssuerRef.Kind = "ClusterIssuer" }},
+		"another name":             {"SecretMismatch", func(c *certificate) { c.Spec.DNSNames = []string{"other.example"} }},
+		"another key":              {"SecretMismatch", func(c *certificate) { c.Spec.PrivateKey.Algorithm = "" }},
 	} {
 		c := &certificate{}
 		c.Name, c.Spec.IssuerRef.Name, c.Spec.PrivateKey.Algorithm = "edge", "ca", "ECDSA"
@@ -236,7 +247,9 @@ func TestASecretThatCertManagerHasNotFilled(t *testing.T) {
 		}
 	}
 	for key, data := range secret.Data {
-		empty := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM}}
+		empty := &corev1.Secret{
+			Data: map[string][]byte{corev1.TLSCertKey: made.certPEM, corev1.TLSPrivateKeyKey: made.keyPEM},
+		}
 		empty.Data[key] = nil
 		if reason, _, _ := (&certificate{}).wants(empty, time.Now(), false); reason != "MissingData" || len(data) == 0 {
 			t.Errorf("without %s: %s", key, reason)
@@ -271,7 +284,8 @@ spec:
 	if status, _ := p.ready(t, "a", "leaf"); status != "True" {
 		t.Errorf("the first is %s", status)
 	}
-	if status, message := p.ready(t, "a", "second"); status != "False" || !strings.HasPrefix(message, `Secret was issued for "leaf".`) {
+	if status, message := p.ready(t, "a", "second"); status != "False" ||
+		!strings.HasPrefix(message, `Secret was issued for "leaf".`) {
 		t.Errorf("the second is %s: %s", status, message)
 	}
 }
@@ -284,7 +298,9 @@ func TestPrivateKeysAreEncodedAsAsked(t *testing.T) {
 		{"ECDSA", "PKCS8", "PRIVATE KEY"},
 		{"Ed25519", "", "PRIVATE KEY"},
 	} {
-		made, err := request{from: time.Now(), until: time.Now().Add(time.Hour), algorithm: c.algorithm, encoding: c.encoding}.sign()
+		made, err := request{
+			from: time.Now(), until: time.Now().Add(time.Hour), algorithm: c.algorithm, encoding: c.encoding,
+		}.sign()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,10 +336,24 @@ func TestWhatIsNotSigned(t *testing.T) {
 		{"an Issuer in another namespace", objects("b", "Issuer"), nothing, "KeyPairVerified"},
 		{"an Issuer that is asked for as one of the cluster", objects("a", "ClusterIssuer"), nothing, "KeyPairVerified"},
 		{"a kind that there is not", objects("a", "Signer"), nothing, "KeyPairVerified"},
-		{"an authority that is none", strings.Replace(objects("a", "Issuer"), "isCA: true", "isCA: false", 1), nothing, "ErrInvalidKeyPair"},
-		{"an authority of which nobody knows", strings.Replace(objects("a", "Issuer"), "{secretName: root-secret}", "{secretName: gone}", 1), nothing, "ErrGetKeyPair"},
-		{"an address that is none", strings.Replace(objects("a", "Issuer"), "192.0.2.7", "edge.example", 1), nothing + `: stand-in: invalid IP address: "edge.example", which upstream's webhook refuses`, "KeyPairVerified"},
-		{"an issuer of another kind", strings.Replace(objects("a", "Issuer"), "{ca: {secretName: root-secret}}", "{acme: {}}", 1), nothing + ": stand-in: only issuers of the kinds selfSigned and ca are played", "StandIn"},
+		{
+			"an authority that is none", strings.Replace(objects("a", "Issuer"), "isCA: true", "isCA: false", 1), nothing,
+			"ErrInvalidKeyPair",
+		},
+		{
+			"an authority of which nobody knows",
+			strings.Replace(objects("a", "Issuer"), "{secretName: root-secret}", "{secretName: gone}", 1), nothing,
+			"ErrGetKeyPair",
+		},
+		{
+			"an address that is none", strings.Replace(objects("a", "Issuer"), "192.0.2.7", "edge.example", 1),
+			nothing + `: stand-in: invalid IP address: "edge.example", which upstream's webhook refuses`, "KeyPairVerified",
+		},
+		{
+			"an issuer of another kind",
+			strings.Replace(objects("a", "Issuer"), "{ca: {secretName: root-secret}}", "{acme: {}}", 1),
+			nothing + ": stand-in: only issuers of the kinds selfSigned and ca are played", "StandIn",
+		},
 	} {
 		t.Run(c.situation, func(t *testing.T) {
 			p := site(t, c.yaml)
@@ -338,7 +368,9 @@ func TestWhatIsNotSigned(t *testing.T) {
 			if got := p.reasonOf(t, "a", "ca"); got != c.issuer {
 				t.Errorf("the Issuer says %s, want %s", got, c.issuer)
 			}
-			if _, err := p.client.CoreV1().Secrets(namespace).Get(t.Context(), "leaf-secret", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := p.client.CoreV1().Secrets(namespace).Get(
+				t.Context(), "leaf-secret", metav1.GetOptions{},
+			); !apierrors.IsNotFound(err) {
 				t.Errorf("the Secret: %v", err)
 			}
 		})
@@ -347,7 +379,9 @@ func TestWhatIsNotSigned(t *testing.T) {
 
 func TestNothingIsSignedWithoutAController(t *testing.T) {
 	p := site(t, objects("a", "Issuer"))
-	if err := p.client.AppsV1().Deployments(Namespace).Delete(context.Background(), "cert-manager", metav1.DeleteOptions{}); err != nil {
+	if err := p.client.AppsV1().Deployments(Namespace).Delete(
+		context.Background(), "cert-manager", metav1.DeleteOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Look(t.Context()); !apierrors.IsNotFound(err) {

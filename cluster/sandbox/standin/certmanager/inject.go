@@ -42,7 +42,10 @@ func (p *Player) inject(ctx context.Context) error {
 		var patches []patch
 		for i, hook := range config.Webhooks {
 			if !bytes.Equal(hook.ClientConfig.CABundle, ca) {
-				patches = append(patches, patch{"add", "/webhooks/" + strconv.Itoa(i) + "/clientConfig/caBundle", base64.StdEncoding.EncodeToString(ca)})
+				patches = append(
+					patches,
+					patch{"add", "/webhooks/" + strconv.Itoa(i) + "/clientConfig/caBundle", base64.StdEncoding.EncodeToString(ca)},
+				)
 			}
 		}
 		if len(patches) == 0 {
@@ -50,7 +53,9 @@ func (p *Player) inject(ctx context.Context) error {
 		}
 		data, err := json.Marshal(patches)
 		if err == nil {
-			_, err = p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, config.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
+			_, err = p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(
+				ctx, config.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"},
+			)
 		}
 		faults = append(faults, err)
 	}

@@ -120,9 +120,12 @@ func (r request) sign() (*pair, error) {
 var (
 	keyUsages = map[string]x509.KeyUsage{
 		"digital signature": x509.KeyUsageDigitalSignature, "signing": x509.KeyUsageDigitalSignature,
-		"key encipherment": x509.KeyUsageKeyEncipherment, "cert sign": x509.KeyUsageCertSign, "crl sign": x509.KeyUsageCRLSign,
+		"key encipherment": x509.KeyUsageKeyEncipherment, "cert sign": x509.KeyUsageCertSign,
+		"crl sign": x509.KeyUsageCRLSign,
 	}
-	extendedUsages = map[string]x509.ExtKeyUsage{"server auth": x509.ExtKeyUsageServerAuth, "client auth": x509.ExtKeyUsageClientAuth}
+	extendedUsages = map[string]x509.ExtKeyUsage{
+		"server auth": x509.ExtKeyUsageServerAuth, "client auth": x509.ExtKeyUsageClientAuth,
+	}
 )
 
 // encode is a private key in PEM: by default PKCS#1 or SEC 1, and PKCS#8 only if asked for (pkg/util/pki/generate.go,
@@ -152,7 +155,9 @@ func newKey(algorithm string, size int) (crypto.Signer, error) {
 		}
 		return rsa.GenerateKey(rand.Reader, size)
 	case "ECDSA":
-		curve, ok := map[int]elliptic.Curve{0: elliptic.P256(), 256: elliptic.P256(), 384: elliptic.P384(), 521: elliptic.P521()}[size]
+		curve, ok := map[int]elliptic.Curve{
+			0: elliptic.P256(), 256: elliptic.P256(), 384: elliptic.P384(), 521: elliptic.P521(),
+		}[size]
 		if !ok {
 			return nil, fmt.Errorf("unsupported ECDSA key size: %d", size)
 		}

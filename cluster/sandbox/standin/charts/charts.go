@@ -1,26 +1,26 @@
-// Package charts plays Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and what Helm renders
-// from its charts. The charts are small ones of our own: they have upstream's names, versions, values and objects, as far as
-// the Renku guide reads them.
+// Package charts plays Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and what Helm
+// renders from its charts. The charts are small ones of our own: they have upstream's names, versions, values and
+// objects, as far as the Renku guide reads them.
 //
-// It is no Helm: Render has the few template functions that these charts use, so that a scenario can put an installed chart
-// into a cluster without Helm in the sandbox. Helm itself installs the same charts from the repository.
+// It is no Helm: Render has the few template functions that these charts use, so that a scenario can put an installed
+// chart into a cluster without Helm in the sandbox. Helm itself installs the same charts from the repository.
 //
 // Sources of Renku's charts; the other charts name theirs in their files:
 //
-//   - renku: SwissDataScienceCenter/renku 2.19.3 (450e12288): helm-chart/renku/values.yaml, requirements.yaml, and templates/
-//     renku-version-configmap.yaml, data-service/{deployment*,serviceaccounts,session-env-secret}.yaml,
+//   - renku: SwissDataScienceCenter/renku 2.19.3 (450e12288): helm-chart/renku/values.yaml, requirements.yaml, and
+//     templates/ renku-version-configmap.yaml, data-service/{deployment*,serviceaccounts,session-env-secret}.yaml,
 //     secrets-storage/deployment.yaml
-//   - amalthea-sessions: SwissDataScienceCenter/amalthea 0.30.2 (e97a521) and 0.31.0 (4760427): helm-chart/amalthea-sessions,
-//     chartpress.yaml
+//   - amalthea-sessions: SwissDataScienceCenter/amalthea 0.30.2 (e97a521) and 0.31.0 (4760427):
+//     helm-chart/amalthea-sessions, chartpress.yaml
 //   - csi-rclone: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70): deploy/csi-rclone, chartpress.yaml
-//   - The appVersion in the label app.kubernetes.io/version is the one of their Chart.yaml, which upstream never changes. That
-//     the index has an appVersion of the release is a guess: the published charts were not available.
+//   - The appVersion in the label app.kubernetes.io/version is the one of their Chart.yaml, which upstream never
+//     changes. That the index has an appVersion of the release is a guess: the published charts were not available.
 //
 // Known differences of Renku's charts:
-//   - renku has no Renku around the four services: no database, Keycloak, gateway, UI, RBAC, jobs or NetworkPolicies, and of
-//     its dependencies only two. The services have no other environment, probes or resources.
-//   - amalthea-sessions has no dependency csi-rclone 0.3.5 (deploy.csiRclone), no metrics Service, no probes and no Sentry.
-//     Its CustomResourceDefinition has a schema of our own.
+//   - renku has no Renku around the four services: no database, Keycloak, gateway, UI, RBAC, jobs or NetworkPolicies,
+//     and of its dependencies only two. The services have no other environment, probes or resources.
+//   - amalthea-sessions has no dependency csi-rclone 0.3.5 (deploy.csiRclone), no metrics Service, no probes and no
+//     Sentry. Its CustomResourceDefinition has a schema of our own.
 //   - csi-rclone has no sidecars next to the driver, except the registrar, and none of its metrics and caches.
 //   - Values of those parts are ignored, as are nameOverride and fullnameOverride.
 //   - Where upstream's templates leave the namespace to Helm, these write it.
@@ -73,8 +73,8 @@ var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 // permits its use. Chart.yaml has apiVersion v2, upstream's v1.
 var VSphere = [][]string{{"nfs-subdir-external-provisioner"}}
 
-// Renku are the charts of Renku's repository, each with its folders: a file in a later one replaces that of the same name in
-// an earlier one.
+// Renku are the charts of Renku's repository, each with its folders: a file in a later one replaces that of the same
+// name in an earlier one.
 var Renku = [][]string{
 	{"amalthea-sessions"},
 	{"amalthea-sessions", "amalthea-sessions-0.31.0"},

@@ -66,7 +66,8 @@ func TestTheIndexListsWhatCanBeFetched(t *testing.T) {
 			if sum := sha256.Sum256(archive); hex.EncodeToString(sum[:]) != e.Digest {
 				t.Errorf("%s %s: not the digest of the index", name, e.Version)
 			}
-			if files := unpack(t, archive); !slices.Contains(files, name+"/Chart.yaml") || !slices.Contains(files, name+"/values.yaml") {
+			if files := unpack(t, archive); !slices.Contains(files, name+"/Chart.yaml") ||
+				!slices.Contains(files, name+"/values.yaml") {
 				t.Errorf("%s %s: %v", name, e.Version, files)
 			}
 		}
@@ -159,18 +160,25 @@ func TestNamesAndSwitchesAreUpstreams(t *testing.T) {
 			has: []string{
 				"DaemonSet csi-rclone-nodeplugin", "StatefulSet csi-rclone-controller", "CSIDriver csi-rclone-driver",
 				"StorageClass csi-rclone", "StorageClass csi-rclone-secret-annotation",
-				"ServiceAccount csi-rclone-nodeplugin", "ClusterRoleBinding csi-rclone-attacher-role", "Role csi-rclone-external-provisioner-cfg",
+				"ServiceAccount csi-rclone-nodeplugin", "ClusterRoleBinding csi-rclone-attacher-role",
+				"Role csi-rclone-external-provisioner-cfg",
 			},
 		},
 		{
 			chart: "csi-rclone", version: "0.6.0", release: "csi-rclone",
-			values: map[string]any{"driver": map[string]any{"create": false}, "storageClass": map[string]any{"create": false}, "rbac": map[string]any{"create": false}},
-			has:    []string{"DaemonSet csi-rclone-nodeplugin", "ServiceAccount csi-rclone-controller"},
-			lacks:  []string{"CSIDriver csi-rclone-driver", "StorageClass csi-rclone", "ClusterRole csi-rclone-nodeplugin"},
+			values: map[string]any{
+				"driver": map[string]any{"create": false}, "storageClass": map[string]any{"create": false},
+				"rbac": map[string]any{"create": false},
+			},
+			has:   []string{"DaemonSet csi-rclone-nodeplugin", "ServiceAccount csi-rclone-controller"},
+			lacks: []string{"CSIDriver csi-rclone-driver", "StorageClass csi-rclone", "ClusterRole csi-rclone-nodeplugin"},
 		},
 		{
 			chart: "renku", version: "2.19.3", release: "renku",
-			has:   []string{"Deployment renku-data-service", "Deployment renku-secrets-storage", "ServiceAccount renku-data-tasks", "Secret renku-notebooks", "Deployment renku-amalthea-sessions-controller-manager"},
+			has: []string{
+				"Deployment renku-data-service", "Deployment renku-secrets-storage", "ServiceAccount renku-data-tasks",
+				"Secret renku-notebooks", "Deployment renku-amalthea-sessions-controller-manager",
+			},
 			lacks: []string{"DaemonSet renku-csi-rclone-nodeplugin"},
 		},
 		{
@@ -214,7 +222,9 @@ func TestValuesOfTheProvisionersChart(t *testing.T) {
 			map[string]string{"app": chart.Name, "release": "nfs", "team": "x"},
 		},
 	} {
-		objects, _, err := chart.Render("nfs", "x", map[string]any{"storageClass": c.class, "labels": c.values, "nfs": map[string]any{"server": "10.0.0.1"}})
+		objects, _, err := chart.Render(
+			"nfs", "x", map[string]any{"storageClass": c.class, "labels": c.values, "nfs": map[string]any{"server": "10.0.0.1"}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +236,8 @@ func TestValuesOfTheProvisionersChart(t *testing.T) {
 				}
 			case "Deployment":
 				got, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-				if !maps.Equal(got, c.labels) || o.GetLabels()["team"] != c.labels["team"] || o.GetLabels()["chart"] != "nfs-subdir-external-provisioner-4.0.18" {
+				if !maps.Equal(got, c.labels) || o.GetLabels()["team"] != c.labels["team"] ||
+					o.GetLabels()["chart"] != "nfs-subdir-external-provisioner-4.0.18" {
 					t.Errorf("labels %v, of pods %v, want %v", o.GetLabels(), got, c.labels)
 				}
 			}
@@ -279,7 +290,9 @@ func TestWhatSessionsGet(t *testing.T) {
 			t.Errorf("%s is %q", key, text)
 		}
 	}
-	affinity := map[string]any{"nodeAffinity": map[string]any{"x": []any{map[string]any{"a": true, "b": []any{"1", "c: d"}}, map[string]any{"n": "2"}}}}
+	affinity := map[string]any{"nodeAffinity": map[string]any{
+		"x": []any{map[string]any{"a": true, "b": []any{"1", "c: d"}}, map[string]any{"n": "2"}},
+	}}
 	cas := []any{map[string]any{"secret": "renku-ca"}, map[string]any{"secret": "other"}}
 	some := keys(map[string]any{
 		"notebooks": map[string]any{"sessionAffinity": affinity},
@@ -306,7 +319,8 @@ func TestTheSocketIgnoresTheKubeletDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"--kubelet-registration-path=/var/lib/kubelet/plugins/csi-rclone/csi.sock"`, `"path":"/var/lib/k0s/kubelet/plugins/csi-rclone"`,
+		`"--kubelet-registration-path=/var/lib/kubelet/plugins/csi-rclone/csi.sock"`,
+		`"path":"/var/lib/k0s/kubelet/plugins/csi-rclone"`,
 		`"path":"/var/lib/k0s/kubelet/plugins_registry"`, `"mountPath":"/var/lib/kubelet/pods"`,
 	} {
 		if !bytes.Contains(data, []byte(want)) {
@@ -321,7 +335,9 @@ func TestWithoutTheValueThereIsNoVolume(t *testing.T) {
 		values := map[string]any{"dataService": map[string]any{"remoteClustersKubeconfigSecretName": name}}
 		found := render(t, r, "renku", "2.19.3", Release{Name: "renku", Namespace: "renku", Values: values})
 		for _, service := range []string{"data-service", "k8s-watcher", "data-tasks", "secrets-storage"} {
-			volumes, _, _ := unstructured.NestedSlice(found["Deployment renku-"+service].Object, "spec", "template", "spec", "volumes")
+			volumes, _, _ := unstructured.NestedSlice(
+				found["Deployment renku-"+service].Object, "spec", "template", "spec", "volumes",
+			)
 			if (len(volumes) == 1) != (name != "") {
 				t.Errorf("value %q, %s: volumes %v", name, service, volumes)
 			}
@@ -358,7 +374,8 @@ func TestReleaseIsKeptAsHelmDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := got.Chart.Metadata.Dependencies
-	if got.Name != "renku" || got.Info.Status != "deployed" || got.Chart.Metadata.Version != "2.19.3" || got.Config["a"] != "b" || len(deps) != 2 {
+	if got.Name != "renku" || got.Info.Status != "deployed" || got.Chart.Metadata.Version != "2.19.3" ||
+		got.Config["a"] != "b" || len(deps) != 2 {
 		t.Errorf("release: %+v", got)
 	}
 	for _, d := range deps {
@@ -405,7 +422,12 @@ func TestReaperBindsClusterWideOnlyForAll(t *testing.T) {
 	}{
 		{"its defaults", nil, "--reap-namespaces=all", true, true},
 		{"one namespace", map[string]any{"reapNamespaces": "jobs"}, "--reap-namespaces=jobs", true, false},
-		{"the guide's values", map[string]any{"reapNamespaces": false, "objectLabels": "a=b"}, "--object-labels=a=b", false, false},
+		{
+			"the guide's values",
+			map[string]any{"reapNamespaces": false, "objectLabels": "a=b"},
+			"--object-labels=a=b", false,
+			false,
+		},
 	} {
 		objects, manifest, err := c.Render("job-pod-reaper", "job-pod-reaper", map[string]any{"config": tc.config})
 		if err != nil {
@@ -415,7 +437,8 @@ func TestReaperBindsClusterWideOnlyForAll(t *testing.T) {
 		bound := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == "ClusterRoleBinding" && o.GetName() == "job-pod-reaper"
 		})
-		if bound != tc.bound || !strings.Contains(manifest, tc.arg) || strings.Contains(manifest, "--object-labels") == tc.unlabeled {
+		if bound != tc.bound || !strings.Contains(manifest, tc.arg) ||
+			strings.Contains(manifest, "--object-labels") == tc.unlabeled {
 			t.Errorf("%s: bound: %v\n%s", tc.situation, bound, manifest)
 		}
 	}

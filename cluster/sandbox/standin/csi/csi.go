@@ -1,13 +1,13 @@
-// Package csi plays what a kubelet does with the CSI drivers that register with it: a driver whose node plugin has become
-// Ready on a node is listed in that node's CSINode until the plugin's pod is gone. No volume is ever mounted. The only node
-// plugin that it finds is that of csi-rclone.
+// Package csi plays what a kubelet does with the CSI drivers that register with it: a driver whose node plugin has
+// become Ready on a node is listed in that node's CSINode until the plugin's pod is gone. No volume is ever mounted.
+// The only node plugin that it finds is that of csi-rclone.
 //
 // Sources: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70); kubernetes/kubernetes @ 010b2160 and @ 01aa0f3f.
 //
 //   - Pods, registrar and its socket, folder of the registration: csi-rclone: deploy/csi-rclone/templates/
 //     csi-nodeplugin-rclone.yaml
-//   - Name of the driver, which the plugin takes from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. Here it is the folder of
-//     the socket. The chart sets both to storageClassName.
+//   - Name of the driver, which the plugin takes from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. Here it is the
+//     folder of the socket. The chart sets both to storageClassName.
 //   - Registration, and its end when the socket is gone: kubernetes @ 010b2160: pkg/volume/csi/csi_plugin.go
 //     (RegisterPlugin, DeRegisterPlugin)
 //   - Entries of a CSINode: kubernetes @ 01aa0f3f: pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
@@ -17,8 +17,8 @@
 //   - The CSINode of a node exists only while it lists a driver. A kubelet creates it at its start, without any.
 //   - That a registrar outside of the kubelet's folder is not found is a guess: pkg/kubelet/pluginmanager was not read.
 //   - Only the folder of the registration is compared with the kubelet's. The chart writes /var/lib/kubelet into the
-//     registrar's --kubelet-registration-path whatever its kubeletDir is, so that upstream's driver with another kubeletDir
-//     announces a socket that is not there.
+//     registrar's --kubelet-registration-path whatever its kubeletDir is, so that upstream's driver with another
+//     kubeletDir announces a socket that is not there.
 package csi
 
 import (

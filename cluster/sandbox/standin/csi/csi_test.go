@@ -15,11 +15,17 @@ func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.Obj
 
 func plugin(node, folder string, ready corev1.ConditionStatus) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "plugin-" + node, Namespace: "csi", Labels: map[string]string{"app": "csi-nodeplugin-rclone"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "plugin-" + node, Namespace: "csi", Labels: map[string]string{"app": "csi-nodeplugin-rclone"},
+		},
 		Spec: corev1.PodSpec{
-			NodeName:   node,
-			Containers: []corev1.Container{{Args: []string{"--kubelet-registration-path=" + folder + "/plugins/csi-rclone/csi.sock"}}},
-			Volumes:    []corev1.Volume{{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder + "/plugins_registry"}}}},
+			NodeName: node,
+			Containers: []corev1.Container{
+				{Args: []string{"--kubelet-registration-path=" + folder + "/plugins/csi-rclone/csi.sock"}},
+			},
+			Volumes: []corev1.Volume{
+				{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder + "/plugins_registry"}}},
+			},
 		},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 	}

@@ -203,5 +203,7 @@ func (m *Machine) Say(level, format string, args ...any) {
 		return
 	}
 	defer file.Close()
-	fmt.Fprintf(file, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...))
+	fmt.Fprintf(
+		file, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...),
+	)
 }

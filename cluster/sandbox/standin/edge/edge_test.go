@@ -20,16 +20,31 @@ func TestExports(t *testing.T) {
 		{"as the cookbook has it", func() error { return nil }, false, false},
 		{"switched on", func() error { return m.Set("ExportPodData", "true") }, true, false},
 		{"switched off", func() error { return m.Set("ExportPodData", "false") }, false, false},
-		{"in another case, which nobody reads", func() error { return m.Write(Config, "exportpoddata: true\n", 0o644) }, false, false},
+		{
+			"in another case, which nobody reads", func() error { return m.Write(Config, "exportpoddata: true\n", 0o644) },
+			false, false,
+		},
 		{"switched on by a word of YAML 1.1", func() error { return m.Set("ExportPodData", "yes") }, false, false},
 		{"switched on in quotes", func() error { return m.Set("ExportPodData", `"true"`) }, false, false},
 		{"switched on with a tag", func() error { return m.Set("ExportPodData", "!!bool true") }, true, false},
 		{"switched on in quotes with a tag", func() error { return m.Set("ExportPodData", `!!bool "true"`) }, true, false},
 		{"a text by its tag", func() error { return m.Set("ExportPodData", "!!str true") }, false, false},
-		{"switched on by an alias", func() error { return m.Write(Config, "A: &a true\nExportPodData: *a\n", 0o644) }, true, false},
-		{"switched on by a merged key", func() error { return m.Write(Config, "A: &a {ExportPodData: true}\n<<: *a\n", 0o644) }, true, false},
-		{"another key of the wrong type", func() error { return m.Write(Config, "VerboseLogging: yes\nExportPodData: true\n", 0o644) }, true, false},
-		{"set twice", func() error { return m.Write(Config, "ExportPodData: true\nExportPodData: true\n", 0o644) }, false, false},
+		{
+			"switched on by an alias", func() error { return m.Write(Config, "A: &a true\nExportPodData: *a\n", 0o644) }, true,
+			false,
+		},
+		{
+			"switched on by a merged key",
+			func() error { return m.Write(Config, "A: &a {ExportPodData: true}\n<<: *a\n", 0o644) }, true, false,
+		},
+		{
+			"another key of the wrong type",
+			func() error { return m.Write(Config, "VerboseLogging: yes\nExportPodData: true\n", 0o644) }, true, false,
+		},
+		{
+			"set twice", func() error { return m.Write(Config, "ExportPodData: true\nExportPodData: true\n", 0o644) }, false,
+			false,
+		},
 		{"a block of text", func() error { return m.Write(Config, "ExportPodData: |\n  true\n", 0o644) }, false, false},
 		{"a text that is no YAML", func() error { return m.Write(Config, "ExportPodData: [\n", 0o644) }, false, false},
 		{"a unit that names another file", func() error {
@@ -44,7 +59,10 @@ func TestExports(t *testing.T) {
 			}
 			return m.Write(Unit, "[Service]\nExecStart=/root/.interlink/bin/plugin\n", 0o644)
 		}, true, false},
-		{"a unit that names none that is there", func() error { return m.Write(Unit, "Environment=SLURMCONFIGPATH=/srv/none.yaml\n", 0o644) }, false, true},
+		{
+			"a unit that names none that is there",
+			func() error { return m.Write(Unit, "Environment=SLURMCONFIGPATH=/srv/none.yaml\n", 0o644) }, false, true,
+		},
 	} {
 		if err := c.do(); err != nil {
 			t.Fatal(err)

@@ -21,14 +21,18 @@ type machine struct {
 
 // pathed are the directives whose first argument is a path.
 var pathed = []string{
-	"pid", "error_log", "access_log", "include", "root", "ssl_certificate", "ssl_certificate_key", "ssl_client_certificate",
-	"ssl_trusted_certificate", "ssl_dhparam", "proxy_ssl_trusted_certificate", "proxy_ssl_certificate", "proxy_ssl_certificate_key",
+	"pid", "error_log", "access_log", "include", "root", "ssl_certificate", "ssl_certificate_key",
+	"ssl_client_certificate",
+	"ssl_trusted_certificate", "ssl_dhparam", "proxy_ssl_trusted_certificate", "proxy_ssl_certificate",
+	"proxy_ssl_certificate_key",
 	"client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
 // defaults are what the image's nginx has compiled in, and this machine's has
 // elsewhere: directives of the block http.
-var defaults = []string{"access_log", "client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path"}
+var defaults = []string{
+	"access_log", "client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
+}
 
 // token is a piece of a configuration: text between blanks, quoted or not, one of
 // {, } and ;, or what lies between (blanks and comments).

@@ -92,7 +92,8 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 		return nil, err
 	}
 	p := &Player{
-		options: o, client: client, life: ctx, pods: map[types.UID]*instance{}, ports: map[string]*published{}, taken: map[string]error{},
+		options: o, client: client, life: ctx, pods: map[types.UID]*instance{}, ports: map[string]*published{},
+		taken: map[string]error{},
 	}
 	if err := p.reached(ctx, true); err != nil {
 		return nil, err
@@ -157,12 +158,16 @@ func (p *Player) Look(ctx context.Context) error {
 		if begin == nil {
 			continue
 		}
-		pods, err := p.client.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(d.Spec.Selector.MatchLabels).String()})
+		pods, err := p.client.CoreV1().Pods(d.Namespace).List(
+			ctx, metav1.ListOptions{LabelSelector: labels.Set(d.Spec.Selector.MatchLabels).String()},
+		)
 		if err != nil {
 			return err
 		}
 		// The newest pod that works is where ports lead.
-		slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+		slices.SortFunc(
+			pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) },
+		)
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {

@@ -57,7 +57,8 @@ func TestAConfigurationIsChangedNoMoreThanItMust(t *testing.T) {
 	}
 	want := strings.NewReplacer(
 		"/tmp/nginx.pid", "/D/root/tmp/nginx.pid", `"/tmp/p"`, "/D/root/tmp/p", "listen 60443", "listen "+i.ports[60443],
-		"/tls/", "/D/root/tls/", "/kube/ca.crt", "/D/root/kube/ca.crt", "https://kubernetes.default.svc:443", "https://127.0.0.1:6443",
+		"/tls/", "/D/root/tls/", "/kube/ca.crt", "/D/root/kube/ca.crt", "https://kubernetes.default.svc:443",
+		"https://127.0.0.1:6443",
 		"http {", "http { client_body_temp_path /D/client_body_temp_path; fastcgi_temp_path /D/fastcgi_temp_path;"+
 			" uwsgi_temp_path /D/uwsgi_temp_path; scgi_temp_path /D/scgi_temp_path;",
 	).Replace(conf)
@@ -68,7 +69,8 @@ func TestAConfigurationIsChangedNoMoreThanItMust(t *testing.T) {
 		t.Errorf("it listens at %s", i.ports[60443])
 	}
 	for text, want := range map[string]string{
-		"/etc/ssl/own.pem": "/D/none/etc/ssl/own.pem", "/tlsx/a": "/D/none/tlsx/a", "/dev/stderr": "/dev/stderr", "relative": "relative", "/tls/../etc": "/D/root/tls/../etc",
+		"/etc/ssl/own.pem": "/D/none/etc/ssl/own.pem", "/tlsx/a": "/D/none/tlsx/a", "/dev/stderr": "/dev/stderr",
+		"relative": "relative", "/tls/../etc": "/D/root/tls/../etc",
 	} {
 		if got := m.path(text); got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)
@@ -110,7 +112,11 @@ func ask(t *testing.T, address, path string, authority []byte) (*http.Response, 
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}, DisableKeepAlives: true}}
+	client := &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}, DisableKeepAlives: true,
+		},
+	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +142,9 @@ func files(t *testing.T, dir string, kube []byte) (authority []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{"tls/tls.crt": pair.Cert, "tls/tls.key": pair.Key, "kube/ca.crt": kube, "tmp/none": nil} {
+	for name, data := range map[string][]byte{
+		"tls/tls.crt": pair.Cert, "tls/tls.key": pair.Key, "kube/ca.crt": kube, "tmp/none": nil,
+	} {
 		if err := podfiles.Write(filepath.Join(dir, "root", name), data); err != nil {
 			t.Fatal(err)
 		}
@@ -161,8 +169,14 @@ func TestNginxRunsAPodsOwnConfiguration(t *testing.T) {
 		says                 string
 	}{
 		{"as it should be", "", "", kube, http.StatusOK, ""},
-		{"an API server of another authority", "", "", other.Cert, http.StatusBadGateway, "upstream SSL certificate verify error"},
-		{"an upstream that the shell ate", "proxy_pass https://kubernetes.default.svc:443;", "proxy_pass ;", kube, 0, `invalid number of arguments in "proxy_pass" directive`},
+		{
+			"an API server of another authority", "", "", other.Cert, http.StatusBadGateway,
+			"upstream SSL certificate verify error",
+		},
+		{
+			"an upstream that the shell ate", "proxy_pass https://kubernetes.default.svc:443;", "proxy_pass ;", kube, 0,
+			`invalid number of arguments in "proxy_pass" directive`,
+		},
 		{"a certificate that is not mounted", "/tls/tls.crt", "/else/tls.crt", kube, 0, "cannot load certificate"},
 	} {
 		t.Run(c.situation, func(t *testing.T) {
@@ -181,7 +195,9 @@ func TestNginxRunsAPodsOwnConfiguration(t *testing.T) {
 				t.Fatalf("%v\n%s", err, i.log())
 			}
 			if c.status != 0 {
-				for path, status := range map[string]int{"/version": c.status, "/healthz": http.StatusNotFound, "/apisx": http.StatusNotFound} {
+				for path, status := range map[string]int{
+					"/version": c.status, "/healthz": http.StatusNotFound, "/apisx": http.StatusNotFound,
+				} {
 					r, body, err := ask(t, i.ports[60443], path, own)
 					if err != nil || r.StatusCode != status || status == http.StatusOK && body != "/version Bearer x" {
 						t.Errorf("%s: %v, %q, %v", path, r, body, err)
@@ -211,7 +227,9 @@ func TestWhatTakesNginxsPlaceSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer i.close()
-	for path, status := range map[string]int{"/version": 200, "/api/v1": 200, "/apis": 200, "/openapi/v2": 200, "/": 404, "/healthz": 404, "/apisx": 404} {
+	for path, status := range map[string]int{
+		"/version": 200, "/api/v1": 200, "/apis": 200, "/openapi/v2": 200, "/": 404, "/healthz": 404, "/apisx": 404,
+	} {
 		r, _, err := ask(t, i.ports[60443], path, own)
 		if err != nil || r.StatusCode != status || r.Header.Get("Server") != "stand-in" {
 			t.Errorf("%s: %v, %v", path, r, err)
@@ -232,15 +250,19 @@ func TestAnIngressControllerHasACertificateOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ask(t, i.ports[443], "/api", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})); err == nil {
+	if _, _, err := ask(
+		t, i.ports[443], "/api", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]}),
+	); err == nil {
 		t.Error("it is trusted")
 	}
-	conn, err := tls.Dial("tcp", i.ports[443], &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is what is looked at
+	//nolint:gosec // it is what is looked at
+	conn, err := tls.Dial("tcp", i.ports[443], &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; got != "Kubernetes Ingress Controller Fake Certificate" {
+	if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; got != "Kubernetes Ingress Controller Fake "+
+		"Certificate" {
 		t.Errorf("it is %s", got)
 	}
 }
@@ -259,7 +281,8 @@ func TestAnIngressControllerServesTheSecretThatItIsGiven(t *testing.T) {
 		Data:       map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key},
 	}), life: t.Context()}
 	for arg, trusted := range map[string]bool{
-		defaultCertificate + "a/served": true, defaultCertificate + "a/none": false, defaultCertificate + "served": false, "--v=2": false,
+		defaultCertificate + "a/served": true, defaultCertificate + "a/none": false, defaultCertificate + "served": false,
+		"--v=2": false,
 	} {
 		_, i := testMachine(t.TempDir(), "")
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{

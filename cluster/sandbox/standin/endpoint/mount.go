@@ -15,7 +15,9 @@ import (
 // mount writes the files that a pod sees below dir, readable by their owner alone,
 // and returns where its mounts are, and its nginx.conf. Server blocks that an image
 // includes into its own configuration are included into a small one.
-func (p *Player) mount(ctx context.Context, pod *corev1.Pod, dir string) (mounts map[string]string, conf string, blocks []string, err error) {
+func (p *Player) mount(
+	ctx context.Context, pod *corev1.Pod, dir string,
+) (mounts map[string]string, conf string, blocks []string, err error) {
 	mounts = map[string]string{}
 	held := map[string]map[string][]byte{} // by volume
 	for _, v := range pod.Spec.Volumes {

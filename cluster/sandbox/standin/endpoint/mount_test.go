@@ -12,17 +12,29 @@ import (
 
 // What is mounted follows its Secret, all at once and as far as a kubelet's does.
 func TestMountsFollowTheirSecret(t *testing.T) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pair", Namespace: "n"}, Data: map[string][]byte{"tls.crt": []byte("old"), "tls.key": []byte("old")}}
-	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "conf", Namespace: "n"}, Data: map[string]string{confKey: "events {}"}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "pair", Namespace: "n"},
+		Data:       map[string][]byte{"tls.crt": []byte("old"), "tls.key": []byte("old")},
+	}
+	conf := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "conf", Namespace: "n"}, Data: map[string]string{confKey: "events {}"},
+	}
 	client := clientfake.NewClientset(secret, conf)
 	p := &Player{client: client}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n"}, Spec: corev1.PodSpec{
 		Volumes: []corev1.Volume{
 			{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "pair"}}},
-			{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}}}},
+			{
+				Name: "conf",
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}},
+				},
+			},
 		},
 		Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{
-			{Name: "tls", MountPath: "/tls"}, {Name: "tls", MountPath: "/one/tls.crt", SubPath: "tls.crt"}, {Name: "conf", MountPath: "/conf"},
+			{Name: "tls", MountPath: "/tls"},
+			{Name: "tls", MountPath: "/one/tls.crt", SubPath: "tls.crt"},
+			{Name: "conf", MountPath: "/conf"},
 		}}},
 	}}
 	dir := t.TempDir()
@@ -48,7 +60,8 @@ func TestMountsFollowTheirSecret(t *testing.T) {
 		holds("tls/tls.key", "new")
 		holds("one/tls.crt", "old") // subPath
 	}
-	if entries, _ := os.ReadDir(filepath.Join(dir, "root", "tls")); len(entries) != 4 { // the folder of today, the link to it, two files
+	// the folder of today, the link to it, two files
+	if entries, _ := os.ReadDir(filepath.Join(dir, "root", "tls")); len(entries) != 4 {
 		t.Errorf("left in the folder: %v", entries)
 	}
 	if err := client.CoreV1().Secrets("n").Delete(t.Context(), "pair", metav1.DeleteOptions{}); err != nil {

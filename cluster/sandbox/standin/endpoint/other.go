@@ -35,9 +35,13 @@ func fakeCertificate() (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now(), NotAfter: time.Now().Add(365 * 24 * time.Hour),
-		Subject:  pkix.Name{Organization: []string{"Acme Co"}, CommonName: "Kubernetes Ingress Controller Fake Certificate"},
-		KeyUsage: x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now(),
+		NotAfter: time.Now().Add(365 * 24 * time.Hour),
+		Subject: pkix.Name{
+			Organization: []string{"Acme Co"}, CommonName: "Kubernetes Ingress Controller Fake Certificate",
+		},
+		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, DNSNames: []string{"ingress.local"},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -52,7 +56,9 @@ func (i *instance) forwarder(port int, certificate tls.Certificate, upstream str
 	to := &url.URL{Scheme: "https", Host: upstream}
 	onward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: log.New(i, "", 0),
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "kubernetes.default.svc", MinVersion: tls.VersionTLS12}},
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "kubernetes.default.svc", MinVersion: tls.VersionTLS12},
+		},
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
 	return i.serve(port, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,15 +78,17 @@ func (i *instance) ingress(port int, named func() (tls.Certificate, error)) erro
 	if err != nil {
 		return err
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if named == nil {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if named == nil {
+				return &own, nil
+			}
+			if given, err := named(); err == nil {
+				return &given, nil
+			}
 			return &own, nil
-		}
-		if given, err := named(); err == nil {
-			return &given, nil
-		}
-		return &own, nil
-	}}
+		},
+	}
 	return i.serve(port, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", ingressName)
 		if regexp.MustCompile(`^/apis?(/|$)`).MatchString(r.URL.Path) {

@@ -87,10 +87,15 @@ func (p *Player) reached(ctx context.Context, is bool) error {
 	if err != nil || len(nodes.Items) == 0 {
 		return err
 	}
-	patch := fmt.Sprintf(`{"status":{"addresses":[{"type":%q,"address":%q}]}}`, corev1.NodeExternalIP, p.options.Place.Address)
+	patch := fmt.Sprintf(
+		`{"status":{"addresses":[{"type":%q,"address":%q}]}}`, corev1.NodeExternalIP, p.options.Place.Address,
+	)
 	if !is {
 		patch = fmt.Sprintf(`{"status":{"addresses":[{"$patch":"delete","type":%q}]}}`, corev1.NodeExternalIP)
 	}
-	_, err = p.client.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "cloud-provider"}, "status")
+	_, err = p.client.CoreV1().Nodes().Patch(
+		ctx, nodes.Items[0].Name, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "cloud-provider"}, "status",
+	)
 	return err
 }

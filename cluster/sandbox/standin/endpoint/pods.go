@@ -60,14 +60,19 @@ func (p *Player) certificate(ref string) (tls.Certificate, error) {
 }
 
 // runs returns what runs in a pod; nil: nothing does.
-func (p *Player) runs(ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error) (*instance, error) {
+func (p *Player) runs(
+	ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error,
+) (*instance, error) {
 	if i := p.pods[pod.UID]; i != nil {
 		if fault := i.failed(); fault != nil {
 			return nil, p.waiting(ctx, pod, "CrashLoopBackOff", "back-off 10s restarting failed container: "+fault.Error())
 		}
 		return i, p.refresh(ctx, pod, i.dir)
 	}
-	i := &instance{dir: filepath.Join(p.options.Dir, string(pod.UID)), at: p.options.Place.Address, ports: map[int]string{}, stop: func() {}, ended: make(chan struct{})}
+	i := &instance{
+		dir: filepath.Join(p.options.Dir, string(pod.UID)), at: p.options.Place.Address, ports: map[int]string{},
+		stop: func() {}, ended: make(chan struct{}),
+	}
 	if err := os.MkdirAll(filepath.Join(i.dir, "root"), 0o700); err != nil {
 		return nil, err
 	}
@@ -104,7 +109,9 @@ func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message s
 			continue
 		}
 		ready = corev1.ConditionFalse
-		s.Ready, s.State = false, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+		s.Ready, s.State = false, corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message},
+		}
 		if reason == "CrashLoopBackOff" {
 			s.RestartCount++
 		}
@@ -153,7 +160,9 @@ func (i *instance) instead(pod *corev1.Pod, mounts map[string]string, upstream s
 		}
 	}
 	for _, at := range mounts {
-		certificate, err := tls.LoadX509KeyPair(filepath.Join(at, corev1.TLSCertKey), filepath.Join(at, corev1.TLSPrivateKeyKey))
+		certificate, err := tls.LoadX509KeyPair(
+			filepath.Join(at, corev1.TLSCertKey), filepath.Join(at, corev1.TLSPrivateKeyKey),
+		)
 		if err == nil {
 			return i.forwarder(port, certificate, upstream, authority)
 		}

@@ -27,7 +27,8 @@ func (p *Player) lead(outside map[string]string, pod *corev1.Pod, i *instance, s
 		}
 	}
 	for _, s := range services {
-		if s.Namespace != pod.Namespace || len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		if s.Namespace != pod.Namespace || len(s.Spec.Selector) == 0 ||
+			!labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 			continue
 		}
 		for _, port := range s.Spec.Ports {
@@ -96,6 +97,8 @@ func (p *Player) balance(ctx context.Context, s *corev1.Service) error {
 	}
 	mode := corev1.LoadBalancerIPModeVIP
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: p.options.Place.Address, IPMode: &mode}}
-	_, err := p.client.CoreV1().Services(s.Namespace).UpdateStatus(ctx, s, metav1.UpdateOptions{FieldManager: "cloud-provider"})
+	_, err := p.client.CoreV1().Services(s.Namespace).UpdateStatus(
+		ctx, s, metav1.UpdateOptions{FieldManager: "cloud-provider"},
+	)
 	return err
 }

@@ -16,7 +16,10 @@ import (
 func pod(command []string, args ...string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Name: "first", Image: "registry.example.com/x"},
-		{Name: "extension", Command: command, Args: args, VolumeMounts: []corev1.VolumeMount{{Name: "c", MountPath: "/certificate"}, {Name: "token", MountPath: accountAt}}},
+		{
+			Name: "extension", Command: command, Args: args,
+			VolumeMounts: []corev1.VolumeMount{{Name: "c", MountPath: "/certificate"}, {Name: "token", MountPath: accountAt}},
+		},
 	}}}
 }
 
@@ -41,7 +44,8 @@ func TestWhichPodsArePlayed(t *testing.T) {
 func TestFlagsSayWhatIsTrueHere(t *testing.T) {
 	i := &instance{dir: "/pods/1", ports: map[int]string{}}
 	c := &pod(nil, "vsphere-extension", "--class=a/b", "--bind-address", ":9443",
-		"--health-probe-bind-address=0.0.0.0:8081", "--cert-dir=/certificate", "--other", "/certificates", "--leader-elect-resource-name=a/b").Spec.Containers[1]
+		"--health-probe-bind-address=0.0.0.0:8081", "--cert-dir=/certificate", "--other", "/certificates",
+		"--leader-elect-resource-name=a/b").Spec.Containers[1]
 	args, err := i.arguments(c)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +66,8 @@ func TestFlagsSayWhatIsTrueHere(t *testing.T) {
 	// Without its flags it would listen at all addresses of this machine.
 	bare, err := i.arguments(&corev1.Container{Args: []string{command}})
 	if err != nil || !slices.Contains(bare, "--bind-address="+i.ports[8443]) ||
-		!slices.Contains(bare, "--health-probe-bind-address="+i.ports[8081]) || strings.Contains(strings.Join(bare, " "), "--kubeconfig") {
+		!slices.Contains(bare, "--health-probe-bind-address="+i.ports[8081]) ||
+		strings.Contains(strings.Join(bare, " "), "--kubeconfig") {
 		t.Errorf("%v, %v", bare, err)
 	}
 }
@@ -78,10 +83,13 @@ func TestAProgramThatEndsWaitsLongerAndLonger(t *testing.T) {
 			t.Errorf("after %d ends it waits for %s", n+1, i.backOff)
 		}
 		r := i.report(t.Context(), &corev1.Container{})
-		if message := fmt.Sprintf("back-off %s restarting failed container=extension pod=p_ns(uid)", want); r.State.Waiting.Message != message {
+		if message := fmt.Sprintf(
+			"back-off %s restarting failed container=extension pod=p_ns(uid)", want,
+		); r.State.Waiting.Message != message {
 			t.Errorf("it says %q, want %q", r.State.Waiting.Message, message)
 		}
-		if r.Ready || r.State.Waiting.Reason != "CrashLoopBackOff" || r.Last.Terminated.ExitCode != 3 || r.Restarts != int32(n) {
+		if r.Ready || r.State.Waiting.Reason != "CrashLoopBackOff" || r.Last.Terminated.ExitCode != 3 ||
+			r.Restarts != int32(n) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -92,7 +100,10 @@ func TestAProgramThatEndsWaitsLongerAndLonger(t *testing.T) {
 
 func TestAProgramIsToldToEndBeforeItIsKilled(t *testing.T) {
 	i := &instance{dir: t.TempDir(), ports: map[int]string{}}
-	if err := i.start("/bin/sh", []string{"-c", "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done"}, []string{"PATH=/usr/bin:/bin"}); err != nil {
+	if err := i.start(
+		"/bin/sh", []string{"-c", "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done"},
+		[]string{"PATH=/usr/bin:/bin"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); i.log() == "" && time.Now().Before(deadline); {
@@ -121,8 +132,9 @@ func TestAProgramThatIsNotThere(t *testing.T) {
 
 func TestImagesThatNobodyHas(t *testing.T) {
 	for image, want := range map[string]bool{
-		"keeyzar/vsphere-extensions-jvm": true, "docker.io/keeyzar/vsphere-extensions-jvm:latest": true, "registry.access.redhat.com/redhat-sso-7/sso71-openshift:1.1-16": true,
-		"registry.example.com/mirror/vsphere-extensions:2020-11": false, "registry.example.com/carrick:1.0": false,
+		"keeyzar/vsphere-extensions-jvm": true, "docker.io/keeyzar/vsphere-extensions-jvm:latest": true,
+		"registry.access.redhat.com/redhat-sso-7/sso71-openshift:1.1-16": true,
+		"registry.example.com/mirror/vsphere-extensions:2020-11":         false, "registry.example.com/carrick:1.0": false,
 	} {
 		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
 		if got := imageOf(p) != ""; got != want {

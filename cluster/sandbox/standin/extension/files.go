@@ -63,34 +63,46 @@ func (i *instance) path(name string) string { return filepath.Join(i.dir, "root"
 
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, err error) error {
 	return p.events.Say(ctx, p.client, standin.Event{
-		Of: podRef(pod), Component: "kubelet", Host: pod.Spec.NodeName, Type: corev1.EventTypeWarning, Reason: "FailedMount", Message: err.Error(),
+		Of: podRef(pod), Component: "kubelet", Host: pod.Spec.NodeName, Type: corev1.EventTypeWarning, Reason: "FailedMount",
+		Message: err.Error(),
 	})
 }
 
 func podRef(pod *corev1.Pod) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion,
+	}
 }
 
 func (i *instance) kubeconfig() string { return filepath.Join(i.dir, "kubeconfig") }
 
 // identify keeps a token of the pod's ServiceAccount, where the container mounts one,
 // and a kubeconfig that names it: what a program makes of its pod's files.
-func (i *instance) identify(ctx context.Context, client kubernetes.Interface, api *rest.Config, pod *corev1.Pod, c *corev1.Container) error {
+func (i *instance) identify(
+	ctx context.Context, client kubernetes.Interface, api *rest.Config, pod *corev1.Pod, c *corev1.Container,
+) error {
 	if !hasAccount(c) || time.Until(i.token) > tokenEarly {
 		return nil
 	}
 	seconds := int64(tokenFor.Seconds())
-	made, err := client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{
-			ExpirationSeconds: &seconds,
-			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-		},
-	}, metav1.CreateOptions{})
+	made, err := client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(
+		ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: &seconds,
+				BoundObjectRef: &authenticationv1.BoundObjectReference{
+					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+				},
+			},
+		}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		return err
 	}
 	at := i.path(accountAt)
-	files := map[string][]byte{"token": []byte(made.Status.Token), "ca.crt": api.CAData, "namespace": []byte(pod.Namespace)}
+	files := map[string][]byte{
+		"token": []byte(made.Status.Token), "ca.crt": api.CAData, "namespace": []byte(pod.Namespace),
+	}
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}

@@ -128,7 +128,10 @@ func (i *instance) wait(cmd *exec.Cmd, ended chan struct{}) {
 	if i.backOff = min(max(2*i.backOff, firstBackOff), lastBackOff); time.Since(i.began) > 2*lastBackOff {
 		i.backOff = firstBackOff
 	}
-	state := &corev1.ContainerStateTerminated{ExitCode: int32(cmd.ProcessState.ExitCode()), Reason: "Completed", StartedAt: metav1.NewTime(i.began), FinishedAt: metav1.Now()}
+	state := &corev1.ContainerStateTerminated{
+		ExitCode: int32(cmd.ProcessState.ExitCode()), Reason: "Completed", StartedAt: metav1.NewTime(i.began),
+		FinishedAt: metav1.Now(),
+	}
 	if err != nil {
 		state.Reason = "Error"
 	}
@@ -181,7 +184,12 @@ func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Repo
 	if runs {
 		r.Ready = i.probe(ctx, c)
 	} else {
-		r.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", backOff, i.container, i.pod)}}
+		r.State = corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{
+				Reason:  "CrashLoopBackOff",
+				Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", backOff, i.container, i.pod),
+			},
+		}
 	}
 	r.Last, r.Restarts = last, restarts
 	return r
@@ -205,7 +213,8 @@ func (i *instance) log() string {
 // Variable names the program carrick, where it does not stand beside the sandbox's.
 const Variable = "CARRICK_PROGRAM"
 
-const noProgram = "stand-in: there is no program carrick beside carrick-sandbox, and " + Variable + " names none: nothing runs in this pod"
+const noProgram = "stand-in: there is no program carrick beside carrick-sandbox, and " + Variable +
+	" names none: nothing runs in this pod"
 
 // Find returns the program carrick of this machine, and whether there is one.
 func Find() (string, bool) {

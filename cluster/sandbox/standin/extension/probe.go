@@ -56,7 +56,8 @@ func (i *instance) asked(ctx context.Context, c *corev1.Container, probe *corev1
 		if err != nil {
 			return false
 		}
-		transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as a kubelet
+		//nolint:gosec // as a kubelet
+		transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 		said, err := transport.RoundTrip(ask)
 		if err != nil {
 			return false
@@ -96,7 +97,11 @@ func imageOf(pod *corev1.Pod) string {
 // unpulled says of a pod that an image of it can't be pulled.
 func (p *Player) unpulled(ctx context.Context, pod *corev1.Pod) error {
 	name := imageOf(pod)
-	back := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: fmt.Sprintf("Back-off pulling image %q", name)}}
+	back := corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{
+			Reason: "ImagePullBackOff", Message: fmt.Sprintf("Back-off pulling image %q", name),
+		},
+	}
 	r := standin.Creating()
 	r.State = back
 	for _, c := range pod.Spec.InitContainers {

@@ -16,7 +16,10 @@ const apiServer = "the-api-server"
 
 // start starts a server and returns it with a function that asks it as
 // somebody with a certificate of signer for name; "" is nobody.
-func start(t *testing.T) (*Server, func(name string, signer *pki.Authority, path string) (int, string, error), *pki.Authority) {
+func start(t *testing.T) (*Server, func(
+	name string, signer *pki.Authority, path string,
+) (int, string, error), *pki.Authority,
+) {
 	t.Helper()
 	authority, err := pki.NewAuthority("kubernetes")
 	if err != nil {
@@ -74,7 +77,8 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 			t.Errorf("%s: was answered %d %q", name, code, body)
 		}
 	}
-	if code, body, err := ask(apiServer, authority, "/containerLogs/a/b/c"); err != nil || code != http.StatusOK || body != Nothing {
+	if code, body, err := ask(apiServer, authority, "/containerLogs/a/b/c"); err != nil || code != http.StatusOK ||
+		body != Nothing {
 		t.Errorf("the API server: %d %q %v", code, body, err)
 	}
 }

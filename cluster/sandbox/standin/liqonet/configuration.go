@@ -156,7 +156,9 @@ func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets 
 		if n.DeletionTimestamp != nil {
 			continue
 		}
-		if err := p.dynamic.Resource(networks).Namespace(n.Namespace).Delete(ctx, n.Name, metav1.DeleteOptions{}); err != nil {
+		if err := p.dynamic.Resource(networks).Namespace(n.Namespace).Delete(
+			ctx, n.Name, metav1.DeleteOptions{},
+		); err != nil {
 			return true, err
 		}
 	}
@@ -216,7 +218,8 @@ func (c *configuration) reference() corev1.ObjectReference {
 // condition returns the conditions of a Configuration as they are now.
 func condition(c *configuration, complete bool) []metav1.Condition {
 	now := metav1.Condition{
-		Type: cidrsReady, Status: metav1.ConditionFalse, Reason: "WaitingForNetworks", Message: "Waiting for all networks to be ready",
+		Type: cidrsReady, Status: metav1.ConditionFalse, Reason: "WaitingForNetworks",
+		Message:            "Waiting for all networks to be ready",
 		ObservedGeneration: c.Generation, LastTransitionTime: metav1.Now().Rfc3339Copy(),
 	}
 	if complete {

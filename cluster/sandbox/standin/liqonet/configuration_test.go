@@ -20,8 +20,10 @@ func TestConfigurationsThatAreComplete(t *testing.T) {
 	}{
 		"all":            {asked, cidrsOf([]string{"10.42.0.0/16"}, []string{"10.71.0.0/16"}), true, false},
 		"one is missing": {asked, cidrsOf([]string{"10.42.0.0/16"}, []string{""}), false, true},
-		"none is asked":  {cidrsOf([]string{"10.42.0.0/16"}, nil), cidrsOf([]string{"10.42.0.0/16"}, []string{}), false, false},
-		"one too many":   {asked, cidrsOf([]string{"10.42.0.0/16", "10.43.0.0/16"}, []string{"10.71.0.0/16"}), false, false},
+		"none is asked": {
+			cidrsOf([]string{"10.42.0.0/16"}, nil), cidrsOf([]string{"10.42.0.0/16"}, []string{}), false, false,
+		},
+		"one too many": {asked, cidrsOf([]string{"10.42.0.0/16", "10.43.0.0/16"}, []string{"10.71.0.0/16"}), false, false},
 	} {
 		if got := c.given.complete(c.asked); got != c.complete {
 			t.Errorf("%s: complete %v", name, got)
@@ -38,13 +40,20 @@ func TestOwnCIDRsAreAllOrNone(t *testing.T) {
 		n.Labels, n.Status.CIDR = map[string]string{networkType: label}, cidr
 		return n
 	}
-	pod, second, external := kind("pod-cidr", "10.42.0.0/16"), kind("pod-cidr", "10.43.0.0/16"), kind("external-cidr", "10.70.0.0/16")
+	pod, second, external := kind(
+		"pod-cidr", "10.42.0.0/16",
+	), kind("pod-cidr", "10.43.0.0/16"), kind("external-cidr", "10.70.0.0/16")
 	for name, c := range map[string]struct {
 		nets []network
 		want *cidrs // nil: not all are known
 	}{
-		"both":          {[]network{pod, kind("service-cidr", "10.96.0.0/12"), external}, cidrsOf([]string{"10.42.0.0/16"}, []string{"10.70.0.0/16"})},
-		"two for pods":  {[]network{pod, second, external}, cidrsOf([]string{"10.42.0.0/16", "10.43.0.0/16"}, []string{"10.70.0.0/16"})},
+		"both": {
+			[]network{pod, kind("service-cidr", "10.96.0.0/12"), external},
+			cidrsOf([]string{"10.42.0.0/16"}, []string{"10.70.0.0/16"}),
+		},
+		"two for pods": {
+			[]network{pod, second, external}, cidrsOf([]string{"10.42.0.0/16", "10.43.0.0/16"}, []string{"10.70.0.0/16"}),
+		},
 		"no external":   {[]network{pod}, nil},
 		"one is waited": {[]network{pod, kind("pod-cidr", ""), external}, nil},
 		"two external":  {[]network{pod, external, external}, nil},

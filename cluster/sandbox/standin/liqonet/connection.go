@@ -70,12 +70,15 @@ func (g *gateway) connection(name string) *unstructured.Unstructured {
 	made := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version, "kind": "Connection",
 		"spec": map[string]any{"type": kind, "gatewayRef": map[string]any{
-			"apiVersion": version, "kind": of.child, "name": g.flag("name"), "namespace": g.namespace, "uid": g.flag("gateway-uid"),
+			"apiVersion": version, "kind": of.child, "name": g.flag("name"), "namespace": g.namespace,
+			"uid": g.flag("gateway-uid"),
 		}},
 	}}
 	made.SetName(name)
 	made.SetNamespace(g.namespace)
 	made.SetLabels(map[string]string{remoteID: g.flag("remote-cluster-id")})
-	made.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: version, Kind: of.kind, Name: g.flag("name"), UID: types.UID(g.flag("gateway-uid"))}})
+	made.SetOwnerReferences([]metav1.OwnerReference{
+		{APIVersion: version, Kind: of.kind, Name: g.flag("name"), UID: types.UID(g.flag("gateway-uid"))},
+	})
 	return made
 }

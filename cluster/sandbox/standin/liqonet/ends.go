@@ -28,8 +28,12 @@ type side struct {
 }
 
 var (
-	serverSide = side{server, gatewayServers, "GatewayServer", "WgGatewayServer", "serverRef", network1("wggatewayservertemplates")}
-	clientSide = side{client, gatewayClients, "GatewayClient", "WgGatewayClient", "clientRef", network1("wggatewayclienttemplates")}
+	serverSide = side{
+		server, gatewayServers, "GatewayServer", "WgGatewayServer", "serverRef", network1("wggatewayservertemplates"),
+	}
+	clientSide = side{
+		client, gatewayClients, "GatewayClient", "WgGatewayClient", "clientRef", network1("wggatewayclienttemplates"),
+	}
 )
 
 var secrets = resource{Version: "v1", Resource: "secrets"}
@@ -239,6 +243,8 @@ func (p *Player) balance(ctx context.Context, service *corev1.Service) error {
 	}
 	mode := corev1.LoadBalancerIPModeVIP
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: loopback, IPMode: &mode}}
-	_, err := p.client.CoreV1().Services(service.Namespace).UpdateStatus(ctx, service, metav1.UpdateOptions{FieldManager: manager})
+	_, err := p.client.CoreV1().Services(service.Namespace).UpdateStatus(
+		ctx, service, metav1.UpdateOptions{FieldManager: manager},
+	)
 	return err
 }

@@ -172,7 +172,9 @@ func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
 
 func privateKey(data []byte) (key, error) {
 	if len(data) != len(key{}) {
-		return key{}, fmt.Errorf("%w: unable to load keys: %s has %d bytes, not %d", errCrash, privateField, len(data), len(key{}))
+		return key{}, fmt.Errorf(
+			"%w: unable to load keys: %s has %d bytes, not %d", errCrash, privateField, len(data), len(key{}),
+		)
 	}
 	return key(data), nil
 }

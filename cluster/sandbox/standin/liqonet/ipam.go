@@ -44,8 +44,10 @@ type network struct {
 // (NetworkAcquire), networks.go and core/node.go.
 func (p *Player) addresses(ctx context.Context, all []network) error {
 	slices.SortFunc(all, func(a, b network) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.Labels[cidrType], a.Labels[cidrType]),
-			cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+		return cmp.Or(
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.Labels[cidrType], a.Labels[cidrType]),
+			cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name),
+		)
 	})
 	var used []netip.Prefix
 	for _, n := range all {
@@ -60,7 +62,9 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 			faults = append(faults, p.finalizers(ctx, networks, n.ObjectMeta, without(n.Finalizers, networkFinalizer)))
 		case n.DeletionTimestamp != nil || n.Status.CIDR != "" && (held || metav1.GetControllerOf(&n) == nil):
 		case !held && metav1.GetControllerOf(&n) != nil:
-			faults = append(faults, p.finalizers(ctx, networks, n.ObjectMeta, append(slices.Clone(n.Finalizers), networkFinalizer)))
+			faults = append(
+				faults, p.finalizers(ctx, networks, n.ObjectMeta, append(slices.Clone(n.Finalizers), networkFinalizer)),
+			)
 		default:
 			given, ok := acquire(n, used)
 			if !ok {
@@ -126,7 +130,9 @@ func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bo
 
 // split reports whether a used block lies in another one, and is smaller.
 func split(block netip.Prefix, used []netip.Prefix) bool {
-	return slices.ContainsFunc(used, func(u netip.Prefix) bool { return u.Bits() > block.Bits() && block.Contains(u.Addr()) })
+	return slices.ContainsFunc(
+		used, func(u netip.Prefix) bool { return u.Bits() > block.Bits() && block.Contains(u.Addr()) },
+	)
 }
 
 func halves(block netip.Prefix) (left, right netip.Prefix) {
@@ -136,7 +142,9 @@ func halves(block netip.Prefix) (left, right netip.Prefix) {
 
 // pooled reports whether a pool contains a block.
 func pooled(block netip.Prefix) bool {
-	return slices.ContainsFunc(pools, func(p netip.Prefix) bool { return p.Bits() <= block.Bits() && p.Contains(block.Addr()) })
+	return slices.ContainsFunc(
+		pools, func(p netip.Prefix) bool { return p.Bits() <= block.Bits() && p.Contains(block.Addr()) },
+	)
 }
 
 func overlaps(block netip.Prefix, used []netip.Prefix) bool {

@@ -51,7 +51,10 @@ func TestAcquireLeavesTheClustersOwnWhereItIs(t *testing.T) {
 }
 
 func TestOlder(t *testing.T) {
-	for version, want := range map[string]bool{"v1.1.2": true, "v1.0.0": true, "v0.9.1": true, "v1.2.0": false, "v1.10.0": false, "v2.0.0": false, "latest": false, "": false} {
+	for version, want := range map[string]bool{
+		"v1.1.2": true, "v1.0.0": true, "v0.9.1": true, "v1.2.0": false, "v1.10.0": false, "v2.0.0": false, "latest": false,
+		"": false,
+	} {
 		if older(version, 1, 2) != want {
 			t.Errorf("%s: not %v", version, want)
 		}

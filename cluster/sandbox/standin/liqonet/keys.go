@@ -32,13 +32,17 @@ func (p *Player) secret(ctx context.Context, e *end, all *objects, version strin
 		if err := p.check(ctx, e, all, version); errors.Is(err, errPanic) {
 			return "", err
 		} else if err != nil {
-			p.event(ctx, e.reference(), corev1.EventTypeWarning, "KeysSecretCheckFailed", fmt.Sprintf("Failed to check keys secret: %v", err))
+			p.event(
+				ctx, e.reference(), corev1.EventTypeWarning, "KeysSecretCheckFailed",
+				fmt.Sprintf("Failed to check keys secret: %v", err),
+			)
 			return "", err
 		}
 		found = append(found, name)
 	}
 	for _, s := range all.secrets {
-		if s.Namespace == e.Namespace && s.Name != e.Spec.SecretRef.Name && s.Labels[remoteID] == e.Labels[remoteID] && s.Labels[gatewayL] == "true" {
+		if s.Namespace == e.Namespace && s.Name != e.Spec.SecretRef.Name && s.Labels[remoteID] == e.Labels[remoteID] &&
+			s.Labels[gatewayL] == "true" {
 			found = append(found, s.Name)
 		}
 	}

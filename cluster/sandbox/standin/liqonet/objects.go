@@ -59,7 +59,9 @@ func (e *end) labels() map[string]string {
 
 // objects returns what an end needs, in the order of making.
 func (e *end) objects(secret, version string) []made {
-	account := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: e.meta()}
+	account := &corev1.ServiceAccount{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: e.meta(),
+	}
 	all := []made{
 		{resource{Version: "v1", Resource: "serviceaccounts"}, account},
 		{resource{Group: "apps", Version: "v1", Resource: "deployments"}, e.deployment(secret, version)},
@@ -82,7 +84,9 @@ func (e *end) service() *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: e.meta(),
-		Spec:       corev1.ServiceSpec{Type: kind, Selector: e.labels(), Ports: []corev1.ServicePort{port}, LoadBalancerIP: e.Spec.Endpoint.Balancer},
+		Spec: corev1.ServiceSpec{
+			Type: kind, Selector: e.labels(), Ports: []corev1.ServicePort{port}, LoadBalancerIP: e.Spec.Endpoint.Balancer,
+		},
 	}
 }
 

@@ -60,7 +60,9 @@ func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why err
 	g.crashes++
 	return p.shows(ctx, pod, corev1.ConditionFalse, func(s *corev1.ContainerStatus) {
 		s.RestartCount += g.crashes
-		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: metav1.Now()}
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode: 1, Reason: "Error", FinishedAt: metav1.Now(),
+		}
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
 			Reason: crashLoop, Message: "back-off restarting failed container " + wireguardName + " (stand-in)",
 		}}
@@ -81,7 +83,9 @@ func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 
 // shows changes how the container of the tunnel fares, and whether its pod is
 // ready with it.
-func (p *Player) shows(ctx context.Context, pod *corev1.Pod, ready corev1.ConditionStatus, change func(*corev1.ContainerStatus)) error {
+func (p *Player) shows(
+	ctx context.Context, pod *corev1.Pod, ready corev1.ConditionStatus, change func(*corev1.ContainerStatus),
+) error {
 	now := pod.DeepCopy()
 	for i := range now.Status.ContainerStatuses {
 		if s := &now.Status.ContainerStatuses[i]; s.Name == wireguardName {

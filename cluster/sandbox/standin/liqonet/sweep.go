@@ -53,7 +53,9 @@ func (p *Player) orphans(ctx context.Context, owner types.UID) error {
 			if refs := o.GetOwnerReferences(); len(refs) == 0 || refs[0].UID != owner || o.GetDeletionTimestamp() != nil {
 				continue
 			}
-			err := p.dynamic.Resource(kind).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
+			err := p.dynamic.Resource(kind).Namespace(o.GetNamespace()).Delete(
+				ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background},
+			)
 			if !apierrors.IsNotFound(err) {
 				faults = append(faults, err)
 			}

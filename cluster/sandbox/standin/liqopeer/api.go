@@ -65,17 +65,24 @@ func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResour
 }
 
 // put writes one field of an object, whole, by its JSON pointer.
-func (s *site) put(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, field string, value any, subresources ...string) error {
+func (s *site) put(
+	ctx context.Context, of schema.GroupVersionResource, o metav1.Object, field string, value any, subresources ...string,
+) error {
 	return s.patch(ctx, of, o, []map[string]any{{"op": "add", "path": field, "value": value}}, subresources...)
 }
 
-func (s *site) patch(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, operations []map[string]any, subresources ...string) error {
+func (s *site) patch(
+	ctx context.Context, of schema.GroupVersionResource, o metav1.Object, operations []map[string]any,
+	subresources ...string,
+) error {
 	data, err := json.Marshal(operations)
 	if err != nil {
 		return err
 	}
 	_, err = s.dynamic.Resource(of).Namespace(o.GetNamespace()).
-		Patch(ctx, o.GetName(), types.JSONPatchType, data, metav1.PatchOptions{FieldManager: controllerManager}, subresources...)
+		Patch(
+			ctx, o.GetName(), types.JSONPatchType, data, metav1.PatchOptions{FieldManager: controllerManager}, subresources...,
+		)
 	return err
 }
 
@@ -129,7 +136,9 @@ func (s *site) remove(ctx context.Context, of schema.GroupVersionResource, o met
 // warn records an event on an object, once for each message.
 func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, message string) error {
 	events := s.client.CoreV1().Events(about.Namespace)
-	known, err := events.List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(about.UID) + ",reason=" + reason})
+	known, err := events.List(
+		ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(about.UID) + ",reason=" + reason},
+	)
 	if err != nil {
 		return err
 	}
@@ -150,7 +159,8 @@ func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, m
 // refer names an object for an event.
 func refer[S, T any](o *object[S, T]) corev1.ObjectReference {
 	return corev1.ObjectReference{
-		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
+		ResourceVersion: o.ResourceVersion,
 	}
 }
 

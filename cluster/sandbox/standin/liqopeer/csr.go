@@ -22,7 +22,9 @@ func subject(slice, consumer string) pkix.Name {
 
 // request makes a PEM signing request for a slice.
 func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject(slice, consumer)}, key)
+	der, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: subject(slice, consumer)}, key,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,8 @@ func (l *look) describe(ctx context.Context, f *foreign) error {
 
 // role is what the other cluster is to this one: a provider by the kubeconfig of its control plane or a virtual node.
 func (l *look) role(id string, kubeconfig bool) string {
-	provider := kubeconfig || slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
+	provider := kubeconfig ||
+		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
 	switch consumer := l.tenantOf(id) != nil; {
 	case consumer && provider:
 		return "ConsumerAndProvider"
@@ -118,12 +119,17 @@ func (l *look) controlPlane(id string) (*corev1.Secret, string) {
 
 func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.Secret) []condition {
 	said, why := l.checks.ask(ctx, "foreign cluster "+f.Name, secret.Data["kubeconfig"])
-	c := condition{Type: "APIServerStatus", Status: "Established", Reason: "APIServerReady", Message: "the API server answers"}
+	c := condition{
+		Type: "APIServerStatus", Status: "Established", Reason: "APIServerReady", Message: "the API server answers",
+	}
 	switch {
 	case !said:
 		return f.Status.Conditions
 	case why != nil:
-		c = condition{Type: "APIServerStatus", Status: "Error", Reason: "APIServerNotReady", Message: "the API server does not answer: " + why.Error()}
+		c = condition{
+			Type: "APIServerStatus", Status: "Error", Reason: "APIServerNotReady",
+			Message: "the API server does not answer: " + why.Error(),
+		}
 	}
 	return with(f.Status.Conditions, c)
 }
@@ -131,7 +137,12 @@ func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.S
 // tenantCondition reports whether a Tenant has its namespace. Whether it is Active does not matter.
 func tenantCondition(t *tenant) condition {
 	if t.Status.TenantNamespace == "" {
-		return condition{Type: "AuthTenantStatus", Status: "NotReady", Reason: "TenantNotReady", Message: "tenant " + t.Name + " has no namespace yet"}
+		return condition{
+			Type: "AuthTenantStatus", Status: "NotReady", Reason: "TenantNotReady",
+			Message: "tenant " + t.Name + " has no namespace yet",
+		}
 	}
-	return condition{Type: "AuthTenantStatus", Status: "Ready", Reason: "TenantReady", Message: "tenant " + t.Name + " is ready"}
+	return condition{
+		Type: "AuthTenantStatus", Status: "Ready", Reason: "TenantReady", Message: "tenant " + t.Name + " is ready",
+	}
 }

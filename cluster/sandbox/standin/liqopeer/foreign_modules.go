@@ -39,7 +39,9 @@ func (l *look) networkModule(ctx context.Context, id string, was module) (module
 	} else {
 		add("NetworkGatewayPresence", notReady, "GatewayMissing")
 	}
-	for kind, gateway := range map[string]*network{"NetworkGatewayClientStatus": client, "NetworkGatewayServerStatus": server} {
+	for kind, gateway := range map[string]*network{
+		"NetworkGatewayClientStatus": client, "NetworkGatewayServerStatus": server,
+	} {
 		if gateway == nil {
 			continue
 		}
@@ -131,8 +133,18 @@ func (l *look) offloadingModule(id string, was module) module {
 	if all == 0 {
 		return module{}
 	}
-	now := with(was.Conditions, condition{Type: "OffloadingVirtualNodeStatus", Status: share(running, all), Reason: "VirtualNodes" + share(running, all)})
-	return module{true, with(now, condition{Type: "OffloadingNodeStatus", Status: share(good, expected), Reason: "Nodes" + share(good, expected)})}
+	now := with(
+		was.Conditions,
+		condition{
+			Type: "OffloadingVirtualNodeStatus", Status: share(running, all), Reason: "VirtualNodes" + share(running, all),
+		},
+	)
+	return module{
+		true,
+		with(
+			now, condition{Type: "OffloadingNodeStatus", Status: share(good, expected), Reason: "Nodes" + share(good, expected)},
+		),
+	}
 }
 
 // share is the word for so many of all.

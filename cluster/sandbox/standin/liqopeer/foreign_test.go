@@ -55,7 +55,9 @@ func TestStatesOfGatewaysAndConnections(t *testing.T) {
 	if got := gatewayState(nil); got != "NotReady" {
 		t.Errorf("without a Deployment: %s", got)
 	}
-	for value, want := range map[string]string{"Connected": "Established", "Connecting": "Pending", "Error": "Error", "": "Error"} {
+	for value, want := range map[string]string{
+		"Connected": "Established", "Connecting": "Pending", "Error": "Error", "": "Error",
+	} {
 		if got := connectionState(&network{Status: networkStatus{Value: value}}); got != want {
 			t.Errorf("%q: %s", value, got)
 		}
@@ -114,7 +116,8 @@ func TestNodesLookLikeAVirtualKubelets(t *testing.T) {
 	n.Spec.ClusterID, n.Spec.Labels = "rome", map[string]string{"city": "rome"}
 	got := newNode(n)
 	for key, want := range map[string]string{
-		nodeType: virtual, remoteClusterID: "rome", "kubernetes.io/role": "agent", "storage.liqo.io/available": "false", "city": "rome",
+		nodeType: virtual, remoteClusterID: "rome", "kubernetes.io/role": "agent", "storage.liqo.io/available": "false",
+		"city": "rome",
 		"node.kubernetes.io/exclude-from-external-load-balancers": "true",
 	} {
 		if got.Labels[key] != want {

@@ -31,9 +31,13 @@ func (l *look) startKubelet(ctx context.Context, n *virtualNode) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	labels := map[string]string{componentLabel: "virtual-kubelet", remoteClusterID: n.Spec.ClusterID, virtualNodeOf: n.Name}
+	labels := map[string]string{
+		componentLabel: "virtual-kubelet", remoteClusterID: n.Spec.ClusterID, virtualNodeOf: n.Name,
+	}
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: n.Namespace, Annotations: mark(), Labels: map[string]string{managed: yes}}
+		return metav1.ObjectMeta{
+			Name: name, Namespace: n.Namespace, Annotations: mark(), Labels: map[string]string{managed: yes},
+		}
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: meta(n.Name)}
 	_, err1 := l.client.CoreV1().ServiceAccounts(n.Namespace).Create(ctx, account, metav1.CreateOptions{})
@@ -60,7 +64,9 @@ func (l *look) startKubelet(ctx context.Context, n *virtualNode) error {
 	for key, value := range labels {
 		runs.Labels[key] = value
 	}
-	_, err3 := l.client.AppsV1().Deployments(n.Namespace).Create(ctx, runs, metav1.CreateOptions{FieldManager: controllerManager})
+	_, err3 := l.client.AppsV1().Deployments(n.Namespace).Create(
+		ctx, runs, metav1.CreateOptions{FieldManager: controllerManager},
+	)
 	return errors.Join(ignoreTaken(err1), ignoreTaken(err2), ignoreTaken(err3))
 }
 

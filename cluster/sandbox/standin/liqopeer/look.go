@@ -69,7 +69,10 @@ func (s *site) manage(ctx context.Context) error {
 
 // modulesOf says which modules the flags of the controller manager leave on.
 func modulesOf(flags map[string]string) enabled {
-	return enabled{flags["networking-enabled"] != "false", flags["authentication-enabled"] != "false", flags["offloading-enabled"] != "false"}
+	return enabled{
+		flags["networking-enabled"] != "false", flags["authentication-enabled"] != "false",
+		flags["offloading-enabled"] != "false",
+	}
 }
 
 // flagsOf returns the flags of the controller manager, by name.

@@ -86,8 +86,10 @@ var (
 	kubeConfigMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	kubeNodes       = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	kubeDeployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	kubeRequests    = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
-	replicatedAll   = []schema.GroupVersionResource{resourceSlices, namespaceMaps, renews}
+	kubeRequests    = schema.GroupVersionResource{
+		Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
+	}
+	replicatedAll = []schema.GroupVersionResource{resourceSlices, namespaceMaps, renews}
 )
 
 func liqoResource(group, plural string) schema.GroupVersionResource {

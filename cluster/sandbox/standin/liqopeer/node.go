@@ -83,27 +83,38 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 	if !said {
 		return nil
 	}
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "stand-in: the provider's API server answers"}
+	ready := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+		Message: "stand-in: the provider's API server answers",
+	}
 	var network *corev1.NodeCondition
 	if checked, up := l.tunnel(n); checked {
-		network = &corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "LiqoNetworkingUp", Message: "the tunnel is up"}
+		network = &corev1.NodeCondition{
+			Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "LiqoNetworkingUp",
+			Message: "the tunnel is up",
+		}
 		if !up {
-			network.Status, network.Reason, network.Message = corev1.ConditionTrue, nodeDown, "the tunnel to the provider is not connected"
+			network.Status, network.Reason, network.Message = corev1.ConditionTrue, nodeDown, "the tunnel to the provider is "+
+				"not connected"
 			ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", network.Message
 		}
 	}
 	if hard := n.Spec.ResourceQuota.Hard; hard.Cpu().Sign() <= 0 || hard.Memory().Sign() <= 0 {
-		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider grants no CPU or no memory"
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider grants no CPU "+
+			"or no memory"
 	}
 	if why != nil {
-		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider's API server does not answer: "+why.Error()
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "the provider's API server "+
+			"does not answer: "+why.Error()
 	}
 	status.Conditions = withNode(status.Conditions, ready)
 	if network != nil {
 		status.Conditions = withNode(status.Conditions, *network)
 		return nil
 	}
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeNetworkUnavailable })
+	status.Conditions = slices.DeleteFunc(
+		status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeNetworkUnavailable },
+	)
 	return nil
 }
 
@@ -157,5 +168,7 @@ func (l *look) endNode(ctx context.Context, node *corev1.Node) error {
 			return err
 		}
 	}
-	return ignoreMissing(l.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}}))
+	return ignoreMissing(l.client.CoreV1().Nodes().Delete(
+		ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}},
+	))
 }

@@ -155,7 +155,9 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 // fares returns an offloading's status, and how many providers have something
 // of it: it is held for as long (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
-	now := offloadingStatus{ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{}}
+	now := offloadingStatus{
+		ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{},
+	}
 	var required, good, bad, left int
 	for i := range l.maps {
 		m := &l.maps[i]
@@ -207,9 +209,14 @@ func phaseOf(going bool, required, good, bad int) string {
 
 func chosenCondition(asked bool) condition {
 	if asked {
-		return condition{Type: "OffloadingRequired", Status: "True", Reason: "ClusterSelected", Message: "the selector chooses this cluster"}
+		return condition{
+			Type: "OffloadingRequired", Status: "True", Reason: "ClusterSelected", Message: "the selector chooses this cluster",
+		}
 	}
-	return condition{Type: "OffloadingRequired", Status: "False", Reason: "ClusterNotSelected", Message: "the selector does not choose this cluster"}
+	return condition{
+		Type: "OffloadingRequired", Status: "False", Reason: "ClusterNotSelected",
+		Message: "the selector does not choose this cluster",
+	}
 }
 
 func readyCondition(phase string) condition {
@@ -234,6 +241,8 @@ func (l *look) enable(ctx context.Context, name string, on bool) error {
 	if on {
 		patch = `{"metadata":{"labels":{"` + schedulingEnabled + `":"true"}}}`
 	}
-	_, err := l.client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: controllerManager})
+	_, err := l.client.CoreV1().Namespaces().Patch(
+		ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: controllerManager},
+	)
 	return ignoreMissing(err)
 }

@@ -89,7 +89,9 @@ func TestConditionsKeepTheirTime(t *testing.T) {
 }
 
 func TestReplicasSayWhereTheyComeFrom(t *testing.T) {
-	original := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "x/v1", "kind": "X", "spec": map[string]any{"a": "b"}}}
+	original := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "x/v1", "kind": "X", "spec": map[string]any{"a": "b"}},
+	}
 	original.SetName("rome")
 	original.SetNamespace("here")
 	original.SetLabels(map[string]string{replication: yes, destination: "rome", remoteClusterID: "rome"})
@@ -97,7 +99,8 @@ func TestReplicasSayWhereTheyComeFrom(t *testing.T) {
 	original.SetFinalizers([]string{resourceFinalizer})
 	got := replica(original, "milan", "there")
 	labels := got.GetLabels()
-	if labels[replication] != "false" || labels[replicated] != yes || labels[origin] != "milan" || labels[remoteClusterID] != "milan" || labels[destination] != "rome" {
+	if labels[replication] != "false" || labels[replicated] != yes || labels[origin] != "milan" ||
+		labels[remoteClusterID] != "milan" || labels[destination] != "rome" {
 		t.Errorf("%v", labels)
 	}
 	if got.GetNamespace() != "there" || len(got.GetFinalizers()) > 0 || got.GetAnnotations()[createVirtualNode] != yes {
@@ -114,7 +117,9 @@ func TestModulesFollowTheFlags(t *testing.T) {
 	if got := modulesOf(flagsOf(d)); got != (enabled{true, true, true}) {
 		t.Errorf("without flags: %v", got)
 	}
-	d.Spec.Template.Spec.Containers[0].Args = []string{"--networking-enabled=false", "--authentication-enabled=true", "--offloading-enabled=false"}
+	d.Spec.Template.Spec.Containers[0].Args = []string{
+		"--networking-enabled=false", "--authentication-enabled=true", "--offloading-enabled=false",
+	}
 	if got := modulesOf(flagsOf(d)); got != (enabled{false, true, false}) {
 		t.Errorf("with flags: %v", got)
 	}

@@ -115,7 +115,8 @@ func newSite(ctx context.Context, config *rest.Config, together *pace) (*site, e
 		return nil, err
 	}
 	return &site{
-		config: config, client: client, dynamic: untyped, seen: standin.See(ctx, untyped), checks: &checks{known: map[string]*check{}},
+		config: config, client: client, dynamic: untyped, seen: standin.See(ctx, untyped),
+		checks:   &checks{known: map[string]*check{}},
 		drained:  map[types.UID]string{},
 		managing: looks{pace: together}, replicating: looks{pace: together},
 	}, nil

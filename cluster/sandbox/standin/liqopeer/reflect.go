@@ -65,7 +65,10 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 }
 
 // reflectOne takes care of one object; its copy is nil where there is none.
-func (s *site) reflectOne(ctx context.Context, id string, r *remote, resource schema.GroupVersionResource, original, copied *unstructured.Unstructured) error {
+func (s *site) reflectOne(
+	ctx context.Context, id string, r *remote, resource schema.GroupVersionResource,
+	original, copied *unstructured.Unstructured,
+) error {
 	switch {
 	case original.GetDeletionTimestamp() != nil && copied != nil:
 		return r.remove(ctx, resource, copied)
@@ -120,7 +123,9 @@ func replica(original *unstructured.Unstructured, id, namespace string) *unstruc
 }
 
 // remove deletes a copy on the other side.
-func (r *remote) remove(ctx context.Context, resource schema.GroupVersionResource, copied *unstructured.Unstructured) error {
+func (r *remote) remove(
+	ctx context.Context, resource schema.GroupVersionResource, copied *unstructured.Unstructured,
+) error {
 	if copied.GetDeletionTimestamp() != nil {
 		return nil
 	}

@@ -203,7 +203,9 @@ func (s *site) giveUp(ctx context.Context, id string, namespaces []corev1.Namesp
 			continue
 		}
 		for _, resource := range replicatedAll {
-			found, err := s.dynamic.Resource(resource).Namespace(n.Name).List(ctx, metav1.ListOptions{LabelSelector: destination + "=" + id})
+			found, err := s.dynamic.Resource(resource).Namespace(n.Name).List(
+				ctx, metav1.ListOptions{LabelSelector: destination + "=" + id},
+			)
 			if err != nil {
 				all = append(all, ignoreMissing(err))
 				continue

@@ -45,11 +45,20 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 	}
 	switch {
 	case namespace.Labels[tenantNamespace] != yes:
-		return deny(http.StatusBadRequest, `tenant must be in a tenant namespace: namespace %s has no label %s: "true"`, r.Namespace, tenantNamespace)
+		return deny(
+			http.StatusBadRequest, `tenant must be in a tenant namespace: namespace %s has no label %s: "true"`, r.Namespace,
+			tenantNamespace,
+		)
 	case t.Labels[remoteClusterID] != t.Spec.ClusterID:
-		return deny(http.StatusBadRequest, "tenant label %s is %q and spec.clusterID is %q: they must be equal", remoteClusterID, t.Labels[remoteClusterID], t.Spec.ClusterID)
+		return deny(
+			http.StatusBadRequest, "tenant label %s is %q and spec.clusterID is %q: they must be equal", remoteClusterID,
+			t.Labels[remoteClusterID], t.Spec.ClusterID,
+		)
 	case namespace.Labels[remoteClusterID] != t.Spec.ClusterID:
-		return deny(http.StatusForbidden, "tenant of cluster %q cannot be in namespace %s, which is for cluster %q", t.Spec.ClusterID, r.Namespace, namespace.Labels[remoteClusterID])
+		return deny(
+			http.StatusForbidden, "tenant of cluster %q cannot be in namespace %s, which is for cluster %q", t.Spec.ClusterID,
+			r.Namespace, namespace.Labels[remoteClusterID],
+		)
 	}
 	if r.Operation != admissionv1.Create {
 		return nil
@@ -63,7 +72,10 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 			return deny(http.StatusForbidden, "tenant already exists in namespace %s: it is called %s", r.Namespace, other.Name)
 		}
 		if other.Name == t.Name {
-			return deny(http.StatusForbidden, "tenant with name %s already exists in namespace %s: the name must be unique in the cluster", t.Name, other.Namespace)
+			return deny(
+				http.StatusForbidden, "tenant with name %s already exists in namespace %s: the name must be unique in the cluster",
+				t.Name, other.Namespace,
+			)
 		}
 	}
 	return nil
@@ -82,7 +94,10 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 			return err
 		}
 		if was.Labels[remoteClusterID] != now.Labels[remoteClusterID] || was.Annotations[cordon] != now.Annotations[cordon] {
-			return deny(http.StatusForbidden, "resourceslice label %s and annotation %s are for the provider to change", remoteClusterID, cordon)
+			return deny(
+				http.StatusForbidden, "resourceslice label %s and annotation %s are for the provider to change", remoteClusterID,
+				cordon,
+			)
 		}
 		return nil
 	}
@@ -95,7 +110,11 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 	}
 	for _, other := range all {
 		if other.Name == now.Name && other.Labels[replication] == yes {
-			return deny(http.StatusForbidden, "resourceslice with name %s already exists in namespace %s: the name must be unique in the cluster", now.Name, other.Namespace)
+			return deny(
+				http.StatusForbidden,
+				"resourceslice with name %s already exists in namespace %s: the name must be unique in the cluster", now.Name,
+				other.Namespace,
+			)
 		}
 	}
 	return nil
@@ -116,7 +135,9 @@ func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest
 	case r.Operation != admissionv1.Update:
 		return nil
 	case was.Spec.NamespaceMappingStrategy != now.Spec.NamespaceMappingStrategy:
-		return deny(http.StatusForbidden, "namespaceoffloading spec.namespaceMappingStrategy cannot be changed: delete it first")
+		return deny(
+			http.StatusForbidden, "namespaceoffloading spec.namespaceMappingStrategy cannot be changed: delete it first",
+		)
 	case was.Spec.RemoteNamespaceName != now.Spec.RemoteNamespaceName:
 		return deny(http.StatusForbidden, "namespaceoffloading spec.remoteNamespaceName cannot be changed: delete it first")
 	}

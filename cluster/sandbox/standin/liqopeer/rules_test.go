@@ -52,11 +52,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		slice, consumer string
 		want            string
 	}{
-		"not PEM":        {[]byte("x"), "rome", "milan", "not PEM"},
-		"not a request":  {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte{1}}), "rome", "milan", "spec.csr"},
+		"not PEM": {[]byte("x"), "rome", "milan", "not PEM"},
+		"not a request": {
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte{1}}), "rome", "milan", "spec.csr",
+		},
 		"other slice":    {good, "test", "milan", "common name"},
 		"other consumer": {good, "rome", "paris", "common name"},
-		"spoiled":        {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: spoiled}), "rome", "milan", "spec.csr"},
+		"spoiled": {
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: spoiled}), "rome", "milan", "spec.csr",
+		},
 	} {
 		if err := examine(c.data, c.slice, c.consumer); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -68,7 +72,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := examine(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), "rome", "milan"); err == nil || !strings.Contains(err.Error(), "organization") {
+	if err := examine(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), "rome", "milan",
+	); err == nil || !strings.Contains(err.Error(), "organization") {
 		t.Errorf("another organization: %v", err)
 	}
 }
@@ -88,7 +94,9 @@ func TestPrivateKeysInTheirForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, bad := range [][]byte{nil, []byte("key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte{1}})} {
+	for _, bad := range [][]byte{
+		nil, []byte("key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte{1}}),
+	} {
 		if _, err := privateKey(bad); err == nil {
 			t.Errorf("%q is no key", bad)
 		}
@@ -136,8 +144,13 @@ func TestKubeconfigsThatNeedMoreThanThemselves(t *testing.T) {
 }
 
 func TestGrantFillsInWhatIsNotAskedFor(t *testing.T) {
-	got := grant((&look{}).granted(), corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("1")})
-	for name, want := range map[corev1.ResourceName]string{"cpu": "20", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"} {
+	got := grant(
+		(&look{}).granted(),
+		corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), "nvidia.com/gpu": resource.MustParse("1")},
+	)
+	for name, want := range map[corev1.ResourceName]string{
+		"cpu": "20", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1",
+	} {
 		if quantity := got[name]; quantity.String() != want {
 			t.Errorf("%s: %s, want %s", name, quantity.String(), want)
 		}
@@ -205,7 +218,9 @@ func TestSecretsThatGetTheFinalizer(t *testing.T) {
 		"no label":      {nil, map[string]string{remoteTenant: "there"}, false},
 		"no annotation": {map[string]string{remoteClusterID: "rome"}, nil, false},
 	} {
-		if got := valid(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: c.labels, Annotations: c.notes}}); got != c.want {
+		if got := valid(
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: c.labels, Annotations: c.notes}},
+		); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

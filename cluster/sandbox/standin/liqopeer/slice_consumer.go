@@ -56,7 +56,8 @@ func (l *look) askForSlice(ctx context.Context, s *slice) error {
 	if err := l.identify(ctx, s); err != nil {
 		return err
 	}
-	if says(s.Status.Conditions, resourcesCondition) != accepted || !wantsVirtualNode(s) || s.Labels[remoteClusterID] == "" ||
+	if says(s.Status.Conditions, resourcesCondition) != accepted || !wantsVirtualNode(s) ||
+		s.Labels[remoteClusterID] == "" ||
 		!l.hasKubeconfig(s) {
 		return nil
 	}
@@ -85,7 +86,10 @@ func (l *look) sign(ctx context.Context, s *slice) error {
 	}
 	return l.patch(ctx, resourceSlices, s, []map[string]any{
 		{"op": "add", "path": "/spec/consumerClusterID", "value": l.id},
-		{"op": "add", "path": "/spec/providerClusterID", "value": cmp.Or(s.Spec.ProviderClusterID, s.Labels[remoteClusterID], l.remoteOf(s.Namespace))},
+		{
+			"op": "add", "path": "/spec/providerClusterID",
+			"value": cmp.Or(s.Spec.ProviderClusterID, s.Labels[remoteClusterID], l.remoteOf(s.Namespace)),
+		},
 		{"op": "add", "path": "/spec/csr", "value": csr},
 	})
 }
@@ -108,7 +112,9 @@ func (l *look) identify(ctx context.Context, s *slice) error {
 	return create(ctx, l.site, identities, "Identity", identity{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: s.Namespace, OwnerReferences: owned(s), Annotations: mark(),
-			Labels: map[string]string{remoteClusterID: l.remoteOf(s.Namespace), resourceSliceName: s.Name, identityType: resourceSliceType},
+			Labels: map[string]string{
+				remoteClusterID: l.remoteOf(s.Namespace), resourceSliceName: s.Name, identityType: resourceSliceType,
+			},
 		},
 		Spec: identitySpec{ClusterID: l.remoteOf(s.Namespace), Type: resourceSliceType, AuthParams: s.Status.AuthParams},
 	})
@@ -160,7 +166,8 @@ func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 // or going.
 func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
 	for i := range l.slices {
-		if s := &l.slices[i]; s.Name == o.Labels[resourceSliceName] && s.Namespace == o.Namespace && s.DeletionTimestamp == nil {
+		if s := &l.slices[i]; s.Name == o.Labels[resourceSliceName] && s.Namespace == o.Namespace &&
+			s.DeletionTimestamp == nil {
 			return s
 		}
 	}
@@ -202,7 +209,9 @@ func (l *look) dropIdentity(ctx context.Context, have *identity) error {
 
 // deleteIdentity deletes an Identity and its kubeconfig.
 func (l *look) deleteIdentity(ctx context.Context, have *identity) error {
-	err := l.client.CoreV1().Secrets(have.Namespace).Delete(ctx, identitySecret(have.Labels[resourceSliceName]), metav1.DeleteOptions{})
+	err := l.client.CoreV1().Secrets(have.Namespace).Delete(
+		ctx, identitySecret(have.Labels[resourceSliceName]), metav1.DeleteOptions{},
+	)
 	if ignoreMissing(err) != nil {
 		return err
 	}
@@ -238,5 +247,7 @@ func (l *look) kubeconfigOf(ctx context.Context, have *identity) error {
 	if err != nil {
 		return err
 	}
-	return report(ctx, l.site, identities, have, identityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: name}})
+	return report(
+		ctx, l.site, identities, have, identityStatus{KubeconfigSecretRef: &corev1.LocalObjectReference{Name: name}},
+	)
 }

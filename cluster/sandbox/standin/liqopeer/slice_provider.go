@@ -81,7 +81,9 @@ func (l *look) address(ctx context.Context) (string, error) {
 		}
 		return "", errors.New("no address found")
 	}
-	return "", errors.New("no ApiServer.Address variable provided and no master node found, one of the two values must be present")
+	return "", errors.New(
+		"no ApiServer.Address variable provided and no master node found, one of the two values must be present",
+	)
 }
 
 // grant returns what a slice gets: what it asks for, whether it is there or not.
@@ -180,7 +182,8 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 		}
 	}
 	now.Conditions = with(now.Conditions, condition{
-		Type: resourcesCondition, Status: denied, Reason: "ResourceSliceResourcesDenied", Message: "the slice's resources are denied",
+		Type: resourcesCondition, Status: denied, Reason: "ResourceSliceResourcesDenied",
+		Message: "the slice's resources are denied",
 	})
 }
 
@@ -226,7 +229,9 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 			Spec: certificatesv1.CertificateSigningRequestSpec{
 				Request:    s.Spec.CSR,
 				SignerName: certificatesv1.KubeAPIServerClientSignerName,
-				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+				Usages: []certificatesv1.KeyUsage{
+					certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+				},
 			},
 		}, metav1.CreateOptions{})
 	}
@@ -312,7 +317,9 @@ func (l *look) sweep(ctx context.Context) error {
 		}
 	}
 	requests := l.client.CertificatesV1().CertificateSigningRequests()
-	asked, err := standin.Listed[certificatesv1.CertificateSigningRequest](ctx, l.seen, kubeRequests, "", resourceSliceName)
+	asked, err := standin.Listed[certificatesv1.CertificateSigningRequest](
+		ctx, l.seen, kubeRequests, "", resourceSliceName,
+	)
 	if err != nil {
 		return errors.Join(append(all, err)...)
 	}

@@ -13,7 +13,15 @@ func TestSlicesThatAreCordoned(t *testing.T) {
 	for _, c := range []struct {
 		key, value string
 		want       bool
-	}{{"", "", false}, {cordon, "true", true}, {cordonTenant, "true", true}, {cordon, "false", false}, {cordonTenant, "0", false}, {cordon, "1", true}, {cordon, "", true}} {
+	}{
+		{"", "", false},
+		{cordon, "true", true},
+		{cordonTenant, "true", true},
+		{cordon, "false", false},
+		{cordonTenant, "0", false},
+		{cordon, "1", true},
+		{cordon, "", true},
+	} {
 		s := &slice{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{c.key: c.value}}}
 		if got := isCordoned(s); got != c.want {
 			t.Errorf("%s=%s: %v", c.key, c.value, got)
@@ -40,7 +48,9 @@ func TestSlicesThatAskForAVirtualNode(t *testing.T) {
 func TestARequestIsWaitedForHalfAMinute(t *testing.T) {
 	now := time.Unix(1000, 0)
 	at := func(age time.Duration, certificate string) *certificatesv1.CertificateSigningRequest {
-		r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		r := &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))},
+		}
 		r.Status.Certificate = []byte(certificate)
 		return r
 	}
@@ -59,7 +69,9 @@ func TestAddressesByPreference(t *testing.T) {
 	node := func(all ...corev1.NodeAddress) corev1.Node {
 		return corev1.Node{Status: corev1.NodeStatus{Addresses: all}}
 	}
-	name, inner := corev1.NodeAddress{Type: corev1.NodeHostName, Address: "one"}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.2"}
+	name, inner := corev1.NodeAddress{
+		Type: corev1.NodeHostName, Address: "one",
+	}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.2"}
 	outer := corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "192.0.2.3"}
 	for _, c := range []struct {
 		nodes []corev1.Node

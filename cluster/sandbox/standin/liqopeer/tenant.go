@@ -125,9 +125,11 @@ func (l *look) bind(ctx context.Context, t *tenant, role string) error {
 		return err
 	}
 	_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{remoteClusterID: t.Spec.ClusterID}, Annotations: mark()},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: t.Spec.ClusterID}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{remoteClusterID: t.Spec.ClusterID}, Annotations: mark(),
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: t.Spec.ClusterID}},
 	}, metav1.CreateOptions{})
 	return err
 }
@@ -145,7 +147,9 @@ func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) er
 	}
 	all := []error{l.unbind(ctx, t.Spec.ClusterID, roles)}
 	for _, namespace := range l.tenantNamespaces(t.Spec.ClusterID) {
-		err := l.client.RbacV1().RoleBindings(namespace).Delete(ctx, bindingName(roles[remoteControlPlane]), metav1.DeleteOptions{})
+		err := l.client.RbacV1().RoleBindings(namespace).Delete(
+			ctx, bindingName(roles[remoteControlPlane]), metav1.DeleteOptions{},
+		)
 		all = append(all, ignoreMissing(err))
 	}
 	for i := range l.slices {

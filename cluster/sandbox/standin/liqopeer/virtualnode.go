@@ -74,8 +74,17 @@ func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 
 // stages returns the status in which the kubelet and the node have got so far.
 func stages(n *virtualNode, kubelet, node string) conditioned {
-	all := with(n.Status.Conditions, condition{Type: "VirtualKubelet", Status: kubelet, Reason: "VirtualKubelet" + kubelet, Message: "stand-in: nothing runs there"})
-	return conditioned{with(all, condition{Type: "Node", Status: node, Reason: "Node" + node, Message: "stand-in: no pod is offloaded to it"})}
+	all := with(
+		n.Status.Conditions,
+		condition{
+			Type: "VirtualKubelet", Status: kubelet, Reason: "VirtualKubelet" + kubelet, Message: "stand-in: nothing runs there",
+		},
+	)
+	return conditioned{
+		with(
+			all, condition{Type: "Node", Status: node, Reason: "Node" + node, Message: "stand-in: no pod is offloaded to it"},
+		),
+	}
 }
 
 // openMap makes the NamespaceMap of a provider, which is called as that is.

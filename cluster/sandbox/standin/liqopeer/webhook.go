@@ -136,7 +136,9 @@ func (h *hooks) at(path string) registrationv1.WebhookClientConfig {
 func (k hook) rules() []registrationv1.RuleWithOperations {
 	return []registrationv1.RuleWithOperations{{
 		Operations: k.operations,
-		Rule:       registrationv1.Rule{APIGroups: []string{k.group}, APIVersions: []string{version}, Resources: []string{k.resource}},
+		Rule: registrationv1.Rule{
+			APIGroups: []string{k.group}, APIVersions: []string{version}, Resources: []string{k.resource},
+		},
 	}}
 }
 
@@ -202,7 +204,9 @@ func refuse(response *admissionv1.AdmissionResponse, err error) {
 	response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: code, Message: err.Error(), Reason: reason}
 }
 
-func serve(w http.ResponseWriter, r *http.Request, fill func(*admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse)) {
+func serve(
+	w http.ResponseWriter, r *http.Request, fill func(*admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse),
+) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
 		http.Error(w, "that is no admission review", http.StatusBadRequest)

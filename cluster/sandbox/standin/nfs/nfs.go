@@ -71,7 +71,9 @@ func Start(ctx context.Context, root string) (*Server, error) {
 	}
 	if err != nil {
 		if other := s.listen(ctx, loopback); other != nil {
-			return nil, fmt.Errorf("port %d, on which an NFS server listens, is free at no address of loopback: %w", port, errors.Join(err, other))
+			return nil, fmt.Errorf(
+				"port %d, on which an NFS server listens, is free at no address of loopback: %w", port, errors.Join(err, other),
+			)
 		}
 	}
 	return s, nil
@@ -188,7 +190,9 @@ func (s *Server) Mount(ctx context.Context, server, dir, target string, options 
 	inside, ok := strings.CutPrefix(path.Clean(dir)+"/", Export+"/")
 	folder = filepath.Join(s.Root, filepath.FromSlash(inside))
 	if info, err := os.Stat(folder); !ok || err != nil || !info.IsDir() {
-		return "", fmt.Errorf("mount.nfs: mounting %s:%s failed, reason given by server: No such file or directory", server, dir)
+		return "", fmt.Errorf(
+			"mount.nfs: mounting %s:%s failed, reason given by server: No such file or directory", server, dir,
+		)
 	}
 	return folder, nil
 }

@@ -36,24 +36,37 @@ func TestWhatMountSays(t *testing.T) {
 		{"a path that is none", s.Address, Export + "/none", nil, "No such file or directory"},
 		{"a path beside it", s.Address, "/srv", nil, "No such file or directory"},
 		{"a path out of it", s.Address, Export + "/../../etc", nil, "No such file or directory"},
-		{"a version that no client has", s.Address, Export, []string{"nfsvers=5"}, "mount.nfs: mount system call failed for /mnt"},
-		{"a version that is no number", s.Address, Export, []string{"vers=new"}, "mount.nfs: parsing error on 'vers=' option"},
-		{"a minor version that no client has", s.Address, Export, []string{"nfsvers=4.9"}, "incorrect mount option was specified for /mnt"},
+		{
+			"a version that no client has", s.Address, Export,
+			[]string{"nfsvers=5"},
+			"mount.nfs: mount system call failed for /mnt",
+		},
+		{
+			"a version that is no number", s.Address, Export, []string{"vers=new"}, "mount.nfs: parsing error on 'vers=' option",
+		},
+		{
+			"a minor version that no client has", s.Address, Export,
+			[]string{"nfsvers=4.9"},
+			"incorrect mount option was specified for /mnt",
+		},
 		{"nobody listens", "127.61.255.254", Export, nil, "Connection refused for 127.61.255.254:" + Export + " on /mnt"},
 		{"no such name", "nfs.invalid", Export, nil, "Failed to resolve server"},
 		{"somebody else's", other.Address, Export, nil, "stand-in: no export of"},
 	} {
 		folder, err := s.Mount(t.Context(), c.server, c.path, "/mnt", c.options)
-		if c.want == "" && (err != nil || !strings.HasPrefix(folder, s.Root)) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || !strings.HasPrefix(folder, s.Root)) || c.want != "" && (err == nil ||
+			!strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %s, %v, want %q", c.situation, folder, err, c.want)
 		}
 	}
 	s.Deny()
-	if _, err := s.Mount(t.Context(), s.Address, Export, "/mnt", nil); err == nil || !strings.Contains(err.Error(), "access denied by server while mounting "+s.Address+":"+Export) {
+	if _, err := s.Mount(t.Context(), s.Address, Export, "/mnt", nil); err == nil ||
+		!strings.Contains(err.Error(), "access denied by server while mounting "+s.Address+":"+Export) {
 		t.Errorf("an export that is not for this cluster: %v", err)
 	}
 	s.Shut()
-	if _, err := s.Mount(t.Context(), s.Address, Export, "/mnt", nil); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+	if _, err := s.Mount(t.Context(), s.Address, Export, "/mnt", nil); err == nil ||
+		!strings.Contains(err.Error(), "Connection refused") {
 		t.Errorf("a port that is shut: %v", err)
 	}
 }

@@ -177,12 +177,15 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 		openid = slices.Contains(strings.Fields(r.FormValue("scope")), "openid")
 	case "refresh_token":
 		var ours bool
-		if user, ours = strings.CutPrefix(r.FormValue("refresh_token"), refresh); !ours || !slices.Contains(p.options.Users, user) {
+		if user, ours = strings.CutPrefix(r.FormValue("refresh_token"), refresh); !ours ||
+			!slices.Contains(p.options.Users, user) {
 			refuse(w, http.StatusBadRequest, "invalid_grant", "Invalid refresh token")
 			return
 		}
 	default:
-		refuse(w, http.StatusBadRequest, "unsupported_grant_type", "the stand-in of Keycloak knows password and refresh_token")
+		refuse(
+			w, http.StatusBadRequest, "unsupported_grant_type", "the stand-in of Keycloak knows password and refresh_token",
+		)
 		return
 	}
 	now := time.Now()

@@ -53,14 +53,50 @@ func TestWhoMaySignIn(t *testing.T) {
 		situation, form, wants string
 		o                      Options
 	}{
-		{"a user", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret", `"aud":["kubernetes","account"]`, Options{Users: []string{"alice"}}},
-		{"a refresh token", "grant_type=refresh_token&refresh_token=stand-in:alice&client_id=ondemand&client_secret=stand-in-client-secret", `"preferred_username":"alice"`, Options{Users: []string{"alice"}}},
-		{"no audience mapper", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret", `"aud":["account"]`, Options{Users: []string{"alice"}}},
-		{"a made-up refresh token", "grant_type=refresh_token&refresh_token=stand-in:mallory&client_id=ondemand&client_secret=stand-in-client-secret", "Invalid refresh token", Options{Users: []string{"alice"}}},
-		{"a stranger", "grant_type=password&username=mallory&password=x&client_id=ondemand&client_secret=stand-in-client-secret", "invalid_grant", Options{Users: []string{"alice"}}},
-		{"no password", "grant_type=password&username=alice&client_id=ondemand&client_secret=stand-in-client-secret", "invalid_grant", Options{Users: []string{"alice"}}},
-		{"another secret", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=changeme", "unauthorized_client", Options{Users: []string{"alice"}}},
-		{"another flow", "grant_type=client_credentials&client_id=ondemand&client_secret=stand-in-client-secret", "unsupported_grant_type", Options{}},
+		{
+			"a user", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret",
+			`"aud":["kubernetes","account"]`,
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"a refresh token",
+			"grant_type=refresh_token&refresh_token=stand-in:alice&client_id=ondemand&client_secret=stand-in-client-secret",
+			`"preferred_username":"alice"`,
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"no audience mapper",
+			"grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=stand-in-client-secret",
+			`"aud":["account"]`,
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"a made-up refresh token",
+			"grant_type=refresh_token&refresh_token=stand-in:mallory&client_id=ondemand&client_secret=stand-in-client-secret",
+			"Invalid refresh token",
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"a stranger",
+			"grant_type=password&username=mallory&password=x&client_id=ondemand&client_secret=stand-in-client-secret",
+			"invalid_grant",
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"no password", "grant_type=password&username=alice&client_id=ondemand&client_secret=stand-in-client-secret",
+			"invalid_grant",
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"another secret", "grant_type=password&username=alice&password=x&client_id=ondemand&client_secret=changeme",
+			"unauthorized_client",
+			Options{Users: []string{"alice"}},
+		},
+		{
+			"another flow", "grant_type=client_credentials&client_id=ondemand&client_secret=stand-in-client-secret",
+			"unsupported_grant_type",
+			Options{},
+		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			p, client := start(t, tc.o)

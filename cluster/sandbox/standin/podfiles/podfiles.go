@@ -75,7 +75,8 @@ func Project(at string, files map[string][]byte) error {
 		return err
 	}
 	for name := range visible {
-		if err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(at, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(at, name)); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -127,7 +128,9 @@ func Same(at string, files map[string][]byte) bool {
 }
 
 // Volume returns the files of a volume: none where it is empty, or of a kind that is not played.
-func Volume(ctx context.Context, client kubernetes.Interface, namespace string, v corev1.Volume) (map[string][]byte, error) {
+func Volume(
+	ctx context.Context, client kubernetes.Interface, namespace string, v corev1.Volume,
+) (map[string][]byte, error) {
 	switch {
 	case v.ConfigMap != nil:
 		held, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
@@ -154,9 +157,13 @@ func Volume(ctx context.Context, client kubernetes.Interface, namespace string, 
 			one := corev1.Volume{}
 			switch {
 			case s.ConfigMap != nil:
-				one.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: s.ConfigMap.LocalObjectReference, Items: s.ConfigMap.Items, Optional: s.ConfigMap.Optional}
+				one.ConfigMap = &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: s.ConfigMap.LocalObjectReference, Items: s.ConfigMap.Items, Optional: s.ConfigMap.Optional,
+				}
 			case s.Secret != nil:
-				one.Secret = &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Items: s.Secret.Items, Optional: s.Secret.Optional}
+				one.Secret = &corev1.SecretVolumeSource{
+					SecretName: s.Secret.Name, Items: s.Secret.Items, Optional: s.Secret.Optional,
+				}
 			}
 			more, err := Volume(ctx, client, namespace, one)
 			if err != nil {
@@ -170,7 +177,9 @@ func Volume(ctx context.Context, client kubernetes.Interface, namespace string, 
 }
 
 // chosen returns the files that items name; all, without items.
-func chosen(files map[string][]byte, items []corev1.KeyToPath, optional bool, complaint string) (map[string][]byte, error) {
+func chosen(
+	files map[string][]byte, items []corev1.KeyToPath, optional bool, complaint string,
+) (map[string][]byte, error) {
 	if len(items) == 0 {
 		return files, nil
 	}

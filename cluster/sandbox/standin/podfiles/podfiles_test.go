@@ -25,7 +25,11 @@ func TestProjectFollowsItsSource(t *testing.T) {
 		files     map[string][]byte
 		names     []string
 	}{
-		{"two keys and a path", map[string][]byte{"a": []byte("1"), "b": []byte("2"), "c/d": []byte("3")}, []string{"..data", "a", "b", "c", "own"}},
+		{
+			"two keys and a path",
+			map[string][]byte{"a": []byte("1"), "b": []byte("2"), "c/d": []byte("3")},
+			[]string{"..data", "a", "b", "c", "own"},
+		},
 		{"a key changes and two are removed", map[string][]byte{"a": []byte("4")}, []string{"..data", "a", "own"}},
 		{"all keys are removed", nil, []string{"..data", "own"}},
 	} {
@@ -57,22 +61,43 @@ func TestProjectFollowsItsSource(t *testing.T) {
 
 func TestVolume(t *testing.T) {
 	client := fake.NewClientset(
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "cm"}, Data: map[string]string{"text": "t"}, BinaryData: map[string][]byte{"binary": {0xff}}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "tls"}, Data: map[string][]byte{"tls.crt": []byte("c")}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "cm"}, Data: map[string]string{"text": "t"},
+			BinaryData: map[string][]byte{"binary": {0xff}},
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "tls"}, Data: map[string][]byte{"tls.crt": []byte("c")},
+		},
 	)
 	yes := true
 	items := []corev1.KeyToPath{{Key: "none", Path: "n"}, {Key: "tls.crt", Path: "certs/c"}}
 	secret := func(name string, items []corev1.KeyToPath, optional *bool) corev1.Volume {
-		return corev1.Volume{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, Items: items, Optional: optional}}}
+		return corev1.Volume{
+			VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: name, Items: items, Optional: optional},
+			},
+		}
 	}
 	projected := func(optional *bool) corev1.Volume {
-		return corev1.Volume{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Optional: optional}},
-			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}},
-		}}}}
+		return corev1.Volume{
+			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{
+					Secret: &corev1.SecretProjection{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Optional: optional,
+					},
+				},
+				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}},
+			}}},
+		}
 	}
 	configMap := func(name string, items []corev1.KeyToPath) corev1.Volume {
-		return corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items}}}
+		return corev1.Volume{
+			VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items,
+				},
+			},
+		}
 	}
 	for _, c := range []struct {
 		situation string
@@ -101,7 +126,8 @@ func TestVolume(t *testing.T) {
 		if !slices.Equal(names, c.names) {
 			t.Errorf("%s: %v", c.situation, names)
 		}
-		if c.fails == "" && err != nil || c.fails != "" && (err == nil || err.Error() != c.fails || !errors.Is(err, ErrWaits)) {
+		if c.fails == "" && err != nil || c.fails != "" && (err == nil || err.Error() != c.fails ||
+			!errors.Is(err, ErrWaits)) {
 			t.Errorf("%s: %v, want %q", c.situation, err, c.fails)
 		}
 	}

@@ -26,7 +26,9 @@ func (p *Player) keep(ctx context.Context, one *profile, labels map[string]strin
 		return err
 	}
 	if one.DeletionTimestamp != nil {
-		return p.finalize(ctx, one, slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer }))
+		return p.finalize(
+			ctx, one, slices.DeleteFunc(slices.Clone(one.Finalizers), func(f string) bool { return f == finalizer }),
+		)
 	}
 	if slices.Contains(one.Finalizers, finalizer) {
 		return nil
@@ -39,11 +41,15 @@ func (p *Player) finalize(ctx context.Context, one *profile, now []string) error
 	if slices.Equal(now, one.Finalizers) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": now, "resourceVersion": one.ResourceVersion}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"finalizers": now, "resourceVersion": one.ResourceVersion}},
+	)
 	if err != nil {
 		return err
 	}
-	_, err = p.dynamic.Resource(kind).Patch(ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	_, err = p.dynamic.Resource(kind).Patch(
+		ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager},
+	)
 	return err
 }
 
@@ -66,7 +72,10 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 	if owner, ok := found.Annotations[ownerKey]; !ok || owner != one.Spec.Owner.Name {
 		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its
 		// status: the API server drops it, and the log alone says so.
-		p.said.Once("info", "namespace already exist, but not owned by profile creator %s {\"profile\": %q}", one.Spec.Owner.Name, one.Name)
+		p.said.Once(
+			"info", "namespace already exist, but not owned by profile creator %s {\"profile\": %q}", one.Spec.Owner.Name,
+			one.Name,
+		)
 		return false, nil
 	}
 	now := Labelled(found.Labels, labels)
@@ -101,7 +110,8 @@ func Labelled(has, file map[string]string) map[string]string {
 func (one *profile) owns() []metav1.OwnerReference {
 	is := true
 	return []metav1.OwnerReference{{
-		APIVersion: kind.GroupVersion().String(), Kind: "Profile", Name: one.Name, UID: one.UID, Controller: &is, BlockOwnerDeletion: &is,
+		APIVersion: kind.GroupVersion().String(), Kind: "Profile", Name: one.Name, UID: one.UID, Controller: &is,
+		BlockOwnerDeletion: &is,
 	}}
 }
 
@@ -112,22 +122,30 @@ func (p *Player) accounts(ctx context.Context, one *profile) error {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: one.owns()}}
 		_, err := p.client.CoreV1().ServiceAccounts(one.Name).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			_, err = p.client.CoreV1().ServiceAccounts(one.Name).Create(ctx, account, metav1.CreateOptions{FieldManager: manager})
+			_, err = p.client.CoreV1().ServiceAccounts(one.Name).Create(
+				ctx, account, metav1.CreateOptions{FieldManager: manager},
+			)
 		}
-		faults = append(faults, err, p.bind(ctx, one, name, role, nil, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: one.Name}))
+		faults = append(
+			faults, err,
+			p.bind(ctx, one, name, role, nil, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: one.Name}),
+		)
 	}
 	marks := map[string]string{"user": one.Spec.Owner.Name, "role": "admin"}
 	return errors.Join(append(faults, p.bind(ctx, one, "namespaceAdmin", "kubeflow-admin", marks, one.Spec.Owner))...)
 }
 
-func (p *Player) bind(ctx context.Context, one *profile, name, role string, marks map[string]string, subject rbacv1.Subject) error {
+func (p *Player) bind(
+	ctx context.Context, one *profile, name, role string, marks map[string]string, subject rbacv1.Subject,
+) error {
 	bindings := p.client.RbacV1().RoleBindings(one.Name)
 	if subject.Kind != rbacv1.ServiceAccountKind && subject.APIGroup == "" {
 		subject.APIGroup = rbacv1.GroupName
 	}
 	want := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: marks, OwnerReferences: one.owns()},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{subject},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subject},
 	}
 	found, err := bindings.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -151,7 +169,9 @@ func (p *Player) quota(ctx context.Context, one *profile) error {
 	}
 	switch wanted := len(one.Spec.Quota.Hard) > 0; {
 	case wanted && !there:
-		made := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: one.owns()}, Spec: one.Spec.Quota}
+		made := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: one.owns()}, Spec: one.Spec.Quota,
+		}
 		_, err = quotas.Create(ctx, made, metav1.CreateOptions{FieldManager: manager})
 	case wanted && !reflect.DeepEqual(found.Spec, one.Spec.Quota):
 		found.Spec = one.Spec.Quota

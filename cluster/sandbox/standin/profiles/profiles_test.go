@@ -23,10 +23,18 @@ func TestAProfileIsLetGoWithItsNamespaceAlone(t *testing.T) {
 			"metadata": map[string]any{"name": "bob", "finalizers": []any{finalizer}},
 		}}
 		p := &Player{
-			client:  fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bob", Annotations: map[string]string{ownerKey: owner}}}),
-			dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{kind: "ProfileList"}, object),
+			client: fake.NewClientset(
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bob", Annotations: map[string]string{ownerKey: owner}}},
+			),
+			dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
+				runtime.NewScheme(), map[schema.GroupVersionResource]string{kind: "ProfileList"}, object,
+			),
 		}
-		one := &profile{ObjectMeta: metav1.ObjectMeta{Name: "bob", Finalizers: []string{finalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}
+		one := &profile{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "bob", Finalizers: []string{finalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()},
+			},
+		}
 		one.Spec.Owner = rbacv1.Subject{Kind: rbacv1.UserKind, Name: "bob@example.com"}
 		if err := p.keep(t.Context(), one, nil); err != nil {
 			t.Fatalf("%s: %v", owner, err)

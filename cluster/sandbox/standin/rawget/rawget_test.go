@@ -18,20 +18,30 @@ import (
 )
 
 func pod(name, server string, more ...string) *corev1.Pod {
-	command := append([]string{"kubectl", "get", "--raw", "/version", "--server=" + server, "--certificate-authority=/ca/ca.crt", "--username=anonymous", "--password=none"}, more...)
+	command := append(
+		[]string{
+			"kubectl", "get", "--raw", "/version", "--server=" + server, "--certificate-authority=/ca/ca.crt",
+			"--username=anonymous", "--password=none",
+		},
+		more...,
+	)
 	volume := corev1.Volume{Name: "ca"}
 	volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "x", UID: types.UID(name)},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "ask", Command: command, VolumeMounts: []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}}},
-			Volumes:    []corev1.Volume{volume},
+			Containers: []corev1.Container{
+				{Name: "ask", Command: command, VolumeMounts: []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}},
+			},
+			Volumes: []corev1.Volume{volume},
 		},
 	}
 }
 
 func holding(name, authority string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "x"}, Data: map[string]string{"ca.crt": authority}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "x"}, Data: map[string]string{"ca.crt": authority},
+	}
 }
 
 // stranger is an authority that has not signed the server's certificate.
@@ -62,7 +72,10 @@ func TestItReallyAsks(t *testing.T) {
 		case "/unauthorized":
 			refused(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
 		case "/forbidden":
-			refused(http.StatusForbidden, metav1.StatusReasonForbidden, `forbidden: User "system:anonymous" cannot get path "/forbidden"`)
+			refused(
+				http.StatusForbidden, metav1.StatusReasonForbidden,
+				`forbidden: User "system:anonymous" cannot get path "/forbidden"`,
+			)
 		default:
 			http.NotFound(w, r)
 		}

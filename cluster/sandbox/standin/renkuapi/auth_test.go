@@ -24,7 +24,8 @@ func TestTokensThatDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	symmetric += "." + part(signature)
-	forged := good[0] + "." + part([]byte(`{"aud":"renku-cli","exp":9999999999,"realm_access":{"roles":["renku-admin"]}}`)) + "." + good[2]
+	forged := good[0] + "." +
+		part([]byte(`{"aud":"renku-cli","exp":9999999999,"realm_access":{"roles":["renku-admin"]}}`)) + "." + good[2]
 	for name, token := range map[string]string{
 		"none": "", "no JWT": "x", "unsigned": unsigned, "HS256": symmetric, "forged": forged,
 		"expired":          s.token(url.Values{"expires": {"-1"}}),
@@ -93,7 +94,8 @@ func TestWhoMayCallWhat(t *testing.T) {
 
 func TestUser(t *testing.T) {
 	s := newSite(t)
-	if got := s.must(200, "GET", "/user", nil).object(t); got["is_admin"] != true || got["id"] != adminID || got["username"] != "stand-in" {
+	if got := s.must(200, "GET", "/user", nil).object(t); got["is_admin"] != true || got["id"] != adminID ||
+		got["username"] != "stand-in" {
 		t.Errorf("%v", got)
 	}
 	if got := s.as(s.token(url.Values{"roles": {""}}), "GET", "/user", nil); got.object(t)["is_admin"] != false {

@@ -33,7 +33,8 @@ func newRegistry(faults map[string]bool) *registry {
 	}
 	paris := r.insert(&cluster{
 		Name: "Paris", ConfigName: "paris.yaml", Protocol: "https", Host: "sessions.paris.example.org", Port: 443,
-		Path: "/sessions", Annotations: map[string]any{}, TLSSecret: pointer("paris-sessions-tls"), DefaultCert: r.flag(false),
+		Path: "/sessions", Annotations: map[string]any{}, TLSSecret: pointer("paris-sessions-tls"),
+		DefaultCert: r.flag(false),
 	})
 	r.insertPool(&pool{
 		Name: "Paris pool", Public: true, Cluster: paris.ID, Platform: defaultPlatform,
@@ -48,7 +49,8 @@ func newRegistry(faults map[string]bool) *registry {
 // takeByAnother registers name for a cluster that is not the caller's.
 func (r *registry) takeByAnother(name string) {
 	r.insert(&cluster{
-		Name: name, ConfigName: "of-somebody-else.yaml", Protocol: "https", Host: "sessions.somebody-else.example.org", Port: 443,
+		Name: name, ConfigName: "of-somebody-else.yaml", Protocol: "https", Host: "sessions.somebody-else.example.org",
+		Port: 443,
 		Path: "", Annotations: map[string]any{}, TLSSecret: pointer("sessions-tls"), DefaultCert: r.flag(false),
 	})
 }
@@ -109,9 +111,13 @@ func (r *registry) shared(row *cluster) string {
 func (r *registry) unique(row *cluster) error {
 	switch r.shared(row) {
 	case "name":
-		return refusal(http.StatusConflict, "Cannot create a cluster because the name is already used, please try a different name.")
+		return refusal(
+			http.StatusConflict, "Cannot create a cluster because the name is already used, please try a different name.",
+		)
 	case "config_name":
-		return refusal(http.StatusConflict, "Cannot create a cluster because the config_name is already used, please try a different one.")
+		return refusal(
+			http.StatusConflict, "Cannot create a cluster because the config_name is already used, please try a different one.",
+		)
 	}
 	return nil
 }
@@ -182,8 +188,8 @@ func (r *registry) cluster(id string) (*cluster, error) {
 	return row, nil
 }
 
-// putCluster is a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch). So a field that the
-// body omits keeps its value, and the TLS flag becomes false.
+// putCluster is a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch). So a field that
+// the body omits keeps its value, and the TLS flag becomes false.
 func (r *registry) putCluster(req *http.Request) (int, any, error) {
 	sent := &cluster{}
 	if err := read(req, r.schema(), sent); err != nil {

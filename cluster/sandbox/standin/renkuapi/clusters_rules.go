@@ -1,6 +1,6 @@
-// The rules for a cluster's registration (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
-// validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). In addition to the schema: which TLS
-// settings go together, and what PostgreSQL refuses.
+// The rules for a cluster's registration (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
+// crc/core.py validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). In addition to the schema:
+// which TLS settings go together, and what PostgreSQL refuses.
 
 package renkuapi
 
@@ -55,7 +55,8 @@ type cluster struct {
 	StorageClass   *string        `json:"session_storage_class,omitempty"`
 	TLSSecret      *string        `json:"session_tls_secret_name,omitempty"`
 	ServiceAccount *string        `json:"service_account_name,omitempty"`
-	DefaultCert    *bool          `json:"session_ingress_use_default_cluster_tls_cert,omitempty"` // nil only for an old Renku
+	// nil only for an old Renku
+	DefaultCert *bool `json:"session_ingress_use_default_cluster_tls_cert,omitempty"`
 }
 
 func (c *cluster) clone() *cluster {
@@ -105,9 +106,14 @@ func (p *clusterPatch) tlsRule(stored *cluster) error {
 	case protocol != "https":
 		return nil
 	case flag && !empty && secret != nil:
-		return invalid("Cluster %s would use https with both the TLS secret name and the flag for the default TLS certificate.", stored.ID)
+		return invalid(
+			"Cluster %s would use https with both the TLS secret name and the flag for the default TLS certificate.", stored.ID,
+		)
 	case !flag && empty:
-		return invalid("Cluster %s would use https without both the TLS secret name and the flag for the default TLS certificate.", stored.ID)
+		return invalid(
+			"Cluster %s would use https without both the TLS secret name and the flag for the default TLS certificate.",
+			stored.ID,
+		)
 	}
 	return nil
 }
@@ -160,8 +166,10 @@ func tlsRule(protocol string, secret *string, flag bool) error {
 	case protocol != "https":
 		return nil
 	case named && flag:
-		return invalid("The session protocol is https and you have set both the TLS secret name and the flag to use the default " +
-			"TLS certificate of the cluster. Please set only one of these two options.")
+		return invalid(
+			"The session protocol is https and you have set both the TLS secret name and the flag to use the default " +
+				"TLS certificate of the cluster. Please set only one of these two options.",
+		)
 	case !named && !flag:
 		return invalid("The session protocol is https, but neither the TLS secret name nor the flag to use the default TLS " +
 			"certificate of the cluster are set. Please set only one of these two options.")

@@ -20,7 +20,8 @@ func (r refusals) play(t *testing.T, s *site) {
 	for _, row := range r {
 		t.Run(row.name, func(t *testing.T) {
 			got := s.call(cmp.Or(row.method, "POST"), row.path, row.body)
-			if got.status != row.status || got.code != 1000+row.status || !strings.Contains(got.message, row.message) || row.message == "" {
+			if got.status != row.status || got.code != 1000+row.status || !strings.Contains(got.message, row.message) ||
+				row.message == "" {
 				t.Errorf("%d %d %q, want %d with %q", got.status, got.code, got.message, row.status, row.message)
 			}
 		})
@@ -41,34 +42,94 @@ func TestClusterRefusals(t *testing.T) {
 		{"two documents", "", "/clusters", "{} {}", 400, "parsing body"},
 		{"a list", "", "/clusters", "[]", 422, "the provided input has the wrong type"},
 		{"null", "", "/clusters", "null", 422, "the provided input has the wrong type"},
-		{"an unknown key", "", "/clusters", but("session_url", "x"), 422, wrong("session_url", "Extra inputs are not permitted")},
+		{
+			"an unknown key", "", "/clusters", but("session_url", "x"), 422,
+			wrong("session_url", "Extra inputs are not permitted"),
+		},
 		{"an id", "", "/clusters", but("id", "01J00000000000000000000000"), 422, wrong("id", "Extra")},
 		{"short name", "", "/clusters", but("name", "four"), 422, wrong("name", "String should have at least 5")},
-		{"name of 41", "", "/clusters", but("name", long(41)), 500, "Database error occurred: value too long for type character varying(40)"},
+		{
+			"name of 41", "", "/clusters", but("name", long(41)), 500,
+			"Database error occurred: value too long for type character varying(40)",
+		},
 		{"name is a number", "", "/clusters", but("name", 12345), 422, wrong("name", "Input should be a valid string")},
-		{"config_name without .yaml", "", "/clusters", but("config_name", "bern.yml"), 422, wrong("config_name", "String should match")},
-		{"config_name with a slash", "", "/clusters", but("config_name", "a/bern.yaml"), 422, wrong("config_name", "String should match")},
-		{"config_name of 41", "", "/clusters", but("config_name", long(36)+".yaml"), 500, "Database error occurred: value too long"},
-		{"protocol", "", "/clusters", but("session_protocol", "ftp"), 422, wrong("session_protocol", "Input should be 'http' or 'https'")},
-		{"host of 257", "", "/clusters", but("session_host", long(257)), 422, wrong("session_host", "String should have at most 256")},
-		{"host with a scheme", "", "/clusters", but("session_host", "https://x.org"), 422, wrong("session_host", "String should match")},
+		{
+			"config_name without .yaml", "", "/clusters", but("config_name", "bern.yml"), 422,
+			wrong("config_name", "String should match"),
+		},
+		{
+			"config_name with a slash", "", "/clusters", but("config_name", "a/bern.yaml"), 422,
+			wrong("config_name", "String should match"),
+		},
+		{
+			"config_name of 41", "", "/clusters", but("config_name", long(36)+".yaml"), 500,
+			"Database error occurred: value too long",
+		},
+		{
+			"protocol", "", "/clusters", but("session_protocol", "ftp"), 422,
+			wrong("session_protocol", "Input should be 'http' or 'https'"),
+		},
+		{
+			"host of 257", "", "/clusters", but("session_host", long(257)), 422,
+			wrong("session_host", "String should have at most 256"),
+		},
+		{
+			"host with a scheme", "", "/clusters", but("session_host", "https://x.org"), 422,
+			wrong("session_host", "String should match"),
+		},
 		{"host that is empty", "", "/clusters", but("session_host", ""), 422, wrong("session_host", "String should match")},
-		{"port -1", "", "/clusters", but("session_port", -1), 422, wrong("session_port", "Input should be greater than or equal to 0")},
-		{"port 65537", "", "/clusters", but("session_port", 65537), 422, wrong("session_port", "Input should be less than or equal to 65536")},
-		{"port as text", "", "/clusters", but("session_port", "443"), 422, wrong("session_port", "Input should be a valid integer")},
-		{"half a port", "", "/clusters", but("session_port", 1.5), 422, wrong("session_port", "Input should be a valid integer")},
+		{
+			"port -1", "", "/clusters", but("session_port", -1), 422,
+			wrong("session_port", "Input should be greater than or equal to 0"),
+		},
+		{
+			"port 65537", "", "/clusters", but("session_port", 65537), 422,
+			wrong("session_port", "Input should be less than or equal to 65536"),
+		},
+		{
+			"port as text", "", "/clusters", but("session_port", "443"), 422,
+			wrong("session_port", "Input should be a valid integer"),
+		},
+		{
+			"half a port", "", "/clusters", but("session_port", 1.5), 422,
+			wrong("session_port", "Input should be a valid integer"),
+		},
 		{"path is null", "", "/clusters", `{"session_path":null}`, 422, "session_path: Input should be a valid string"},
-		{"annotations as a list", "", "/clusters", but("session_ingress_annotations", []any{}), 422, wrong("session_ingress_annotations", "Input")},
-		{"ingress class of 257", "", "/clusters", but("session_ingress_class_name", long(257)), 422, wrong("session_ingress_class_name", "String")},
-		{"storage class of 257", "", "/clusters", but("session_storage_class", long(257)), 422, wrong("session_storage_class", "String")},
-		{"TLS Secret of 257", "", "/clusters", but("session_tls_secret_name", long(257)), 422, wrong("session_tls_secret_name", "String")},
+		{
+			"annotations as a list", "", "/clusters", but("session_ingress_annotations", []any{}), 422,
+			wrong("session_ingress_annotations", "Input"),
+		},
+		{
+			"ingress class of 257", "", "/clusters", but("session_ingress_class_name", long(257)), 422,
+			wrong("session_ingress_class_name", "String"),
+		},
+		{
+			"storage class of 257", "", "/clusters", but("session_storage_class", long(257)), 422,
+			wrong("session_storage_class", "String"),
+		},
+		{
+			"TLS Secret of 257", "", "/clusters", but("session_tls_secret_name", long(257)), 422,
+			wrong("session_tls_secret_name", "String"),
+		},
 		{"account of 1", "", "/clusters", but(accountName, "a"), 422, wrong(accountName, "String should match")},
-		{"account of 64", "", "/clusters", but(accountName, long(64)), 422, wrong(accountName, "String should have at most 63")},
+		{
+			"account of 64", "", "/clusters", but(accountName, long(64)), 422,
+			wrong(accountName, "String should have at most 63"),
+		},
 		{"account with a capital", "", "/clusters", but(accountName, "Ab"), 422, wrong(accountName, "String should match")},
 		{"flag as text", "", "/clusters", but(tlsFlag, "true"), 422, wrong(tlsFlag, "Input should be a valid boolean")},
-		{"the name of another", "", "/clusters", but("name", "Paris"), 409, "because the name is already used, please try a different name."},
-		{"the config_name of another", "", "/clusters", but("config_name", "paris.yaml"), 409, "because the config_name is already used, please try a different one."},
-		{"a cluster that is not there", "GET", "/clusters/01J00000000000000000000000", nil, 404, "Cluster definition id='01J00000000000000000000000' does not exist."},
+		{
+			"the name of another", "", "/clusters", but("name", "Paris"), 409,
+			"because the name is already used, please try a different name.",
+		},
+		{
+			"the config_name of another", "", "/clusters", but("config_name", "paris.yaml"), 409,
+			"because the config_name is already used, please try a different one.",
+		},
+		{
+			"a cluster that is not there", "GET", "/clusters/01J00000000000000000000000", nil, 404,
+			"Cluster definition id='01J00000000000000000000000' does not exist.",
+		},
 		{"an id that is none", "GET", "/clusters/Paris", nil, 404, "not found"},
 		{"PATCH of what is not there", "PATCH", "/clusters/01J00000000000000000000000", object{}, 404, "does not exist."},
 		{"PUT of what is not there", "PUT", "/clusters/01J00000000000000000000000", guideCluster(), 404, "does not exist."},
@@ -78,7 +139,8 @@ func TestClusterRefusals(t *testing.T) {
 	for _, f := range clusterSchema {
 		if f.required {
 			row := table[0]
-			row.name, row.body, row.status, row.message = "without "+f.name, but(f.name, nil), 422, wrong(f.name, "Field required")
+			row.name, row.body, row.status, row.message = "without "+
+				f.name, but(f.name, nil), 422, wrong(f.name, "Field required")
 			table = append(table, row)
 		}
 	}
@@ -100,7 +162,9 @@ func TestClusterAPIDoesNotLook(t *testing.T) {
 		{"session_port": 0},
 		{"name": strings.Repeat("é", 40), "config_name": strings.Repeat("c", 35) + ".yaml"},
 	} {
-		body := with(guideCluster(), object{"name": "cluster " + string(rune('a'+i)), "config_name": string(rune('a'+i)) + ".yaml"})
+		body := with(
+			guideCluster(), object{"name": "cluster " + string(rune('a'+i)), "config_name": string(rune('a'+i)) + ".yaml"},
+		)
 		s.must(http.StatusCreated, "POST", "/clusters", with(body, change))
 	}
 }
@@ -129,7 +193,9 @@ func TestTLSOfANewCluster(t *testing.T) {
 		{"http, both", "http", "x", true, 201, "", "x", false, 201, true},
 		{"http, the guide's", "http", "", true, 201, "", "", false, 201, true},
 	} {
-		body := with(guideCluster(), object{"session_protocol": row.protocol, "session_tls_secret_name": row.secret, tlsFlag: row.flag})
+		body := with(
+			guideCluster(), object{"session_protocol": row.protocol, "session_tls_secret_name": row.secret, tlsFlag: row.flag},
+		)
 		t.Run(row.name, func(t *testing.T) {
 			got := newSite(t).call("POST", "/clusters", body)
 			if got.status != row.status || !strings.Contains(got.message, row.message) {
@@ -140,7 +206,8 @@ func TestTLSOfANewCluster(t *testing.T) {
 			}
 			stored := got.object(t)
 			secret, there := stored["session_tls_secret_name"]
-			if row.secretAt == absent && there || row.secretAt != absent && secret != row.secretAt || stored[tlsFlag] != row.flat {
+			if row.secretAt == absent && there || row.secretAt != absent && secret != row.secretAt ||
+				stored[tlsFlag] != row.flat {
 				t.Errorf("stored %s", got.body)
 			}
 		})
@@ -198,12 +265,16 @@ func TestTLSOfAClusterThatIsThere(t *testing.T) {
 
 func TestClusterPatch(t *testing.T) {
 	s := newSite(t)
-	id := s.must(201, "POST", "/clusters", with(guideCluster(), object{accountName: "sessions", "session_tls_secret_name": "x", tlsFlag: nil})).object(t)["id"].(string)
+	id := s.must(
+		201, "POST", "/clusters",
+		with(guideCluster(), object{accountName: "sessions", "session_tls_secret_name": "x", tlsFlag: nil}),
+	).object(t)["id"].(string)
 	if !ulid.MatchString(id) {
 		t.Errorf("id %q", id)
 	}
 	got := s.must(201, "PATCH", "/clusters/"+id, object{"session_storage_class": "", "session_port": 8443}).object(t)
-	if _, there := got["session_storage_class"]; there || got["session_port"] != 8443.0 || got["name"] != "Bern cluster" || got[accountName] != "sessions" {
+	if _, there := got["session_storage_class"]; there || got["session_port"] != 8443.0 || got["name"] != "Bern cluster" ||
+		got[accountName] != "sessions" {
 		t.Errorf("%v", got)
 	}
 	refusals{
@@ -214,12 +285,16 @@ func TestClusterPatch(t *testing.T) {
 		{"PUT of a config_name that is taken", "PUT", "/clusters/" + id, with(guideCluster(), object{
 			"config_name": "paris.yaml", "session_tls_secret_name": "x", tlsFlag: nil,
 		}), 500, "unique constraint"},
-		{"PUT without a host", "PUT", "/clusters/" + id, with(guideCluster(), object{"session_host": nil}), 422, "session_host: Field required"},
+		{
+			"PUT without a host", "PUT", "/clusters/" + id, with(guideCluster(), object{"session_host": nil}), 422,
+			"session_host: Field required",
+		},
 	}.play(t, s)
 	got = s.must(201, "PUT", "/clusters/"+id, with(guideCluster(), object{
 		"session_storage_class": nil, "session_ingress_class_name": nil, "session_tls_secret_name": "y", tlsFlag: nil,
 	})).object(t)
-	if got["session_ingress_class_name"] != "renku-user-session-ingress-class" || got[accountName] != "sessions" || got["session_tls_secret_name"] != "y" {
+	if got["session_ingress_class_name"] != "renku-user-session-ingress-class" || got[accountName] != "sessions" ||
+		got["session_tls_secret_name"] != "y" {
 		t.Errorf("PUT changed what its body omits: %v", got)
 	}
 	s.must(204, "DELETE", "/clusters/"+id, nil)

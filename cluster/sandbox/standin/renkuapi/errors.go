@@ -1,5 +1,5 @@
-// Errors as Renku's API answers them (errors/errors.py, base_api/error_handler.py). The code of an error that has none of its
-// own is 1000 + its status.
+// Errors as Renku's API answers them (errors/errors.py, base_api/error_handler.py). The code of an error that has none
+// of its own is 1000 + its status.
 
 package renkuapi
 

@@ -16,7 +16,8 @@ const slowness = 5 * time.Second // of each answer, with the behaviour slow
 // Faults returns the behaviours that can be switched on: name to one sentence.
 func Faults() map[string]string {
 	return map[string]string{
-		"tls-null":   "A newer Renku, which stores the TLS flag that it is sent; an empty TLS secret name beside it is then an error 500.",
+		"tls-null": "A newer Renku, which stores the TLS flag that it is sent; an empty TLS secret name beside it is " +
+			"then an error 500.",
 		"not-admin":  "Who signs in lacks the realm role renku-admin.",
 		"html":       "Renku's API answers with a page in HTML, with 200 and 502 in turns.",
 		"slow":       "Renku's API takes 5 seconds for each answer.",

@@ -15,7 +15,9 @@ func TestFaultHTML(t *testing.T) {
 			t.Errorf("answer %d: %d %s", i, got.status, got.body)
 		}
 	}
-	if status, body := s.page("GET", "https://"+s.Domain()+realmPath+"/.well-known/openid-configuration", nil); status != 200 || !strings.HasPrefix(body, "{") {
+	if status, body := s.page(
+		"GET", "https://"+s.Domain()+realmPath+"/.well-known/openid-configuration", nil,
+	); status != 200 || !strings.HasPrefix(body, "{") {
 		t.Errorf("Keycloak is to be left alone: %d %s", status, body)
 	}
 }
@@ -28,7 +30,9 @@ func TestFaultSlow(t *testing.T) {
 		return passed
 	}}
 	answers := 0
-	h := misbehave(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers++ }), map[string]bool{"slow": true}, c)
+	h := misbehave(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers++ }), map[string]bool{"slow": true}, c,
+	)
 	passed <- time.Time{}
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", apiPath+"/version", nil))
 	if answers != 1 || len(waited) != 1 || waited[0] != 5*time.Second {
@@ -77,7 +81,10 @@ func TestFaultOldRenku(t *testing.T) {
 	named := with(guideCluster(), object{tlsFlag: nil, "session_tls_secret_name": "x"})
 	refusals{
 		{"the flag", "", "/clusters", guideCluster(), 422, tlsFlag + ": Extra inputs are not permitted"},
-		{"the account", "", "/clusters", with(named, object{accountName: "sessions"}), 422, accountName + ": Extra inputs are not permitted"},
+		{
+			"the account", "", "/clusters", with(named, object{accountName: "sessions"}), 422,
+			accountName + ": Extra inputs are not permitted",
+		},
 		{"no TLS Secret", "", "/clusters", with(named, object{"session_tls_secret_name": ""}), 422, "neither"},
 	}.play(t, s)
 	if _, there := s.must(201, "POST", "/clusters", named).object(t)[tlsFlag]; there {

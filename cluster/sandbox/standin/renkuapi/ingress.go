@@ -1,7 +1,7 @@
-// The ingress controller of the sessions on the remote cluster, at session_host and session_path. It is no part of Renku: it
-// is like ingress-nginx, whose source was not read for it. It speaks only TLS, and serves a path only when an Ingress on the
-// remote cluster has it. Every path leads to one page that says stand-in. It has one certificate for everything, its
-// default.
+// The ingress controller of the sessions on the remote cluster, at session_host and session_path. It is no part of
+// Renku: it is like ingress-nginx, whose source was not read for it. It speaks only TLS, and serves a path only when an
+// Ingress on the remote cluster has it. Every path leads to one page that says stand-in. It has one certificate for
+// everything, its default.
 
 package renkuapi
 

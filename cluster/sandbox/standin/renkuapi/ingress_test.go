@@ -10,8 +10,11 @@ import (
 
 func ingressFor(name, host, path, kind string) object {
 	return object{
-		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": object{"name": name, "namespace": "renku-user-sessions"},
-		"spec": object{"rules": []any{object{"host": host, "http": object{"paths": []any{object{"path": path, "pathType": kind}}}}}},
+		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+		"metadata": object{"name": name, "namespace": "renku-user-sessions"},
+		"spec": object{
+			"rules": []any{object{"host": host, "http": object{"paths": []any{object{"path": path, "pathType": kind}}}}},
+		},
 	}
 }
 

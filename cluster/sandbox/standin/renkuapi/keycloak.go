@@ -1,8 +1,8 @@
 // Keycloak's realm Renku, as far as a user signs in from a terminal (renku: helm-chart/renku/templates/
-// setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client renku-cli is public and can use
-// the device flow of RFC 8628, and no other client of the realm can. The texts of Keycloak's errors are a guess: no source
-// was read. The stand-in approves a sign-in whose page is not opened, and tells clients to poll every second, where the
-// chart sets 5.
+// setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client renku-cli is public and can
+// use the device flow of RFC 8628, and no other client of the realm can. The texts of Keycloak's errors are a guess: no
+// source was read. The stand-in approves a sign-in whose page is not opened, and tells clients to poll every second,
+// where the chart sets 5.
 
 package renkuapi
 
@@ -121,7 +121,8 @@ func (k *keycloak) pollToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, map[string]any{
-		"access_token": token, "token_type": "Bearer", "expires_in": int(tokenLife.Seconds()), "scope": "openid profile email",
+		"access_token": token, "token_type": "Bearer", "expires_in": int(tokenLife.Seconds()),
+		"scope": "openid profile email",
 	})
 }
 

@@ -29,12 +29,18 @@ func (k *keycloak) devicePage(w http.ResponseWriter, r *http.Request) {
 	}
 	k.mu.Unlock()
 	if d == nil {
-		page(w, http.StatusOK, `<form method="get"><p>The code that your terminal shows: <input name="user_code"> <button>Continue</button></p></form>`)
+		page(
+			w, http.StatusOK,
+			`<form method="get"><p>The code that your terminal shows: <input name="user_code"> <button>Continue</button></p></form>`,
+		)
 		return
 	}
-	page(w, http.StatusOK, fmt.Sprintf(`<form method="post"><p>A terminal shows the code <b>%[1]s</b> and asks to sign in.</p>
+	page(
+		w, http.StatusOK, fmt.Sprintf(`<form method="post"><p>A terminal shows the code <b>%[1]s</b> and asks to sign in.</p>
 <input type="hidden" name="user_code" value="%[1]s">
-<button name="decision" value="approve">Approve</button> <button name="decision" value="deny">Deny</button></form>`, html.EscapeString(code)))
+<button name="decision" value="approve">Approve</button> <button name="decision" value="deny">Deny</button></form>`,
+			html.EscapeString(code)),
+	)
 }
 
 func (k *keycloak) decide(w http.ResponseWriter, r *http.Request) {

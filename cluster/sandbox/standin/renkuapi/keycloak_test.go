@@ -32,7 +32,9 @@ type oauth struct {
 func (s *site) signIn() signIn {
 	s.t.Helper()
 	d := signIn{}
-	if got := s.form(realmPath+"/protocol/openid-connect/auth/device", url.Values{"client_id": {"renku-cli"}}, &d); got != 200 {
+	if got := s.form(
+		realmPath+"/protocol/openid-connect/auth/device", url.Values{"client_id": {"renku-cli"}}, &d,
+	); got != 200 {
 		s.t.Fatalf("the device endpoint answers %d", got)
 	}
 	return d
@@ -76,7 +78,8 @@ func TestDeviceFlowApprovesByItself(t *testing.T) {
 	if err := decodePart(strings.Split(got.Token, ".")[1], &claims); err != nil {
 		t.Fatal(err)
 	}
-	if claims.Issuer != "https://"+s.Domain()+realmPath || len(claims.Audience) != 1 || claims.Audience[0] != "renku-cli" ||
+	if claims.Issuer != "https://"+s.Domain()+realmPath || len(claims.Audience) != 1 ||
+		claims.Audience[0] != "renku-cli" ||
 		claims.Expires-claims.Issued != 86400 || !claims.admin() {
 		t.Errorf("%+v", claims)
 	}
@@ -109,7 +112,8 @@ func TestDeviceFlowWhenSomebodyDecides(t *testing.T) {
 	s := newSite(t)
 	for decision, want := range map[string]string{"approve": "", "deny": "access_denied"} {
 		d := s.signIn()
-		if status, body := s.page("GET", d.Complete, nil); status != 200 || !strings.Contains(body, "stand-in") || !strings.Contains(body, d.UserCode) {
+		if status, body := s.page("GET", d.Complete, nil); status != 200 || !strings.Contains(body, "stand-in") ||
+			!strings.Contains(body, d.UserCode) {
 			t.Errorf("the page: %d %s", status, body)
 		}
 		s.clock.advance(time.Minute) // who has opened the page decides
@@ -124,10 +128,13 @@ func TestDeviceFlowWhenSomebodyDecides(t *testing.T) {
 		}
 		s.wantPoll(d, status, want)
 	}
-	if status, body := s.page("GET", "https://"+s.Domain()+realmPath+"/device?user_code=%3Cb%3E", nil); status != 200 || !strings.Contains(body, "input name") {
+	if status, body := s.page("GET", "https://"+s.Domain()+realmPath+"/device?user_code=%3Cb%3E", nil); status != 200 ||
+		!strings.Contains(body, "input name") {
 		t.Errorf("the page without a code: %d %s", status, body)
 	}
-	if status, _ := s.page("POST", "https://"+s.Domain()+realmPath+"/device", url.Values{"user_code": {"X"}, "decision": {"approve"}}); status != 400 {
+	if status, _ := s.page(
+		"POST", "https://"+s.Domain()+realmPath+"/device", url.Values{"user_code": {"X"}, "decision": {"approve"}},
+	); status != 400 {
 		t.Errorf("a code that nobody has: %d", status)
 	}
 }
@@ -152,8 +159,18 @@ func TestKeycloakRefuses(t *testing.T) {
 		{"a client without the flow", device, url.Values{"client_id": {"renku-jupyterserver"}}, 400, "unauthorized_client"},
 		{"a client that is not there", device, url.Values{"client_id": {"carrick"}}, 401, "invalid_client"},
 		{"no client", device, url.Values{}, 401, "invalid_client"},
-		{"another client's token", token, url.Values{"client_id": {"renku"}, "grant_type": {deviceGrant}}, 401, "invalid_client"},
-		{"another grant", token, url.Values{"client_id": {"renku-cli"}, "grant_type": {"password"}}, 400, "unsupported_grant_type"},
+		{
+			"another client's token", token,
+			url.Values{"client_id": {"renku"}, "grant_type": {deviceGrant}},
+			401,
+			"invalid_client",
+		},
+		{
+			"another grant", token,
+			url.Values{"client_id": {"renku-cli"}, "grant_type": {"password"}},
+			400,
+			"unsupported_grant_type",
+		},
 		{"no device code", token, url.Values{"client_id": {"renku-cli"}, "grant_type": {deviceGrant}}, 400, "invalid_grant"},
 		{"another realm's path", realmPath + "/nothing", url.Values{}, 404, "HTTP 404 Not Found"},
 		{"a life that is no number", "/stand-in/token", url.Values{"expires": {"soon"}}, 400, "invalid_request"},
@@ -173,14 +190,16 @@ func TestDiscovery(t *testing.T) {
 		t.Fatalf("%d", status)
 	}
 	for _, want := range []string{
-		`"issuer":"` + issuer + `"`, issuer + "/protocol/openid-connect/auth/device", issuer + "/protocol/openid-connect/token", issuer + "/protocol/openid-connect/certs",
+		`"issuer":"` + issuer + `"`, issuer + "/protocol/openid-connect/auth/device",
+		issuer + "/protocol/openid-connect/token", issuer + "/protocol/openid-connect/certs",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in %s", want, body)
 		}
 	}
 	_, keys := s.page("GET", issuer+"/protocol/openid-connect/certs", nil)
-	if n := base64.RawURLEncoding.EncodeToString(s.realmKey()); !strings.Contains(keys, n) || !strings.Contains(keys, `"e":"AQAB"`) {
+	if n := base64.RawURLEncoding.EncodeToString(s.realmKey()); !strings.Contains(keys, n) ||
+		!strings.Contains(keys, `"e":"AQAB"`) {
 		t.Errorf("%s", keys)
 	}
 }

@@ -1,7 +1,8 @@
-// How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py, kr8s/_config.py).
-// No request is sent to the cluster. A file named in a kubeconfig does not exist in Renku's pods: a missing CA or
-// certificate file shows at the first request, when kr8s creates its TLS context. No program that a kubeconfig names is in
-// their image, and running it fails at once. The stand-in opens no such file and runs no such program.
+// How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py,
+// kr8s/_config.py). No request is sent to the cluster. A file named in a kubeconfig does not exist in Renku's pods: a
+// missing CA or certificate file shows at the first request, when kr8s creates its TLS context. No program that a
+// kubeconfig names is in their image, and running it fails at once. The stand-in opens no such file and runs no such
+// program.
 
 package renkuapi
 
@@ -112,7 +113,9 @@ func (k *kubeconfig) connect() (*connection, error) {
 		if namespace == "" {
 			namespace = "default"
 		}
-		return &connection{config: config, namespace: namespace, broken: k.lacksFiles(*c.Context.Cluster, *c.Context.User)}, nil
+		return &connection{
+			config: config, namespace: namespace, broken: k.lacksFiles(*c.Context.Cluster, *c.Context.User),
+		}, nil
 	}
 	//lint:ignore ST1005 the words of Renku's Python
 	return nil, fmt.Errorf("No such context %s", *k.file.Current)
@@ -148,8 +151,8 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 	return nil, fmt.Errorf("User %s not found", user)
 }
 
-// lacksFiles reports whether a file is missing that the TLS context needs: a CA, or the certificate and key of a client. A
-// certificate without a key, or the other way round, is ignored.
+// lacksFiles reports whether a file is missing that the TLS context needs: a CA, or the certificate and key of a
+// client. A certificate without a key, or the other way round, is ignored.
 func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	for _, c := range k.file.Clusters {
 		if c.Name == cluster && c.Cluster.CAFile != "" && c.Cluster.CAData == "" {
@@ -165,8 +168,8 @@ func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	return false
 }
 
-// trust resets "do not verify" where neither a CA nor a client certificate is given, because kr8s then has no TLS context of
-// its own.
+// trust resets "do not verify" where neither a CA nor a client certificate is given, because kr8s then has no TLS
+// context of its own.
 func trust(config *rest.Config) {
 	if len(config.CAData) == 0 && len(config.CertData) == 0 {
 		config.Insecure = false
@@ -206,8 +209,8 @@ func noFile(name string) error {
 	return fmt.Errorf("[Errno 2] No such file or directory: '%s'", name)
 }
 
-// decode puts the base64 of a key into out. As in Python, characters outside of the alphabet are skipped. PEM text is taken
-// as it is.
+// decode puts the base64 of a key into out. As in Python, characters outside of the alphabet are skipped. PEM text is
+// taken as it is.
 func decode(text string, out *[]byte) error {
 	if text == "" || strings.Contains(text, "-----") {
 		*out = []byte(text)

@@ -1,7 +1,7 @@
-// Who can use a pool (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). A pool that
-// is not public is for admins alone until users or members are added. POST adds, PUT replaces. An id that Renku does not
-// have is answered with 404 (crc/db.py _resolve_members). The stand-in has those of its directory, and does not know who is
-// in its groups and projects.
+// Who can use a pool (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). A pool
+// that is not public is for admins alone until users or members are added. POST adds, PUT replaces. An id that Renku
+// does not have is answered with 404 (crc/db.py _resolve_members). The stand-in has those of its directory, and does
+// not know who is in its groups and projects.
 
 package renkuapi
 
@@ -24,7 +24,10 @@ var userSchema = schema{
 var memberSchema = schema{
 	{name: "member_type", kind: "string", required: true, values: []string{"user", "group", "project"}},
 	{name: "id", kind: "string", required: true, low: 1},
-	{name: "role", kind: "string", required: true, values: []string{"viewer", "prohibited", "group_viewer", "project_viewer"}},
+	{
+		name: "role", kind: "string", required: true,
+		values: []string{"viewer", "prohibited", "group_viewer", "project_viewer"},
+	},
 }
 
 // memberRoles are the roles that each type of member may have.
@@ -112,17 +115,21 @@ func (s *pools) getMembers(r *http.Request) (int, any, error) {
 }
 
 func (s *pools) postMembers(r *http.Request) (int, any, error) {
-	return changeList(s, r, http.StatusCreated, memberSchema, membersFit, answers, func(p *pool, sent []poolMember) []poolMember {
-		p.Members = merged(p.Members, sent, func(a, b poolMember) bool { return a.ID == b.ID && a.Type == b.Type })
-		return p.Members
-	})
+	return changeList(
+		s, r, http.StatusCreated, memberSchema, membersFit, answers, func(p *pool, sent []poolMember) []poolMember {
+			p.Members = merged(p.Members, sent, func(a, b poolMember) bool { return a.ID == b.ID && a.Type == b.Type })
+			return p.Members
+		},
+	)
 }
 
 func (s *pools) putMembers(r *http.Request) (int, any, error) {
-	return changeList(s, r, http.StatusOK, memberSchema, membersFit, answers, func(p *pool, sent []poolMember) []poolMember {
-		p.Members = sent
-		return sent
-	})
+	return changeList(
+		s, r, http.StatusOK, memberSchema, membersFit, answers, func(p *pool, sent []poolMember) []poolMember {
+			p.Members = sent
+			return sent
+		},
+	)
 }
 
 // membersFit checks what the schema demands of each type of member, and that Renku has them all.
@@ -168,7 +175,8 @@ func usersKnown(sent []poolUser) error {
 
 // changeList reads a list, checks it, and puts it on the pool of the path.
 func changeList[T any](
-	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any, put func(*pool, []T) []T,
+	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any,
+	put func(*pool, []T) []T,
 ) (int, any, error) {
 	p, err := s.find(r, noPool)
 	if err != nil {

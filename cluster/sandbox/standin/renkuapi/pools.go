@@ -1,6 +1,6 @@
-// The endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py ResourcePoolRepository). For a pool with
-// a quota on a remote cluster, Renku creates objects there before it writes the row. For one without a quota it sends the
-// cluster no request.
+// The endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py ResourcePoolRepository). For a pool
+// with a quota on a remote cluster, Renku creates objects there before it writes the row. For one without a quota it
+// sends the cluster no request.
 
 package renkuapi
 

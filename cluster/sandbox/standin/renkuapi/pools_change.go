@@ -1,5 +1,6 @@
 // Changes of existing pools (crc/core.py validate_resource_pool_put_or_patch, validate_resource_pool_update; crc/db.py
-// update_resource_pool, delete_resource_pool, update_quota). A pool never changes its cluster, and a quota never its id.
+// update_resource_pool, delete_resource_pool, update_quota). A pool never changes its cluster, and a quota never its
+// id.
 
 package renkuapi
 
@@ -14,8 +15,8 @@ func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, pool
 
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
-// update changes a pool. What the body of a PUT omits is kept as in a PATCH, except that a PUT without a quota deletes the
-// quota, and one without cpu_limit_factor removes that.
+// update changes a pool. What the body of a PUT omits is kept as in a PATCH, except that a PUT without a quota deletes
+// the quota, and one without cpu_limit_factor removes that.
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
 	body, more := json.RawMessage{}, parts{}
 	if err := read(r, fields, &body); err != nil {
@@ -163,9 +164,9 @@ func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	return where.updateQuota(ctx, q)
 }
 
-// remove deletes the pool, its quota and the quota's PriorityClass, or nothing at all where the cluster is not loaded or
-// refuses. A pool that does not exist is no error, and the default pool cannot be deleted (crc/db.py _delete_resource_pool,
-// k8s/clients.py K8sClusterClientsPool).
+// remove deletes the pool, its quota and the quota's PriorityClass, or nothing at all where the cluster is not loaded
+// or refuses. A pool that does not exist is no error, and the default pool cannot be deleted (crc/db.py
+// _delete_resource_pool, k8s/clients.py K8sClusterClientsPool).
 func (s *pools) remove(r *http.Request) (int, any, error) {
 	p, err := s.find(r, noPoolThere)
 	if err != nil {

@@ -1,6 +1,7 @@
 // What Renku does in a cluster for a pool with a quota (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
-// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a read that is
-// refused counts as "does not exist". What was created or patched is read back with a GET, whose refusal is an error.
+// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a read that
+// is refused counts as "does not exist". What was created or patched is read back with a GET, whose refusal is an
+// error.
 //
 // No call has a timeout of its own, because kr8s sets none: each ends with the request.
 
@@ -87,7 +88,8 @@ func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	}
 	_, err = client.CoreV1().ResourceQuotas(c.namespace).Create(ctx, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: q.ID, Labels: map[string]string{"app": "renku"}, Annotations: map[string]string{"carrick/stand-in": quotaMessage},
+			Name: q.ID, Labels: map[string]string{"app": "renku"},
+			Annotations: map[string]string{"carrick/stand-in": quotaMessage},
 		},
 		Spec: corev1.ResourceQuotaSpec{
 			Hard: q.hard(),
@@ -117,7 +119,8 @@ func ensureClass(ctx context.Context, client kubernetes.Interface, id string) er
 	never := corev1.PreemptNever
 	_, err = classes.Create(ctx, &schedulingv1.PriorityClass{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: id, Labels: map[string]string{"app": "renku"}, Annotations: map[string]string{"carrick/stand-in": quotaMessage},
+			Name: id, Labels: map[string]string{"app": "renku"},
+			Annotations: map[string]string{"carrick/stand-in": quotaMessage},
 		},
 		Value: classValue, PreemptionPolicy: &never, GlobalDefault: false, Description: quotaMessage,
 	}, metav1.CreateOptions{})
@@ -157,7 +160,9 @@ func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	}
 	hard := list.Items[0].Spec.Hard
 	cpu, memory, gpu := hard[corev1.ResourceRequestsCPU], hard[corev1.ResourceRequestsMemory], hard[gpuResource]
-	return &quota{ID: id, CPU: cpu.AsApproximateFloat64(), Memory: int(memory.Value() / gigabyte), GPU: int(gpu.Value())}, nil
+	return &quota{
+		ID: id, CPU: cpu.AsApproximateFloat64(), Memory: int(memory.Value() / gigabyte), GPU: int(gpu.Value()),
+	}, nil
 }
 
 // updateQuota changes a ResourceQuota that a list by name shows, and reads it back.

@@ -35,12 +35,15 @@ func TestPoolWithAQuotaOnARemoteCluster(t *testing.T) {
 		t.Errorf("asked %q", asked)
 	}
 	class := s.remote.get(classesAt, quotaName)
-	if class["value"] != 100.0 || class["preemptionPolicy"] != "Never" || class["globalDefault"] != nil && class["globalDefault"] != false ||
+	if class["value"] != 100.0 || class["preemptionPolicy"] != "Never" || class["globalDefault"] != nil &&
+		class["globalDefault"] != false ||
 		class["metadata"].(object)["labels"].(object)["app"] != "renku" {
 		t.Errorf("%v", class)
 	}
 	spec := s.remote.get(quotasAt, quotaName)["spec"].(object)
-	if hard := spec["hard"]; !reflect.DeepEqual(hard, object{"requests.cpu": "5", "requests.memory": "250G", "requests.nvidia.com/gpu": "0"}) {
+	if hard := spec["hard"]; !reflect.DeepEqual(
+		hard, object{"requests.cpu": "5", "requests.memory": "250G", "requests.nvidia.com/gpu": "0"},
+	) {
 		t.Errorf("%v", hard)
 	}
 	if scope := text(spec["scopeSelector"]); scope != `{"matchExpressions":[{"operator":"In","scopeName":"PriorityClass","values":["renku-pool-1"]}]}` {
@@ -104,7 +107,10 @@ func TestPoolThatTheRemoteClusterRefuses(t *testing.T) {
 		before  func(*fakeCluster)
 		message string
 	}{
-		{"no right to list or create classes", func(f *fakeCluster) { f.deny("list priorityclasses", "create priorityclasses") }, unexpectedly},
+		{
+			"no right to list or create classes",
+			func(f *fakeCluster) { f.deny("list priorityclasses", "create priorityclasses") }, unexpectedly,
+		},
 		{"a class that may not be listed", func(f *fakeCluster) {
 			f.deny("list priorityclasses")
 			f.put(classesAt, object{"metadata": object{"name": quotaName}})
@@ -112,7 +118,10 @@ func TestPoolThatTheRemoteClusterRefuses(t *testing.T) {
 		{"a class that may be created and not read", func(f *fakeCluster) { f.deny("get priorityclasses") }, unexpectedly},
 		{"no right to create the class", func(f *fakeCluster) { f.deny("create priorityclasses") }, unexpectedly},
 		{"no right to create quotas", func(f *fakeCluster) { f.deny("create resourcequotas") }, unexpectedly},
-		{"a quota that was left behind", func(f *fakeCluster) { f.put(quotasAt, object{"metadata": object{"name": quotaName}}) }, unexpectedly},
+		{
+			"a quota that was left behind",
+			func(f *fakeCluster) { f.put(quotasAt, object{"metadata": object{"name": quotaName}}) }, unexpectedly,
+		},
 		{"nobody answers", func(f *fakeCluster) { f.Close() }, "Error on remote connection GET https://127.0.0.1:"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -132,7 +141,10 @@ func TestQuotaThatStaysBehind(t *testing.T) {
 	id := s.join()
 	long := strings.Repeat("q", 64)
 	refusals{
-		{"an id of 64", "", "/resource_pools", guidePoolNamed(id, long), 500, "Database error occurred: value too long for type character varying(63)"},
+		{
+			"an id of 64", "", "/resource_pools", guidePoolNamed(id, long), 500,
+			"Database error occurred: value too long for type character varying(63)",
+		},
 		{"again", "", "/resource_pools", guidePoolNamed(id, long), 500, "An unexpected error occurred"},
 	}.play(t, s)
 	if s.remote.get(quotasAt, long) == nil {
@@ -182,7 +194,8 @@ func TestClientThatGoesAway(t *testing.T) {
 	p := &pools{registry: newRegistry(nil), reach: func(string) *connection { return &where }}
 	p.clusters[id] = &cluster{ID: id}
 	req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(text(guidePool(id))))
-	if _, _, err := p.post(req); !errors.Is(err, context.Canceled) || len(p.pools) != 1 || s.remote.get(quotasAt, quotaName) == nil {
+	if _, _, err := p.post(req); !errors.Is(err, context.Canceled) || len(p.pools) != 1 ||
+		s.remote.get(quotasAt, quotaName) == nil {
 		t.Errorf("%v, %d pools", err, len(p.pools))
 	}
 	refusals{{"the retry", "", "/resource_pools", guidePool(id), 500, "An unexpected error occurred"}}.play(t, s)
@@ -230,10 +243,19 @@ func TestQuotaThatCannotBeRead(t *testing.T) {
 	if got := quotaIn(); got != nil {
 		t.Errorf("not loaded, and yet %v", got)
 	}
-	body := with(guidePool(id), object{"platform": "linux/amd64", "quota": nil, "classes": []any{with(smallClass(), object{"id": 2})}})
+	body := with(
+		guidePool(id), object{"platform": "linux/amd64", "quota": nil, "classes": []any{with(smallClass(), object{"id": 2})}},
+	)
 	refusals{
-		{"its change", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9, "memory": 250, "gpu": 0}}, 500, "An unexpected error occurred"},
-		{"half of it", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9}}, 422, "needs the field 'quota.memory'"},
+		{
+			"its change", "PATCH", "/resource_pools/2",
+			object{"quota": object{"cpu": 9, "memory": 250, "gpu": 0}},
+			500,
+			"An unexpected error occurred",
+		},
+		{
+			"half of it", "PATCH", "/resource_pools/2", object{"quota": object{"cpu": 9}}, 422, "needs the field 'quota.memory'",
+		},
 		{"a PUT without it", "PUT", "/resource_pools/2", body, 404, "Could not find cluster"},
 	}.play(t, s)
 	refusals{{"its end", "DELETE", "/resource_pools/2", nil, 404, "Could not find cluster"}}.play(t, s)

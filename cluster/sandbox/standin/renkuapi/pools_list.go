@@ -1,6 +1,6 @@
-// Lists of pools (crc/db.py filter_resource_pools, crc/apispec.py ResourcePoolWithIdFiltered). A list shows no pool's cluster:
-// its schema has cluster_id, and upstream's model has no such attribute. It says of each class whether it is large enough
-// for the query (crc/orm.py ResourceClassORM.dump).
+// Lists of pools (crc/db.py filter_resource_pools, crc/apispec.py ResourcePoolWithIdFiltered). A list shows no pool's
+// cluster: its schema has cluster_id, and upstream's model has no such attribute. It says of each class whether it is
+// large enough for the query (crc/orm.py ResourceClassORM.dump).
 
 package renkuapi
 

@@ -1,6 +1,6 @@
-// A resource pool and the rules for it (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
-// validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory is in GB, a
-// class's in GiB. The API compares the bare numbers.
+// A resource pool and the rules for it (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
+// crc/core.py validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory
+// is in GB, a class's in GiB. The API compares the bare numbers.
 
 package renkuapi
 

@@ -1,6 +1,6 @@
 // The paths of Renku's API and who can call them (crc/blueprints.py, users/blueprints.py get_self, base_api/misc.py,
-// base_api/auth.py). Identifiers of the wrong form are paths that do not exist, which is a guess: Sanic's router was not
-// read.
+// base_api/auth.py). Identifiers of the wrong form are paths that do not exist, which is a guess: Sanic's router was
+// not read.
 
 package renkuapi
 

@@ -1,5 +1,5 @@
-// What the API's schema accepts (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). A key that
-// the schema does not have is always refused. Pydantic also takes "443" for 443, and this does not.
+// What the API's schema accepts (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). A key
+// that the schema does not have is always refused. Pydantic also takes "443" for 443, and this does not.
 
 package renkuapi
 

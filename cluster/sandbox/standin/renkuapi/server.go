@@ -1,33 +1,38 @@
-// Package renkuapi is a stand-in for Renku. It plays Renku's HTTP API, its Keycloak realm, the ingress of its sessions, and
-// what its four services do with the kubeconfigs of remote clusters. All state is in memory, except what Renku itself keeps
-// in a cluster: ResourceQuotas and PriorityClasses.
+// Package renkuapi is a stand-in for Renku. It plays Renku's HTTP API, its Keycloak realm, the ingress of its sessions,
+// and what its four services do with the kubeconfigs of remote clusters. All state is in memory, except what Renku
+// itself keeps in a cluster: ResourceQuotas and PriorityClasses.
 //
-// Sources: SwissDataScienceCenter/renku-data-services @ e81895b4, SwissDataScienceCenter/renku @ 74c766fe7 (7 commits after
-// 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). A path in this package without a repository is one of renku-data-services, below
-// components/renku_data_services. Renku 2.19.3 runs a newer data service, 0.80.1, whose code was not available.
+// Sources: SwissDataScienceCenter/renku-data-services @ e81895b4, SwissDataScienceCenter/renku @ 74c766fe7 (7 commits
+// after 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). A path in this package without a repository is one of
+// renku-data-services, below components/renku_data_services. Renku 2.19.3 runs a newer data service, 0.80.1, whose code
+// was not available.
 //
 //   - Clusters: crc/blueprints.py, crc/core.py, crc/db.py ClusterRepository, crc/orm.py ClusterORM (clusters.go,
 //     clusters_rules.go)
 //   - Resource pools: crc/core.py, crc/db.py ResourcePoolRepository, crc/models.py, crc/orm.py (pools*.go)
-//   - Objects in clusters: crc/db.py QuotaRepository, k8s/clients.py; kr8s: kr8s/_api.py, kr8s/_objects.py (pools_kube.go)
+//   - Objects in clusters: crc/db.py QuotaRepository, k8s/clients.py; kr8s: kr8s/_api.py, kr8s/_objects.py
+//     (pools_kube.go)
 //   - Users and members of pools: crc/db.py MemberRepository (members.go)
 //   - Schemas and errors: crc/apispec.py, base_api/error_handler.py, errors/errors.py (schema.go, errors.go, spec.go)
 //   - Callers: base_api/auth.py, authn/keycloak.py, users/blueprints.py (routes.go, token.go)
 //   - Sign-in: renku: helm-chart/renku/templates/setup-job-keycloak-realms.yaml (keycloak.go)
-//   - Kubeconfigs: k8s/config.py, k8s/clients.py; kr8s: kr8s/_auth.py, kr8s/_config.py (kubeconfig.go, services.go, logs.go)
+//   - Kubeconfigs: k8s/config.py, k8s/clients.py; kr8s: kr8s/_auth.py, kr8s/_config.py (kubeconfig.go, services.go,
+//     logs.go)
 //
 // Known differences:
-//   - All services load their kubeconfigs at their start. Upstream only k8s-watcher does so, and the others when they first
-//     need a cluster. ALWAYS_READ_CLUSTERS is not played.
-//   - Users and members of a pool are two lists. Upstream both are relations in Authzed, so that a user who was added under
-//     /users appears under /members, and GET /users has no one for a public pool. no_default_access is stored as sent.
-//   - Texts of 422 are shorter than upstream's, and errors of PostgreSQL lack SQLAlchemy's text around them. No error has a
-//     detail or a trace_id.
+//   - All services load their kubeconfigs at their start. Upstream only k8s-watcher does so, and the others when they
+//     first need a cluster. ALWAYS_READ_CLUSTERS is not played.
+//   - Users and members of a pool are two lists. Upstream both are relations in Authzed, so that a user who was added
+//     under /users appears under /members, and GET /users has no one for a public pool. no_default_access is stored as
+//     sent.
+//   - Texts of 422 are shorter than upstream's, and errors of PostgreSQL lack SQLAlchemy's text around them. No error
+//     has a detail or a trace_id.
 //   - Classes are answered in the order in which they were sent, not sorted by their sizes.
-//   - A hibernation warning period is compared with the stored threshold too, and a PATCH with an empty list of tolerations
-//     or affinities removes them. A second default pool is not refused. A remote (FirecREST, Run:ai) is not validated.
-//   - A kubeconfig with an auth-provider is refused, where kr8s takes its OIDC id-token. A context with an empty cluster is
-//     refused, where kr8s takes the pod's ServiceAccount. 401 and 403 are not retried.
+//   - A hibernation warning period is compared with the stored threshold too, and a PATCH with an empty list of
+//     tolerations or affinities removes them. A second default pool is not refused. A remote (FirecREST, Run:ai) is not
+//     validated.
+//   - A kubeconfig with an auth-provider is refused, where kr8s takes its OIDC id-token. A context with an empty
+//     cluster is refused, where kr8s takes the pod's ServiceAccount. 401 and 403 are not retried.
 //   - The paths of single users, members and classes, and all other APIs of Renku, do not exist.
 //   - The behaviour old-renku is a guess: no release without the TLS flag was read.
 package renkuapi
@@ -166,7 +171,10 @@ func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	realm.register(mux)
-	registerAPI(mux, routes(registry, &pools{registry: registry, reach: s.services.reach, who: realm.caller}), realm.caller, s.services.refresh)
+	registerAPI(
+		mux, routes(registry, &pools{registry: registry, reach: s.services.reach, who: realm.caller}), realm.caller,
+		s.services.refresh,
+	)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		if r.URL.Path != "/" {

@@ -1,7 +1,8 @@
 // The four services of Renku that use remote clusters, and how they load kubeconfigs (k8s/config.py get_clusters,
-// k8s/clients.py K8sClusterClientsPool; renku: helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml).
-// A process is a pod of one of the Deployments. It loads its clusters once, from the Secret as it is mounted then and the
-// clusters table as it is then, and keeps them until it ends.
+// k8s/clients.py K8sClusterClientsPool; renku:
+// helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml). A process is a pod of one of the
+// Deployments. It loads its clusters once, from the Secret as it is mounted then and the clusters table as it is then,
+// and keeps them until it ends.
 //
 // A pod whose Secret does not exist never starts, as with a kubelet, although kwok calls it Ready.
 

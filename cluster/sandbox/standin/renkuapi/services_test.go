@@ -26,7 +26,10 @@ func TestKubeconfigsAreLoadedWhenAPodStarts(t *testing.T) {
 	for _, app := range []string{"renku-data-service", "renku-k8s-watcher", "renku-data-tasks", "renku-secrets-storage"} {
 		s.addPod(app, app+"-x", object{"name": configVolume, "secret": object{"secretName": "renku-remote-clusters"}})
 	}
-	s.addPod("renku-gateway", "renku-gateway-x", object{"name": configVolume, "secret": object{"secretName": "renku-remote-clusters"}})
+	s.addPod(
+		"renku-gateway", "renku-gateway-x",
+		object{"name": configVolume, "secret": object{"secretName": "renku-remote-clusters"}},
+	)
 	s.look()
 	const root = "/secrets/kube_configs/"
 	want := []string{
@@ -42,7 +45,8 @@ func TestKubeconfigsAreLoadedWhenAPodStarts(t *testing.T) {
 			"Error: [Errno 2] No such file or directory: '" + root + "bern.yaml'",
 	}
 	for app, client := range map[string]string{
-		"renku-data-service": "cached k8s", "renku-k8s-watcher": "k8s", "renku-data-tasks": "cached k8s", "renku-secrets-storage": "k8s",
+		"renku-data-service": "cached k8s", "renku-k8s-watcher": "k8s", "renku-data-tasks": "cached k8s",
+		"renku-secrets-storage": "k8s",
 	} {
 		log, ok := s.Log("renku", app+"-x", "service")
 		want[4] = "INFO Creating " + client + " client for '" + root + "paris.yaml'"
@@ -70,7 +74,8 @@ func TestAPodWithoutTheVolume(t *testing.T) {
 	s.addPod(dataService, "bare")
 	s.look()
 	log, ok := s.Log("renku", "bare", "")
-	if got := messages(log); !ok || len(got) != 2 || got[1] != "WARNING Cannot open directory '/secrets/kube_configs', ignoring kube configs..." {
+	if got := messages(log); !ok || len(got) != 2 ||
+		got[1] != "WARNING Cannot open directory '/secrets/kube_configs', ignoring kube configs..." {
 		t.Errorf("%v\n%s", ok, log)
 	}
 }
@@ -78,7 +83,9 @@ func TestAPodWithoutTheVolume(t *testing.T) {
 func TestAPodWaitsForItsSecret(t *testing.T) {
 	s := newSite(t)
 	s.addPod(dataService, "waits", object{"name": configVolume, "secret": object{"secretName": "renku-remote-clusters"}})
-	s.addPod(dataService, "does-not", object{"name": configVolume, "secret": object{"secretName": "nothing", "optional": true}})
+	s.addPod(
+		dataService, "does-not", object{"name": configVolume, "secret": object{"secretName": "nothing", "optional": true}},
+	)
 	s.look()
 	if log, ok := s.Log("renku", "waits", ""); ok {
 		t.Errorf("it has started: %s", log)
@@ -105,7 +112,9 @@ func TestAPodThatIsNotReadyOrIsGone(t *testing.T) {
 	s := newSite(t)
 	s.addPod(dataService, "pod")
 	pod := s.local.get(podsAt, "pod")
-	s.local.put(podsAt, with(pod, object{"status": object{"conditions": []any{object{"type": "Ready", "status": "False"}}}}))
+	s.local.put(
+		podsAt, with(pod, object{"status": object{"conditions": []any{object{"type": "Ready", "status": "False"}}}}),
+	)
 	s.look()
 	if _, ok := s.Log("renku", "pod", ""); ok {
 		t.Error("a pod that is not Ready has a log")
@@ -130,9 +139,16 @@ func TestClustersAreLoadedOnceAProcess(t *testing.T) {
 	id := s.must(201, "POST", "/clusters", guideCluster()).object(t)["id"].(string)
 	body := guidePool(id)
 	s.look()
-	refusals{{"before the restart", "", "/resource_pools", body, 404, "Could not find cluster with id " + id + " in the list of clusters."}}.play(t, s)
+	refusals{
+		{
+			"before the restart", "", "/resource_pools", body, 404,
+			"Could not find cluster with id " + id + " in the list of clusters.",
+		},
+	}.play(t, s)
 	s.restart("renku-k8s-watcher")
-	refusals{{"after the restart of another service", "", "/resource_pools", body, 404, "Could not find cluster with id"}}.play(t, s)
+	refusals{
+		{"after the restart of another service", "", "/resource_pools", body, 404, "Could not find cluster with id"},
+	}.play(t, s)
 	s.restart(dataService)
 	s.must(201, "POST", "/resource_pools", body)
 	// A newer process that does not load the cluster has it no longer.
@@ -155,7 +171,8 @@ func TestNobodyWaitsForTheNextLook(t *testing.T) {
 	s.addPod(dataService, "in-time", volume)
 	s.must(201, "POST", "/resource_pools", guidePool(id))
 	s.addPod("renku-k8s-watcher", "watcher", volume)
-	if log, ok := s.Log("renku", "watcher", ""); !ok || !strings.Contains(log, "Successfully loaded Kubernetes config: '/secrets/kube_configs/bern.yaml'") {
+	if log, ok := s.Log("renku", "watcher", ""); !ok ||
+		!strings.Contains(log, "Successfully loaded Kubernetes config: '/secrets/kube_configs/bern.yaml'") {
 		t.Errorf("%v %s", ok, log)
 	}
 	// It answers from what it knows when the local cluster does not.

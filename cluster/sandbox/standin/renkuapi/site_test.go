@@ -145,7 +145,9 @@ func (s *site) as(token, method, path string, body any) reply {
 	if body != nil && !isText {
 		data, _ = json.Marshal(body)
 	}
-	req, err := http.NewRequestWithContext(s.t.Context(), method, "https://"+s.Domain()+apiPath+path, bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(
+		s.t.Context(), method, "https://"+s.Domain()+apiPath+path, bytes.NewReader(data),
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -238,7 +240,8 @@ func (s *site) mount(files map[string]string) {
 		data[name] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	s.local.put("/api/v1/namespaces/renku/secrets", object{
-		"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "renku-remote-clusters", "namespace": "renku"}, "data": data,
+		"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "renku-remote-clusters", "namespace": "renku"},
+		"data": data,
 	})
 }
 
@@ -246,7 +249,9 @@ func (s *site) mount(files map[string]string) {
 func kubeconfigOf(f *fakeCluster) object {
 	return object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "remote",
-		"contexts": []any{object{"name": "remote", "context": object{"cluster": "c", "user": "u", "namespace": "renku-user-sessions"}}},
+		"contexts": []any{
+			object{"name": "remote", "context": object{"cluster": "c", "user": "u", "namespace": "renku-user-sessions"}},
+		},
 		"clusters": []any{object{"name": "c", "cluster": object{
 			"server": f.URL, "certificate-authority-data": base64.StdEncoding.EncodeToString(f.ca()),
 		}}},
@@ -262,7 +267,8 @@ func text(o any) string {
 // guideCluster is the payload of the published guide.
 func guideCluster() object {
 	return object{
-		"name": "Bern cluster", "config_name": "bern.yaml", "session_protocol": "https", "session_host": "sessions.example.org",
+		"name": "Bern cluster", "config_name": "bern.yaml", "session_protocol": "https",
+		"session_host": "sessions.example.org",
 		"session_port": 443, "session_path": "/sessions", "session_ingress_class_name": "renku-user-session-ingress-class",
 		"session_ingress_annotations": object{}, "session_storage_class": "renku-user-session-storage-class",
 		"session_tls_secret_name": "", tlsFlag: true,

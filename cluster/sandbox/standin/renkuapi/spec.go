@@ -1,5 +1,5 @@
-// The API's own description, /spec.json (base_api/misc.py, crc/api.spec.yaml). It has only the schemas of clusters, generated
-// from what the stand-in accepts.
+// The API's own description, /spec.json (base_api/misc.py, crc/api.spec.yaml). It has only the schemas of clusters,
+// generated from what the stand-in accepts.
 
 package renkuapi
 
@@ -29,7 +29,8 @@ func (r *registry) getSpec(*http.Request) (int, any, error) {
 		"servers": []any{map[string]any{"url": apiPath}},
 		"paths":   map[string]any{},
 		"components": map[string]any{"schemas": map[string]any{
-			"Cluster": r.schema().describe(), "ClusterPatch": r.schema().optional().describe(), "ClusterWithId": withID.describe(),
+			"Cluster": r.schema().describe(), "ClusterPatch": r.schema().optional().describe(),
+			"ClusterWithId": withID.describe(),
 		}},
 	}, nil
 }

@@ -1,6 +1,6 @@
-// Access tokens as Renku's API reads them (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's clients,
-// the role renku-admin for admins. A token that is wrong or has expired is no error of its own: the caller is anonymous
-// then. Which claims and roles Keycloak puts into a token of renku-cli is a guess: no source found.
+// Access tokens as Renku's API reads them (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's
+// clients, the role renku-admin for admins. A token that is wrong or has expired is no error of its own: the caller is
+// anonymous then. Which claims and roles Keycloak puts into a token of renku-cli is a guess: no source found.
 
 package renkuapi
 

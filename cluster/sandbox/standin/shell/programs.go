@@ -103,7 +103,9 @@ func (b *Box) ls(ctx context.Context, at interp.HandlerContext, words []string) 
 }
 
 // each does the same with every path, whatever the options are.
-func (b *Box) each(do func(root *os.Root, inside string) error) func(context.Context, interp.HandlerContext, []string) error {
+func (b *Box) each(
+	do func(root *os.Root, inside string) error,
+) func(context.Context, interp.HandlerContext, []string) error {
 	return func(_ context.Context, at interp.HandlerContext, words []string) error {
 		for _, name := range words {
 			if strings.HasPrefix(name, "-") {

@@ -34,7 +34,8 @@ import (
 
 // Script returns what a command line gives a shell to run, and whether it is one.
 func Script(words []string) (string, bool) {
-	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) || !strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
+	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) ||
+		!strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
 		return "", false
 	}
 	set := ""

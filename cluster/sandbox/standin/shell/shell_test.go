@@ -22,8 +22,12 @@ func run(t *testing.T, folder, script string, environment ...string) (int32, str
 
 func TestAScriptReallyWritesAndReads(t *testing.T) {
 	folder := t.TempDir()
-	code, said := run(t, folder, "set -e\necho \"$OWN on $NODE\" > \"/mnt/$OWN\"\nfor i in $(seq 60); do [ -s \"/mnt/$OTHER\" ] && break; sleep 0.01; [ $i = 2 ] && echo b > /mnt/b; done\ncat /mnt/a /mnt/b; hostname",
-		"OWN=a", "OTHER=b", "NODE=worker-1")
+	code, said := run(
+		t, folder,
+		"set -e\necho \"$OWN on $NODE\" > \"/mnt/$OWN\"\nfor i in $(seq 60); do [ -s \"/mnt/$OTHER\" ] && break; sleep "+
+			"0.01; [ $i = 2 ] && echo b > /mnt/b; done\ncat /mnt/a /mnt/b; hostname",
+		"OWN=a", "OTHER=b", "NODE=worker-1",
+	)
 	if code != 0 || said != "a on worker-1\nb\npod\n" {
 		t.Errorf("%d: %s", code, said)
 	}
@@ -42,9 +46,12 @@ func TestNothingBesideTheVolumesIsInReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, script := range []string{
-		"cat " + secret, "cat /mnt/../" + secret, "cat /mnt/link/secret", "cat < " + secret, "echo x > " + secret, "echo x > /mnt/link/secret",
-		"rm " + secret, "rm /mnt/link/secret", "touch " + outside + "/new", ". " + secret, "ls " + outside, "cd " + outside + " && cat secret",
-		"/bin/cat " + secret + " /etc/hosts", "exec /bin/sh -c true && cat " + secret, "wget http://127.0.0.1", "test -e " + secret,
+		"cat " + secret, "cat /mnt/../" + secret, "cat /mnt/link/secret", "cat < " + secret, "echo x > " + secret,
+		"echo x > /mnt/link/secret",
+		"rm " + secret, "rm /mnt/link/secret", "touch " + outside + "/new", ". " + secret, "ls " + outside,
+		"cd " + outside + " && cat secret",
+		"/bin/cat " + secret + " /etc/hosts", "exec /bin/sh -c true && cat " + secret, "wget http://127.0.0.1",
+		"test -e " + secret,
 	} {
 		code, said := run(t, folder, script)
 		if code == 0 || strings.Contains(said, "secret\n") && !strings.Contains(said, ":") {

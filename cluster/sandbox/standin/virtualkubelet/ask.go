@@ -37,7 +37,13 @@ func command(c corev1.Container) ([]string, bool) {
 	}
 	for _, word := range words {
 		name, _, _ := strings.Cut(word, "=")
-		if slices.Contains([]string{"--kubeconfig", "--server", "-s", "--token", "--context", "--cluster", "--user", "--client-certificate", "--client-key", "--certificate-authority", "--as", "-f", "--filename", "--cache-dir", "-w", "--watch"}, name) {
+		if slices.Contains(
+			[]string{
+				"--kubeconfig", "--server", "-s", "--token", "--context", "--cluster", "--user", "--client-certificate",
+				"--client-key", "--certificate-authority", "--as", "-f", "--filename", "--cache-dir", "-w", "--watch",
+			},
+			name,
+		) {
 			return nil, false
 		}
 	}
@@ -45,7 +51,9 @@ func command(c corev1.Container) ([]string, bool) {
 }
 
 // ask runs kubectl as it would run there.
-func (p *Player) ask(ctx context.Context, pod *corev1.Pod, words []string, environment []corev1.EnvVar, files map[string]string) (int32, string) {
+func (p *Player) ask(
+	ctx context.Context, pod *corev1.Pod, words []string, environment []corev1.EnvVar, files map[string]string,
+) (int32, string) {
 	token, has := files["token"]
 	host := server(environment)
 	if !has || host == "" {

@@ -87,7 +87,9 @@ func newNode(name string) *corev1.Node {
 		},
 		Spec: corev1.NodeSpec{
 			ProviderID: "external:///" + name,
-			Taints:     []corev1.Taint{{Key: "virtual-node.interlink/no-schedule", Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+			Taints: []corev1.Taint{
+				{Key: "virtual-node.interlink/no-schedule", Value: "true", Effect: corev1.TaintEffectNoSchedule},
+			},
 		},
 	}
 }
@@ -96,8 +98,12 @@ func newNode(name string) *corev1.Node {
 // reason and message of Ready are the same in both cases.
 func nodeConditions(pinged bool) []corev1.NodeCondition {
 	now := metav1.Now()
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	condition := func(
+		kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string,
+	) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
+		}
 	}
 	ready, noNetwork := corev1.ConditionTrue, corev1.ConditionFalse
 	if !pinged {
@@ -118,12 +124,16 @@ func nodeConditions(pinged bool) []corev1.NodeCondition {
 }
 
 func nodeStatus(port int32) corev1.NodeStatus {
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("1600Gi"), corev1.ResourcePods: resource.MustParse("100")}
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("1600Gi"),
+		corev1.ResourcePods: resource.MustParse("100"),
+	}
 	return corev1.NodeStatus{
 		Capacity: room, Allocatable: room,
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
 		NodeInfo: corev1.NodeSystemInfo{
-			Architecture: "virtual-kubelet", OperatingSystem: "linux", KubeletVersion: "0.6.1", ContainerRuntimeVersion: "stand-in://0", KernelVersion: "6.12.0", OSImage: "stand-in",
+			Architecture: "virtual-kubelet", OperatingSystem: "linux", KubeletVersion: "0.6.1",
+			ContainerRuntimeVersion: "stand-in://0", KernelVersion: "6.12.0", OSImage: "stand-in",
 		},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
 	}

@@ -50,7 +50,9 @@ func (p *Player) play(ctx context.Context, node string, by *run) error {
 				j.cancel()
 			}
 			zero := int64(0)
-			err := p.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+			err := p.client.CoreV1().Pods(pod.Namespace).Delete(
+				ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+			)
 			if !apierrors.IsNotFound(err) {
 				faults = append(faults, err)
 			}
@@ -74,7 +76,11 @@ func (p *Player) begin(pod *corev1.Pod, by *run) {
 	p.jobs[pod.UID] = j
 	environment := by.config.environment()
 	if environment == nil {
-		by.say("info", "InterLink configuration does not contains both KubernetesApiAddr and KubernetesApiPort, so no env var KUBERNETES_SERVICE_HOST is set")
+		by.say(
+			"info",
+			"InterLink configuration does not contains both KubernetesApiAddr and KubernetesApiPort, so no env var "+
+				"KUBERNETES_SERVICE_HOST is set",
+		)
 	}
 	files, fault := p.volumes(ctx, pod, by)
 	if fault != nil {
@@ -136,7 +142,9 @@ func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) (map[str
 
 func mounted(pod *corev1.Pod, volume string) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume && m.MountPath == accountAt })
+		return slices.ContainsFunc(
+			c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume && m.MountPath == accountAt },
+		)
 	})
 }
 
@@ -144,12 +152,16 @@ func mounted(pod *corev1.Pod, volume string) bool {
 // is, whatever the pod asked for. One that is refused is an empty file.
 func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *run) string {
 	seconds := century
-	made, err := own.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{
-			ExpirationSeconds: &seconds,
-			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-		},
-	}, metav1.CreateOptions{})
+	made, err := own.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(
+		ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: &seconds,
+				BoundObjectRef: &authenticationv1.BoundObjectReference{
+					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+				},
+			},
+		}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		by.say("error", "%s", fault("error during token request in RemoteExecution()", err))
 		return ""
@@ -198,19 +210,24 @@ func configMap(
 
 // execute is the job on the other side. It returns how its containers ended,
 // nil for one that goes on, and what each said.
-func (p *Player) execute(ctx context.Context, pod *corev1.Pod, environment []corev1.EnvVar, files map[string]string) (end []*int32, said map[string]string) {
+func (p *Player) execute(
+	ctx context.Context, pod *corev1.Pod, environment []corev1.EnvVar, files map[string]string,
+) (end []*int32, said map[string]string) {
 	said = map[string]string{}
 	exports, err := p.options.Plugin.Exports()
 	if err != nil || !exports {
 		files = nil
 	}
-	p.options.Plugin.Say("info", "Submitting pod %s/%s, %d files of projected volumes", pod.Namespace, pod.Name, len(files))
+	p.options.Plugin.Say(
+		"info", "Submitting pod %s/%s, %d files of projected volumes", pod.Namespace, pod.Name, len(files),
+	)
 	for _, c := range pod.Spec.Containers {
 		code := int32(0)
 		text, ok := "", false
 		switch words, asks := command(c); {
 		case gone(c.Image):
-			code, text, ok = 255, "FATAL:   Unable to handle docker://"+c.Image+" uri: while building SIF from layers: manifest unknown (stand-in: nothing of docker.io/bitnami is left)\n", true
+			code, text, ok = 255, "FATAL:   Unable to handle docker://"+c.Image+
+				" uri: while building SIF from layers: manifest unknown (stand-in: nothing of docker.io/bitnami is left)\n", true
 		case asks:
 			code, text = p.ask(ctx, pod, words, environment, files)
 			ok = true
@@ -261,7 +278,9 @@ func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32)
 				reason = fmt.Sprintf("Error: %d", *end[i])
 				failed = reason
 			}
-			status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: *end[i], Reason: reason, StartedAt: started, FinishedAt: metav1.Now()}
+			status.State.Terminated = &corev1.ContainerStateTerminated{
+				ExitCode: *end[i], Reason: reason, StartedAt: started, FinishedAt: metav1.Now(),
+			}
 		}
 		s.ContainerStatuses = append(s.ContainerStatuses, status)
 	}
@@ -277,7 +296,9 @@ func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32)
 		}
 	}
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-	s.Conditions = append(s.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: started})
+	s.Conditions = append(
+		s.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: started},
+	)
 }
 
 // refuse sets the status of a pod that could not be handed over (pkg/virtualkubelet/virtualkubelet.go,
@@ -290,9 +311,11 @@ func (p *Player) refuse(ctx context.Context, pod *corev1.Pod, fault error) error
 	s := &now.Status
 	s.Phase, s.Reason, s.Message, s.ContainerStatuses = corev1.PodFailed, "ProviderFailed", fault.Error(), nil
 	for _, c := range pod.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: s.Reason, Message: s.Message},
-		}})
+		s.ContainerStatuses = append(
+			s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: s.Reason, Message: s.Message},
+			}},
+		)
 	}
 	_, err = p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
 	return err

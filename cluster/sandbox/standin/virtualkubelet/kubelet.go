@@ -159,7 +159,9 @@ func (p *Player) Look(ctx context.Context) error {
 	if d == nil || err != nil {
 		return err
 	}
-	pods, err := p.client.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.Set(d.Spec.Selector.MatchLabels).String()})
+	pods, err := p.client.CoreV1().Pods(d.Namespace).List(
+		ctx, metav1.ListOptions{LabelSelector: labels.Set(d.Spec.Selector.MatchLabels).String()},
+	)
 	if err != nil {
 		return err
 	}
@@ -211,7 +213,9 @@ func (p *Player) kubelet(ctx context.Context, all []appsv1.Deployment) (*appsv1.
 }
 
 func isKubelet(d appsv1.Deployment) bool {
-	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+	return slices.ContainsFunc(
+		d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == container },
+	)
 }
 
 // nodeName is what the container is told.
@@ -248,7 +252,8 @@ func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 		r = &run{}
 		p.runs[pod.UID] = r
 	}
-	r.text, r.space, r.account = text, pod.Namespace, "system:serviceaccount:"+pod.Namespace+":"+pod.Spec.ServiceAccountName
+	r.text, r.space, r.account = text, pod.Namespace, "system:serviceaccount:"+pod.Namespace+":"+
+		pod.Spec.ServiceAccountName
 	r.config, r.fault = parse(text)
 	r.began = time.Now()
 	if r.fault != nil {
@@ -263,7 +268,8 @@ func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 func (p *Player) as(r *run) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: r.account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + r.space, "system:authenticated"},
+		UserName: r.account,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + r.space, "system:authenticated"},
 	}
 	return kubernetes.NewForConfig(config)
 }
@@ -304,9 +310,15 @@ func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error 
 		ready = corev1.ConditionFalse
 		s.Ready, s.RestartCount = false, s.RestartCount+1
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-			Reason: "CrashLoopBackOff", Message: "back-off 10s restarting failed container=" + container + " pod=" + pod.Name + "_" + pod.Namespace + "(" + string(pod.UID) + ")",
+			Reason: "CrashLoopBackOff",
+			Message: "back-off 10s restarting failed container=" + container + " pod=" + pod.Name + "_" + pod.Namespace + "(" +
+				string(pod.UID) + ")",
 		}}
-		s.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: fault.Error(), FinishedAt: metav1.Now()}}
+		s.LastTerminationState = corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 1, Reason: "Error", Message: fault.Error(), FinishedAt: metav1.Now(),
+			},
+		}
 	}
 	for i := range now.Status.Conditions {
 		if c := &now.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
@@ -327,7 +339,9 @@ func (r *run) say(level, format string, args ...any) {
 	case level == "debug", r.config.ErrorsOnly && level != "error" && level != "fatal":
 		return
 	}
-	fmt.Fprintf(&r.log, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...))
+	fmt.Fprintf(
+		&r.log, "time=%q level=%s msg=%q\n", time.Now().UTC().Format(time.RFC3339), level, fmt.Sprintf(format, args...),
+	)
 }
 
 // Log is what a container has said: of the virtual kubelet, or of a job on its
@@ -369,7 +383,8 @@ func (p *Player) keepNodeOnce(ctx context.Context, name string, up, pinged bool)
 	conditions := nodeConditions(pinged || !up)
 	ready := &conditions[0]
 	if !up {
-		ready.Status, ready.Reason, ready.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting "+
+			"node status."
 	}
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i >= 0 && node.Status.Conditions[i].Status == ready.Status && len(node.Status.Allocatable) > 0 {

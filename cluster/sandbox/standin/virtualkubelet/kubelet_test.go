@@ -21,11 +21,28 @@ func TestConfigurationIsReadAsUpstreamReadsIt(t *testing.T) {
 		want            config
 		fails           string
 	}{
-		{"both are there", "KubernetesApiAddr: \"192.0.2.1\"\nKubernetesApiPort: \"60443\"\nOther: {x: 1}\n", config{Addr: "192.0.2.1", Port: "60443"}, ""},
+		{
+			"both are there", "KubernetesApiAddr: \"192.0.2.1\"\nKubernetesApiPort: \"60443\"\nOther: {x: 1}\n",
+			config{Addr: "192.0.2.1", Port: "60443"},
+			"",
+		},
 		{"a port that is a number", "KubernetesApiAddr: a\nKubernetesApiPort: 60443\n", config{Addr: "a", Port: "60443"}, ""},
-		{"a CA as it should be", "KubernetesApiCaCrt: |\n  " + strings.ReplaceAll(certificate, "\n", "\n  ") + "\n", config{CA: certificate + "\n"}, ""},
-		{"a CA as the chart indents it", "A: 1\nKubernetesApiCaCrt: |\n        " + strings.ReplaceAll(certificate, "\n", "\n  ") + "\nExportPodData: false\n", config{}, "did not find expected key"},
-		{"true and false", "DisableProjectedVolumes: true\nVerboseLogging: true\n", config{NoProjected: true, VerboseLogging: true}, ""},
+		{
+			"a CA as it should be", "KubernetesApiCaCrt: |\n  " + strings.ReplaceAll(certificate, "\n", "\n  ") + "\n",
+			config{CA: certificate + "\n"},
+			"",
+		},
+		{
+			"a CA as the chart indents it",
+			"A: 1\nKubernetesApiCaCrt: |\n        " + strings.ReplaceAll(certificate, "\n", "\n  ") + "\nExportPodData: false\n",
+			config{},
+			"did not find expected key",
+		},
+		{
+			"true and false", "DisableProjectedVolumes: true\nVerboseLogging: true\n",
+			config{NoProjected: true, VerboseLogging: true},
+			"",
+		},
 		{"a word for true", "DisableProjectedVolumes: sometimes\n", config{}, "cannot unmarshal"},
 	} {
 		got, err := parse(c.text)
@@ -63,10 +80,22 @@ func TestOnlyQuestionsArePlayed(t *testing.T) {
 		{"a command", corev1.Container{Image: image, Command: []string{"kubectl", "auth", "can-i", "--list"}}, true},
 		{"the image's own command", corev1.Container{Image: image, Args: []string{"auth", "whoami"}}, true},
 		{"another program", corev1.Container{Image: image, Command: []string{"sh", "-c", "kubectl auth whoami"}}, false},
-		{"no command of an image that is another one", corev1.Container{Image: "busybox", Args: []string{"auth", "whoami"}}, false},
+		{
+			"no command of an image that is another one",
+			corev1.Container{Image: "busybox", Args: []string{"auth", "whoami"}},
+			false,
+		},
 		{"a change", corev1.Container{Image: image, Command: []string{"kubectl", "delete", "pods", "--all"}}, false},
-		{"another server", corev1.Container{Image: image, Command: []string{"kubectl", "get", "pods", "--server=https://192.0.2.1"}}, false},
-		{"another credential", corev1.Container{Image: image, Command: []string{"kubectl", "get", "pods", "--kubeconfig", "/root/.kube/config"}}, false},
+		{
+			"another server",
+			corev1.Container{Image: image, Command: []string{"kubectl", "get", "pods", "--server=https://192.0.2.1"}},
+			false,
+		},
+		{
+			"another credential",
+			corev1.Container{Image: image, Command: []string{"kubectl", "get", "pods", "--kubeconfig", "/root/.kube/config"}},
+			false,
+		},
 		{"one that does not end", corev1.Container{Image: image, Command: []string{"kubectl", "get", "pods", "-w"}}, false},
 		{"nothing", corev1.Container{Image: image}, false},
 	} {
@@ -74,7 +103,10 @@ func TestOnlyQuestionsArePlayed(t *testing.T) {
 			t.Errorf("%s: %v", c.situation, got)
 		}
 	}
-	for image, want := range map[string]bool{"docker.io/bitnami/kubectl": true, "bitnami/kubectl:1.29": true, "docker.io/bitnamilegacy/kubectl": false, image: false} {
+	for image, want := range map[string]bool{
+		"docker.io/bitnami/kubectl": true, "bitnami/kubectl:1.29": true, "docker.io/bitnamilegacy/kubectl": false,
+		image: false,
+	} {
 		if gone(image) != want {
 			t.Errorf("%s: %v", image, !want)
 		}
@@ -95,7 +127,8 @@ func TestFilesOfAJobAreItsOwn(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if text, err := os.ReadFile(at); err != nil || strings.Contains(string(text), "secret") || !strings.Contains(string(text), "tokenFile: "+filepath.Join(dir, "token")) {
+	if text, err := os.ReadFile(at); err != nil || strings.Contains(string(text), "secret") ||
+		!strings.Contains(string(text), "tokenFile: "+filepath.Join(dir, "token")) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -123,7 +156,8 @@ func TestLogLevels(t *testing.T) {
 
 func TestConfigMapFiles(t *testing.T) {
 	client := fake.NewClientset(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: rootCA, Namespace: "a"}, Data: map[string]string{"ca.crt": "cluster", "other": "text"},
+		ObjectMeta: metav1.ObjectMeta{Name: rootCA, Namespace: "a"},
+		Data:       map[string]string{"ca.crt": "cluster", "other": "text"},
 	})
 	items := func(key, path string) []corev1.KeyToPath { return []corev1.KeyToPath{{Key: key, Path: path}} }
 	for _, c := range []struct {
@@ -138,7 +172,11 @@ func TestConfigMapFiles(t *testing.T) {
 		{"a ConfigMap that does not exist", "", "b", items("ca.crt", "ca.crt"), nil, "not found"},
 		{"the CA of the configuration", "ours", "a", items("ca.crt", "own.crt"), map[string]string{"own.crt": "ours"}, ""},
 		{"the CA of the configuration, no items", "ours", "a", nil, map[string]string{"ca.crt": "ours"}, ""},
-		{"the CA of the configuration, no ConfigMap", "ours", "b", items("ca.crt", "ca.crt"), map[string]string{"ca.crt": "ours"}, ""},
+		{
+			"the CA of the configuration, no ConfigMap", "ours", "b", items("ca.crt", "ca.crt"),
+			map[string]string{"ca.crt": "ours"},
+			"",
+		},
 	} {
 		source := &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: rootCA}, Items: c.items}
 		got, err := configMap(t.Context(), client, c.namespace, source, &run{config: config{CA: c.ca}})

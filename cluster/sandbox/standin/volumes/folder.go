@@ -25,18 +25,25 @@ const (
 
 // folder makes a volume for a claim: a folder in the export (provisionClaimOperation of controller/controller.go, and
 // Provision of the provisioner).
-func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
+func (p *Player) folder(
+	ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+) error {
 	say := func(kind, reason, message string) error {
 		return one.event(ctx, claimRef(c), kind, reason, message)
 	}
 	fail := func(err error) error {
 		one.said.Once("error", "provision %q class %q: %v", c.Namespace+"/"+c.Name, class.Name, err)
-		return say(corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err))
+		return say(
+			corev1.EventTypeWarning, "ProvisioningFailed",
+			fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err),
+		)
 	}
 	if c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		return say(corev1.EventTypeWarning, "ProvisioningFailed", one.name+" does not support block volume provisioning")
 	}
-	if err := say(corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name)); err != nil {
+	if err := say(
+		corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name),
+	); err != nil {
 		return err
 	}
 	if c.Spec.Selector != nil {
@@ -49,18 +56,24 @@ func (p *Player) folder(ctx context.Context, one *provisioner, c *corev1.Persist
 		return nil
 	}
 	if p.options.Export.Squashed() {
-		return fail(fmt.Errorf("unable to create directory to provision new pv: mkdir %s: permission denied", path.Join(mountPath, name)))
+		return fail(fmt.Errorf(
+			"unable to create directory to provision new pv: mkdir %s: permission denied", path.Join(mountPath, name),
+		))
 	}
 	if err := os.MkdirAll(filepath.Join(root, filepath.FromSlash(name)), 0o700); err != nil {
 		return fail(fmt.Errorf("unable to create directory to provision new pv: %w", err))
 	}
 	made := volumeFor(c, class)
 	made.Spec.NFS = &corev1.NFSVolumeSource{Server: one.server, Path: path.Join(one.path, name)}
-	if _, err := one.client.CoreV1().PersistentVolumes().Create(ctx, made, metav1.CreateOptions{FieldManager: folderManager}); err != nil {
+	if _, err := one.client.CoreV1().PersistentVolumes().Create(
+		ctx, made, metav1.CreateOptions{FieldManager: folderManager},
+	); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
-		message := fmt.Sprintf("Error creating provisioned PV object for claim %s/%s: %v. Deleting the volume.", c.Namespace, c.Name, err)
+		message := fmt.Sprintf(
+			"Error creating provisioned PV object for claim %s/%s: %v. Deleting the volume.", c.Namespace, c.Name, err,
+		)
 		one.said.Once("error", "%s", message)
 		return errors.Join(say(corev1.EventTypeWarning, "ProvisioningFailed", message), erase(root, made, class))
 	}
@@ -95,7 +108,9 @@ func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
 
 // event says something of an object, with the provisioner's own rights.
 func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, kind, reason, message string) error {
-	err := one.events.Say(ctx, one.client, standin.Event{Of: of, Component: one.identity, Type: kind, Reason: reason, Message: message})
+	err := one.events.Say(
+		ctx, one.client, standin.Event{Of: of, Component: one.identity, Type: kind, Reason: reason, Message: message},
+	)
 	if apierrors.IsForbidden(err) {
 		one.said.Once("error", "Server rejected event: %v (will not retry!)", err)
 		return nil
@@ -105,10 +120,15 @@ func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, ki
 
 // unmake removes a volume and its folder, or archives that: as its class says (Delete of the provisioner, and
 // deleteVolumeOperation of controller/controller.go).
-func (p *Player) unmake(ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
+func (p *Player) unmake(
+	ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass,
+) error {
 	fail := func(err error) error {
 		one.said.Once("error", "delete %q: volume deletion failed: %v", v.Name, err)
-		return one.event(ctx, corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: v.Name, UID: v.UID}, corev1.EventTypeWarning, "VolumeFailedDelete", err.Error())
+		return one.event(
+			ctx, corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: v.Name, UID: v.UID},
+			corev1.EventTypeWarning, "VolumeFailedDelete", err.Error(),
+		)
 	}
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil || v.Spec.NFS == nil {

@@ -74,7 +74,13 @@ func (p *Player) volumesOf(now *seen, pod *corev1.Pod) (out []volume, all bool) 
 			case made == nil:
 				all = false
 			case made.Spec.NFS != nil:
-				out = append(out, volume{name: v.Name, object: made.Name, server: made.Spec.NFS.Server, path: made.Spec.NFS.Path, options: made.Spec.MountOptions})
+				out = append(
+					out,
+					volume{
+						name: v.Name, object: made.Name, server: made.Spec.NFS.Server, path: made.Spec.NFS.Path,
+						options: made.Spec.MountOptions,
+					},
+				)
 			case made.Spec.CSI != nil && made.Spec.CSI.Driver == driver:
 				out = append(out, volume{name: v.Name, object: made.Name})
 			}
@@ -137,7 +143,9 @@ func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, 
 	}
 	if p.noHelper {
 		//lint:ignore ST1005 it is what mount says, with its full stop
-		return "", errors.New("bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.")
+		return "", errors.New(
+			"bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.",
+		)
 	}
 	return p.options.Export.Mount(ctx, v.server, v.path, mountPoint(pod, v), v.options)
 }
@@ -155,9 +163,16 @@ func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err e
 		output = "mount: " + at + ": " + output
 	}
 	return p.events.Say(ctx, p.client, standin.Event{
-		Of:        corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Of: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			ResourceVersion: pod.ResourceVersion,
+		},
 		Component: "kubelet", Host: pod.Spec.NodeName, Type: corev1.EventTypeWarning, Reason: "FailedMount",
-		Message: fmt.Sprintf("MountVolume.SetUp failed for volume %q : mount failed: exit status 32\nMounting command: mount\nMounting arguments: -t nfs %s%s:%s %s\nOutput: %s\n", v.object, options, v.server, v.path, at, output),
+		Message: fmt.Sprintf(
+			"MountVolume.SetUp failed for volume %q : mount failed: exit status 32\nMounting command: mount\nMounting "+
+				"arguments: -t nfs %s%s:%s %s\nOutput: %s\n",
+			v.object, options, v.server, v.path, at, output,
+		),
 	})
 }
 
@@ -179,7 +194,10 @@ func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders ma
 		fmt.Fprintf(&m.said, "stand-in: %s is mounted, and nothing runs in this pod\n", strings.Join(where, " and "))
 		return
 	}
-	fmt.Fprintf(&m.said, "stand-in: no container runs; its script is played in a folder that stands for %s\n", strings.Join(where, " and "))
+	fmt.Fprintf(
+		&m.said, "stand-in: no container runs; its script is played in a folder that stands for %s\n",
+		strings.Join(where, " and "),
+	)
 	mounts := map[string]string{}
 	for _, at := range c.VolumeMounts {
 		if folder := folders[at.Name]; folder != "" {

@@ -103,7 +103,10 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	}
 	one.old = strings.Contains(pod.Spec.Containers[0].Image, "nfs-client-provisioner")
 	one.identity = one.name + "_" + pod.Name
-	one.said.Say("info", "nfs-subdir-external-provisioner (stand-in): folders are made in the sandbox's own, which stands for %s:%s", one.server, one.path)
+	one.said.Say(
+		"info", "nfs-subdir-external-provisioner (stand-in): folders are made in the sandbox's own, which stands for %s:%s",
+		one.server, one.path,
+	)
 	return one, nil
 }
 
@@ -120,7 +123,14 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	_, err := locks.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		//lint:ignore SA1019 v6.0.0 of its library locks Endpoints
-		lock := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": fmt.Sprintf(`{"holderIdentity":%q}`, one.identity)}}}
+		lock := &corev1.Endpoints{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name,
+				Annotations: map[string]string{
+					"control-plane.alpha.kubernetes.io/leader": fmt.Sprintf(`{"holderIdentity":%q}`, one.identity),
+				},
+			},
+		}
 		_, err = locks.Create(ctx, lock, metav1.CreateOptions{})
 	}
 	if err != nil {
@@ -144,7 +154,11 @@ func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 			continue
 		}
 		if one.old {
-			one.said.Once("error", "provision %q class %q: unexpected error getting claim reference: selfLink was empty, can't make reference", c.Namespace+"/"+c.Name, class.Name)
+			one.said.Once(
+				"error",
+				"provision %q class %q: unexpected error getting claim reference: selfLink was empty, can't make reference",
+				c.Namespace+"/"+c.Name, class.Name,
+			)
 			continue
 		}
 		faults = append(faults, p.folder(ctx, one, c, class))
@@ -162,7 +176,9 @@ func (one *provisioner) sees(ctx context.Context) bool {
 	_, volumes := one.client.CoreV1().PersistentVolumes().List(ctx, few)
 	_, classes := one.client.StorageV1().StorageClasses().List(ctx, few)
 	sees := true
-	for kind, err := range map[string]error{"v1.PersistentVolumeClaim": claims, "v1.PersistentVolume": volumes, "v1.StorageClass": classes} {
+	for kind, err := range map[string]error{
+		"v1.PersistentVolumeClaim": claims, "v1.PersistentVolume": volumes, "v1.StorageClass": classes,
+	} {
 		if err != nil {
 			sees = false
 			one.said.Once("error", "Failed to watch *%s: failed to list *%s: %v", kind, kind, err)

@@ -123,7 +123,9 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 		options: o, client: client, supervisor: supervisor, life: ctx,
 		provisioners: map[types.UID]*provisioner{}, mounts: map[types.UID]*mounted{},
 	}
-	end, err := standin.LoopOnChange(ctx, o.Config, p.Look, classes, claims, persistentVolumes, pods, deployments, configMaps)
+	end, err := standin.LoopOnChange(
+		ctx, o.Config, p.Look, classes, claims, persistentVolumes, pods, deployments, configMaps,
+	)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -177,7 +179,10 @@ func (p *Player) see(ctx context.Context) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := &seen{classes: map[string]*storagev1.StorageClass{}, claims: claims.Items, volumes: map[string]*corev1.PersistentVolume{}, pods: pods.Items}
+	now := &seen{
+		classes: map[string]*storagev1.StorageClass{}, claims: claims.Items, volumes: map[string]*corev1.PersistentVolume{},
+		pods: pods.Items,
+	}
 	for i := range classes.Items {
 		now.classes[classes.Items[i].Name] = &classes.Items[i]
 	}
@@ -193,7 +198,8 @@ func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	for i := range now.claims {
 		c := &now.claims[i]
 		_, made := now.volumes[volumeName(c)]
-		if c.DeletionTimestamp == nil && c.Spec.VolumeName == "" && c.Annotations[storageProvisioner] == name && c.Spec.StorageClassName != nil && !made {
+		if c.DeletionTimestamp == nil && c.Spec.VolumeName == "" && c.Annotations[storageProvisioner] == name &&
+			c.Spec.StorageClassName != nil && !made {
 			out = append(out, c)
 		}
 	}
@@ -225,12 +231,19 @@ func volumeFor(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *
 		ObjectMeta: metav1.ObjectMeta{Name: volumeName(c), Annotations: map[string]string{provisionedBy: class.Provisioner}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: c.Spec.Resources.Requests[corev1.ResourceStorage]},
-			AccessModes: c.Spec.AccessModes, PersistentVolumeReclaimPolicy: reclaim, StorageClassName: class.Name, MountOptions: class.MountOptions,
-			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion},
+			AccessModes: c.Spec.AccessModes, PersistentVolumeReclaimPolicy: reclaim, StorageClassName: class.Name,
+			MountOptions: class.MountOptions,
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID,
+				ResourceVersion: c.ResourceVersion,
+			},
 		},
 	}
 }
 
 func claimRef(c *corev1.PersistentVolumeClaim) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID,
+		ResourceVersion: c.ResourceVersion,
+	}
 }

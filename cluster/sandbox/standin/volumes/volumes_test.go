@@ -48,7 +48,8 @@ func TestTheClassIsNeededForAFolderAlone(t *testing.T) {
 	}
 	volume := func(path string) *corev1.PersistentVolume {
 		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: "nfs", PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: path}},
+			StorageClassName:       "nfs",
+			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: path}},
 		}}
 	}
 	if err := erase(root, volume("/srv/none"), nil); err != nil {
@@ -57,7 +58,8 @@ func TestTheClassIsNeededForAFolderAlone(t *testing.T) {
 	if err := erase(root, volume("/srv/bob/data"), nil); err != nil {
 		t.Errorf("a deeper folder is not found: %v", err)
 	}
-	if err := erase(root, volume("/srv/bob"), nil); err == nil || err.Error() != `storageclasses.storage.k8s.io "nfs" not found` {
+	if err := erase(root, volume("/srv/bob"), nil); err == nil ||
+		err.Error() != `storageclasses.storage.k8s.io "nfs" not found` {
 		t.Errorf("no class: %v", err)
 	}
 	if err := erase(root, volume("/srv/bob"), &storagev1.StorageClass{}); err != nil {
@@ -70,10 +72,12 @@ func TestTheClassIsNeededForAFolderAlone(t *testing.T) {
 
 func TestFoldersAreNamedAsTheirClassSays(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "bob", Name: "data", Labels: map[string]string{"team": "x"}, Annotations: map[string]string{"folder": "../../etc"},
+		Namespace: "bob", Name: "data", Labels: map[string]string{"team": "x"},
+		Annotations: map[string]string{"folder": "../../etc"},
 	}}
 	for pattern, want := range map[string]string{
-		"${.PVC.namespace}/${.PVC.name}": "bob/data", "${.PVC.labels.team}-${.PVC.annotations.folder}": "x-../../etc", "plain": "plain", "${.PVC.other}": "",
+		"${.PVC.namespace}/${.PVC.name}": "bob/data", "${.PVC.labels.team}-${.PVC.annotations.folder}": "x-../../etc",
+		"plain": "plain", "${.PVC.other}": "",
 	} {
 		if got := fromPattern(pattern, claim); got != want {
 			t.Errorf("%s: %s", pattern, got)

@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	driver         = "csi.vsphere.vmware.com"
-	driverSpace    = "vmware-system-csi"
-	driverRuns     = "vsphere-csi-controller"
-	features       = "internal-feature-states.csi.vsphere.vmware.com"
-	fileVolumes    = "file-volume"
-	driverManager  = "csi-provisioner"
-	declaredByTKG  = "vmware-system-tkg" // who writes what the Supervisor declares
-	noFileVolumes  = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File volume provisioning is not supported."
+	driver        = "csi.vsphere.vmware.com"
+	driverSpace   = "vmware-system-csi"
+	driverRuns    = "vsphere-csi-controller"
+	features      = "internal-feature-states.csi.vsphere.vmware.com"
+	fileVolumes   = "file-volume"
+	driverManager = "csi-provisioner"
+	declaredByTKG = "vmware-system-tkg" // who writes what the Supervisor declares
+	noFileVolumes = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File " +
+		"volume provisioning is not supported."
 	isProvisioning = "External provisioner is provisioning volume for claim %q"
 	isProvisioned  = "Successfully provisioned volume %s"
 )
@@ -37,7 +38,9 @@ var clusters = schema.GroupVersionResource{Group: "cluster.x-k8s.io", Version: "
 // vsphere plays pvCSI, and what keeps classes as they are declared.
 func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	faults := []error{p.declare(ctx, now)}
-	controller, err := p.client.AppsV1().Deployments(driverSpace).Get(ctx, driverRuns, metav1.GetOptions{ResourceVersion: "0"})
+	controller, err := p.client.AppsV1().Deployments(driverSpace).Get(
+		ctx, driverRuns, metav1.GetOptions{ResourceVersion: "0"},
+	)
 	if err != nil || controller.Status.AvailableReplicas == 0 {
 		return errors.Join(append(faults, err)...)
 	}
@@ -74,9 +77,14 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 		return nil
 	}
 	say := func(kind, reason, message string) error {
-		return p.events.Say(ctx, p.client, standin.Event{Of: claimRef(c), Component: driver + "_" + driverRuns, Type: kind, Reason: reason, Message: message})
+		return p.events.Say(
+			ctx, p.client,
+			standin.Event{Of: claimRef(c), Component: driver + "_" + driverRuns, Type: kind, Reason: reason, Message: message},
+		)
 	}
-	if err := say(corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name)); err != nil {
+	if err := say(
+		corev1.EventTypeNormal, "Provisioning", fmt.Sprintf(isProvisioning, c.Namespace+"/"+c.Name),
+	); err != nil {
 		return err
 	}
 	kind := "vSphere CNS Block Volume"
@@ -90,10 +98,13 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	}
 	made := volumeFor(c, class)
 	made.Spec.CSI = &corev1.CSIPersistentVolumeSource{
-		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: "ext4", // of a file volume, too: the node mounts that as nfs4
+		// of a file volume, too: the node mounts that as nfs4
+		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: "ext4",
 		VolumeAttributes: map[string]string{"type": kind},
 	}
-	if _, err := p.client.CoreV1().PersistentVolumes().Create(ctx, made, metav1.CreateOptions{FieldManager: driverManager}); err != nil {
+	if _, err := p.client.CoreV1().PersistentVolumes().Create(
+		ctx, made, metav1.CreateOptions{FieldManager: driverManager},
+	); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -126,7 +137,9 @@ func (p *Player) declare(ctx context.Context, now *seen) error {
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, defaultClass, fmt.Sprint(want))
-		_, err := p.client.StorageV1().StorageClasses().Patch(ctx, class.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: declaredByTKG})
+		_, err := p.client.StorageV1().StorageClasses().Patch(
+			ctx, class.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: declaredByTKG},
+		)
 		faults = append(faults, err)
 	}
 	return errors.Join(faults...)

@@ -248,7 +248,10 @@ func (n *Node) config(name string) (*rest.Config, error) {
 		if u.TokenFile != "" {
 			token = nil
 		}
-		if err := errors.Join(n.inline(name, &u.ClientCertificate, &u.ClientCertificateData), n.inline(name, &u.ClientKey, &u.ClientKeyData), n.inline(name, &u.TokenFile, &token)); err != nil {
+		if err := errors.Join(
+			n.inline(name, &u.ClientCertificate, &u.ClientCertificateData), n.inline(name, &u.ClientKey, &u.ClientKeyData),
+			n.inline(name, &u.TokenFile, &token),
+		); err != nil {
 			return nil, err
 		}
 		u.Token = strings.TrimSpace(string(token))
@@ -306,6 +309,8 @@ func (k kubectl) label(ctx context.Context, namespace string, words []string) er
 		pairs = append(pairs, strconv.Quote(key)+":"+strconv.Quote(value))
 	}
 	patch := []byte(`{"metadata":{"labels":{` + strings.Join(pairs, ",") + `}}}`)
-	_, err := k.Resource(resources["Namespace"]).Patch(ctx, namespace, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-label"})
+	_, err := k.Resource(resources["Namespace"]).Patch(
+		ctx, namespace, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-label"},
+	)
 	return err
 }

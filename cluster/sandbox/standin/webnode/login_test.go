@@ -18,7 +18,9 @@ func TestTheHookAppliesWhatFollowsARefusedObject(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.Contains(r.URL.Path, "networkpolicies") {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no policies","code":403}`)
+			_, _ = io.WriteString(
+				w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no policies","code":403}`,
+			)
 			return
 		}
 		applied = append(applied, path.Base(r.URL.Path))
@@ -30,12 +32,16 @@ func TestTheHookAppliesWhatFollowsARefusedObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q}}],
-"contexts":[{"name":"a","context":{"cluster":"a"}}]}`, server.URL)
+	config := fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q}}],
+"contexts":[{"name":"a","context":{"cluster":"a"}}]}`, server.URL,
+	)
 	if err := n.Write(rootsOwn, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := hook{path: "/opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", env: "NAMESPACE_PREFIX=user-\n", kubeconfig: rootsOwn}
+	h := hook{
+		path: "/opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", env: "NAMESPACE_PREFIX=user-\n", kubeconfig: rootsOwn,
+	}
 	err = n.login(t.Context(), h, "alice")
 	if err == nil || !strings.Contains(err.Error(), "no policies") {
 		t.Errorf("the hook did not fail: %v", err)
@@ -43,7 +49,10 @@ func TestTheHookAppliesWhatFollowsARefusedObject(t *testing.T) {
 	if want := []string{"user-alice", "alice-ood-initializer", "alice-ood-user"}; !slices.Equal(applied, want) {
 		t.Errorf("applied %v, not %v", applied, want)
 	}
-	if err := n.pullSecret(t.Context(), kubectl{}, map[string]string{"IMAGE_PULL_SECRET": "pull", "REGISTRY_DOCKER_CONFIG_JSON": "/etc/none.json"}, "user-alice"); err == nil ||
+	if err := n.pullSecret(
+		t.Context(), kubectl{},
+		map[string]string{"IMAGE_PULL_SECRET": "pull", "REGISTRY_DOCKER_CONFIG_JSON": "/etc/none.json"}, "user-alice",
+	); err == nil ||
 		!strings.Contains(err.Error(), "error reading /etc/none.json") {
 		t.Errorf("a registry's file that does not exist: %v", err)
 	}
@@ -56,10 +65,13 @@ func TestWhatIsLoggedOfAHook(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	}))
 	defer server.Close()
-	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q}}],
-"contexts":[{"name":"a","context":{"cluster":"a"}}]}`, server.URL)
+	config := fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q}}],
+"contexts":[{"name":"a","context":{"cluster":"a"}}]}`, server.URL,
+	)
 	const bootstrap = "/opt/ood/hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"
-	const failed = "/etc/hook exited with 1 for user bob. stderr was '/etc/ood/config/hook.env: line 1: A: command not found'"
+	const failed = "/etc/hook exited with 1 for user bob. stderr was '/etc/ood/config/hook.env: line 1: A: " +
+		"command not found'"
 	for _, tc := range []struct {
 		situation, script, env, want string
 		mode                         fs.FileMode

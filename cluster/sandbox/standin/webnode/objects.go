@@ -31,7 +31,8 @@ func objects(env map[string]string, namespace, user string, now time.Time) []*un
 		}}},
 	}
 	own := map[string]any{"kind": "ServiceAccount", "name": "default", "namespace": namespace}
-	person := map[string]any{"apiGroup": rbac, "kind": "User", "name": user, "namespace": namespace} // RBAC ignores the namespace
+	// RBAC ignores the namespace
+	person := map[string]any{"apiGroup": rbac, "kind": "User", "name": user, "namespace": namespace}
 	all := []*unstructured.Unstructured{
 		space, policy,
 		binding(namespace, user+"-ood-initializer", "ood-initializer", own),
