@@ -21,7 +21,9 @@ func answerRaw(w http.ResponseWriter, code int, raw []byte) {
 }
 
 func status(w http.ResponseWriter, code int, reason, message string, details map[string]any) {
-	body := map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
+	body := map[string]any{
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message,
+	}
 	if details != nil {
 		body["details"] = details
 	}

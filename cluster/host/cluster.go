@@ -23,12 +23,12 @@ type clusters struct {
 	byHash map[[sha256.Size]byte]*cluster.Cluster
 }
 
-// Cluster returns the cluster that the current context of a kubeconfig on the host leads to, seen with nothing but that.
-// What the kubeconfig refers to (certificate-authority, client-certificate, client-key, tokenFile) is read on the host,
-// relative paths from the kubeconfig's folder on; all that is read is tracked as by Read. It is parsed strictly in all
-// else: what kubeconfig.Parse refuses is a kubeconfig.Error here, too, and so is a reference that leads nowhere; one with a
-// proxy is failure.ErrProxy. A file that may not be read is fs.ErrPermission. The same content gives the same *Cluster; it is
-// closed with the host.
+// Cluster returns the cluster that the current context of a kubeconfig on the host leads to, seen with nothing but
+// that. What the kubeconfig refers to (certificate-authority, client-certificate, client-key, tokenFile) is read on the
+// host, relative paths from the kubeconfig's folder on; all that is read is tracked as by Read. It is parsed strictly
+// in all else: what kubeconfig.Parse refuses is a kubeconfig.Error here, too, and so is a reference that leads nowhere;
+// one with a proxy is failure.ErrProxy. A file that may not be read is fs.ErrPermission. The same content gives the
+// same *Cluster; it is closed with the host.
 func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*cluster.Cluster, error) {
 	k, err := h.kubeconfig(ctx, kubeconfig)
 	if err != nil {

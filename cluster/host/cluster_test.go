@@ -38,7 +38,10 @@ func newWebNode(t *testing.T) *webNode {
 			status(w, http.StatusUnauthorized, "Unauthorized", "who are you?", nil)
 			return
 		}
-		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": "a"}})
+		answer(
+			w, http.StatusOK,
+			map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": "a"}},
+		)
 	}))
 	t.Cleanup(s.Close)
 	h, err := host.NewWith(t.TempDir(), host.Options{Clusters: cluster.Options{Once: true}})
@@ -61,7 +64,8 @@ func (n *webNode) put(name, text string) {
 // kubeconfig is one whose cluster and user hold these lines.
 func (n *webNode) kubeconfig(ofCluster, ofUser string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
-		"clusters:\n- name: c\n  cluster:\n    server: " + n.url + "\n    " + ofCluster + "\nusers:\n- name: u\n  user:\n    " + ofUser + "\n"
+		"clusters:\n- name: c\n  cluster:\n    server: " + n.url + "\n    " + ofCluster +
+		"\nusers:\n- name: u\n  user:\n    " + ofUser + "\n"
 }
 
 func TestAKubeconfigOfAHostIsFollowedOnTheHost(t *testing.T) {
@@ -99,19 +103,32 @@ func TestWhatAKubeconfigOfAHostMayNotHold(t *testing.T) {
 	n.put("root/empty", "\n")
 	for _, tc := range []struct{ situation, cluster, user, rule, words string }{
 		{"a command", "certificate-authority: ca.crt", "exec: {command: x}", kubeconfig.RuleExec, "runs a command"},
-		{"an old plugin", "certificate-authority: ca.crt", "auth-provider: {name: oidc}", kubeconfig.RuleAuthProvider, "auth-provider"},
+		{
+			"an old plugin", "certificate-authority: ca.crt", "auth-provider: {name: oidc}", kubeconfig.RuleAuthProvider,
+			"auth-provider",
+		},
 		{"no verification", "insecure-skip-tls-verify: true", "token: good", kubeconfig.RuleInsecure, "does not verify"},
-		{"a file that is not there", "certificate-authority: /etc/none.crt", "token: good", kubeconfig.RuleFileReference, "certificate-authority is /etc/none.crt: file does not exist"},
+		{
+			"a file that is not there", "certificate-authority: /etc/none.crt", "token: good", kubeconfig.RuleFileReference,
+			"certificate-authority is /etc/none.crt: file does not exist",
+		},
 		{"a folder", "certificate-authority: /root", "token: good", kubeconfig.RuleFileReference, "not a regular file"},
 		{"what is no certificate", "certificate-authority: kubeconfig", "token: good", kubeconfig.RuleBadCA, "certificate"},
-		{"an empty token", "certificate-authority: ca.crt", "tokenFile: empty", kubeconfig.RuleNoCredentials, "token is empty"},
-		{"nothing to sign in with", "certificate-authority: ca.crt", "extensions: []", kubeconfig.RuleNoCredentials, "neither a token"},
+		{
+			"an empty token", "certificate-authority: ca.crt", "tokenFile: empty", kubeconfig.RuleNoCredentials,
+			"token is empty",
+		},
+		{
+			"nothing to sign in with", "certificate-authority: ca.crt", "extensions: []", kubeconfig.RuleNoCredentials,
+			"neither a token",
+		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			n.put("root/kubeconfig", n.kubeconfig(tc.cluster, tc.user))
 			_, err := n.Cluster(t.Context(), "/root/kubeconfig")
 			var wrong kubeconfig.Error
-			if !errors.As(err, &wrong) || !wrong.Has(tc.rule) || !strings.Contains(strings.ReplaceAll(err.Error(), "no such file or directory", "file does not exist"), tc.words) {
+			if !errors.As(err, &wrong) || !wrong.Has(tc.rule) ||
+				!strings.Contains(strings.ReplaceAll(err.Error(), "no such file or directory", "file does not exist"), tc.words) {
 				t.Errorf("want %s (%s), got %v", tc.rule, tc.words, err)
 			}
 		})
@@ -119,7 +136,9 @@ func TestWhatAKubeconfigOfAHostMayNotHold(t *testing.T) {
 	if _, err := n.Cluster(t.Context(), "/root/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a kubeconfig that is not there: %v", err)
 	}
-	n.put("root/kubeconfig", n.kubeconfig("certificate-authority: ca.crt\n    proxy-url: http://proxy:3128", "token: good"))
+	n.put(
+		"root/kubeconfig", n.kubeconfig("certificate-authority: ca.crt\n    proxy-url: http://proxy:3128", "token: good"),
+	)
 	if _, err := n.Cluster(t.Context(), "/root/kubeconfig"); !errors.Is(err, failure.ErrProxy) {
 		t.Errorf("a proxy: %v", err)
 	}

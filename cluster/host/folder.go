@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -43,8 +42,8 @@ type foreign struct {
 	alone bool // its owner alone can write to it
 }
 
-// openFolder opens a directory component by component, each in the one before it, so that no component can be replaced by
-// a link in between. It follows symlinks as the host would, but only where root alone can make them. With create it
+// openFolder opens a directory component by component, each in the one before it, so that no component can be replaced
+// by a link in between. It follows symlinks as the host would, but only where root alone can make them. With create it
 // makes missing directories with mode 0755; else a missing one is fs.ErrNotExist.
 func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	if !path.IsAbs(name) {
@@ -69,8 +68,9 @@ func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	return nil, fmt.Errorf("it leads through more than %d symlinks", mostLinks)
 }
 
-// RootsAlone returns where a path leads, without symlinks. It is a FolderError if a user other than root can put another
-// file there: they can write to a folder on the way, or replace a symlink. The file itself may be missing, or theirs.
+// RootsAlone returns where a path leads, without symlinks. It is a FolderError if a user other than root can put
+// another file there: they can write to a folder on the way, or replace a symlink. The file itself may be missing, or
+// theirs.
 func (h *Host) RootsAlone(name string) (string, error) {
 	at := name
 	for range mostLinks + 1 {
@@ -86,7 +86,8 @@ func (h *Host) RootsAlone(name string) (string, error) {
 	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", clean.Text(name), mostLinks)
 }
 
-// Readlink returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that changes.
+// Readlink returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that
+// changes.
 func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	h.track(ctx, name)
 	leads, linked, err := h.linkAt(name)
@@ -145,7 +146,12 @@ func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led b
 			continue
 		case f.foreign != nil:
 			at := path.Join(f.path, step)
-			return nil, false, &FolderError{at, fmt.Sprintf("is a symlink in a folder that uid %d can write to: remove the link, or choose another path", f.foreign.uid)}
+			return nil, false, &FolderError{
+				at,
+				fmt.Sprintf(
+					"is a symlink in a folder that uid %d can write to: remove the link, or choose another path", f.foreign.uid,
+				),
+			}
 		}
 		target, err := f.Readlink(step)
 		if err != nil {
@@ -195,7 +201,8 @@ func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 }
 
 // foreign returns who else can change the entries of a directory; nil: no one but root and the owner of the host's root
-// folder, as far as owner and mode say. In a folder that stands for a machine, the user who runs carrick counts as root.
+// folder, as far as owner and mode say. In a folder that stands for a machine, the user who runs carrick counts as
+// root.
 func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	const groupWrites, othersWrite = 0o020, 0o002
 	uid, gid := h.ownerOf(at, info)
@@ -224,14 +231,26 @@ func (f *foreign) refusal() error {
 	case f == nil:
 		return nil
 	case f.alone:
-		return &FolderError{f.path, fmt.Sprintf("belongs to uid %d, who can replace what is in it: chown root %s, or choose another path", f.uid, clean.Text(f.path))}
+		return &FolderError{
+			f.path,
+			fmt.Sprintf(
+				"belongs to uid %d, who can replace what is in it: chown root %s, or choose another path", f.uid,
+				clean.Text(f.path),
+			),
+		}
 	}
-	return &FolderError{f.path, fmt.Sprintf("can be written to by users other than root: chown root:root %[1]s && chmod go-w %[1]s, or choose another path", clean.Text(f.path))}
+	return &FolderError{
+		f.path,
+		fmt.Sprintf(
+			"can be written to by users other than root: chown root:root %[1]s && chmod go-w %[1]s, or choose another path",
+			clean.Text(f.path),
+		),
+	}
 }
 
-// entry describes the file of a name in a folder: nil, there is none. A symlink is ErrSymlink. It is a FolderError where
-// another user can replace the file and it is not theirs: of what belongs to the same user as its folder nothing can
-// be redirected that they could not write anyway.
+// entry describes the file of a name in a folder: nil, there is none. A symlink is ErrSymlink. It is a FolderError
+// where another user can replace the file and it is not theirs: of what belongs to the same user as its folder nothing
+// can be redirected that they could not write anyway.
 func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	info, err := f.Lstat(name)
 	switch {
@@ -265,9 +284,6 @@ func (f *folder) contentOf(name string, info fs.FileInfo) ([]byte, error) {
 		return nil, bare(err)
 	case !os.SameFile(info, now):
 		return nil, errSwapped
-	case now.Size() > fileLimit:
-		return nil, fmt.Errorf("it is larger than %d MiB", fileLimit>>20)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, fileLimit))
-	return data, bare(err)
+	return whole(file, now)
 }

@@ -14,13 +14,17 @@ import (
 // A user swaps their folder with a link to another one, again and again, while root writes into it: what root writes
 // ends up nowhere else.
 func TestASwappedFolderRedirectsNothing(t *testing.T) {
-	h := newHostOf(t, map[string]string{"home/alice/conf/file": "x", "home/alice/link@": "../../etc", "etc/file": "root's"})
+	h := newHostOf(
+		t, map[string]string{"home/alice/conf/file": "x", "home/alice/link@": "../../etc", "etc/file": "root's"},
+	)
 	at := func(name string) string { return filepath.Join(h.Root, name) }
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
 		for ctx.Err() == nil {
-			if err := unix.Renameat2(unix.AT_FDCWD, at("home/alice/conf"), unix.AT_FDCWD, at("home/alice/link"), unix.RENAME_EXCHANGE); err != nil {
+			if err := unix.Renameat2(
+				unix.AT_FDCWD, at("home/alice/conf"), unix.AT_FDCWD, at("home/alice/link"), unix.RENAME_EXCHANGE,
+			); err != nil {
 				done <- err
 				return
 			}

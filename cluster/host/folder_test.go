@@ -27,7 +27,10 @@ func TestWhereOthersCanWrite(t *testing.T) {
 		{"a new file in a user's folder", "/home/alice/hook", "/home/alice", "belongs to uid 1000"},
 		{"a new folder there", "/home/alice/new/hook", "/home/alice", "chown root /home/alice"},
 		{"a new file below", "/home/alice/conf/hook", "/home/alice", "belongs to uid 1000"},
-		{"a symlink of a user's", "/home/alice/etc/hook", "/home/alice/etc", "is a symlink in a folder that uid 1000 can write to"},
+		{
+			"a symlink of a user's", "/home/alice/etc/hook", "/home/alice/etc",
+			"is a symlink in a folder that uid 1000 can write to",
+		},
 		{"root's symlink to a user's folder", "/srv/alice/hook", "/home/alice", "belongs to uid 1000"},
 		{"a folder that all can write to", "/shared/hook", "/shared", "chmod go-w /shared"},
 		{"a folder below it", "/shared/conf/hook", "/shared", "chmod go-w /shared"},
@@ -38,7 +41,8 @@ func TestWhereOthersCanWrite(t *testing.T) {
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			h := newHostOf(t, map[string]string{
-				"home/alice/conf/file": "x", "home/alice/etc@": "/etc", "etc/x": "", "srv/alice@": "/home/alice", "srv/etc@": "../etc", "shared/conf/x": "", "shared/file": "x",
+				"home/alice/conf/file": "x", "home/alice/etc@": "/etc", "etc/x": "", "srv/alice@": "/home/alice",
+				"srv/etc@": "../etc", "shared/conf/x": "", "shared/file": "x",
 			})
 			if err := os.Chmod(filepath.Join(h.Root, "shared"), 0o777); err != nil {
 				t.Fatal(err)

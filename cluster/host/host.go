@@ -95,14 +95,15 @@ func (h *Host) Close() {
 // IsFolder tells whether the host is only a folder that stands for one.
 func (h *Host) IsFolder() bool { return !h.isThisMachine() && h.options.Run == nil }
 
-// Here tells whether this process looks at the network as the host does: a connection that it makes is made from there. It
-// is so on the machine itself, and in a container that has the machine's network and its root as a folder (Options.Here).
+// Here tells whether this process looks at the network as the host does: a connection that it makes is made from there.
+// It is so on the machine itself, and in a container that has the machine's network and its root as a folder
+// (Options.Here).
 func (h *Host) Here() bool { return h.isThisMachine() || h.options.Here }
 
 func (h *Host) isThisMachine() bool { return h.Root == string(filepath.Separator) }
 
-// Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file changes, appears or
-// goes. A file that is not there is fs.ErrNotExist, one that may not be read fs.ErrPermission.
+// Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file changes, appears
+// or goes. A file that is not there is fs.ErrNotExist, one that may not be read fs.ErrPermission.
 func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	h.track(ctx, path)
 	data, err := h.content(ctx, path)
@@ -165,7 +166,13 @@ func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
 		return nil, bare(err)
 	case !info.Mode().IsRegular():
 		return nil, errNotRegular
-	case info.Size() > fileLimit:
+	}
+	return whole(file, info)
+}
+
+// whole reads a regular file that info is of.
+func whole(file *os.File, info fs.FileInfo) ([]byte, error) {
+	if info.Size() > fileLimit {
 		return nil, fmt.Errorf("it is larger than %d MiB", fileLimit>>20)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, fileLimit))

@@ -64,7 +64,11 @@ func TestHostHere(t *testing.T) {
 	for _, c := range []struct {
 		situation, root string
 		here, want      bool
-	}{{"this machine", "/", false, true}, {"a folder", t.TempDir(), false, false}, {"a folder that was opened as here", t.TempDir(), true, true}} {
+	}{
+		{"this machine", "/", false, true},
+		{"a folder", t.TempDir(), false, false},
+		{"a folder that was opened as here", t.TempDir(), true, true},
+	} {
 		h, err := NewWith(c.root, Options{Here: c.here})
 		if err != nil {
 			t.Fatal(err)
@@ -267,16 +271,28 @@ func TestHostChangesWakeTheTrace(t *testing.T) {
 		situation, path string
 		change          func(h *Host, at func(string) string) error
 	}{
-		{"written", "/etc/a", func(_ *Host, at func(string) string) error { return os.WriteFile(at("etc/a"), []byte("new"), 0o600) }},
+		{
+			"written", "/etc/a",
+			func(_ *Host, at func(string) string) error { return os.WriteFile(at("etc/a"), []byte("new"), 0o600) },
+		},
 		{"replaced by a rename", "/etc/a", func(h *Host, _ func(string) string) error {
 			return h.Write(t.Context(), "/etc/a", masked.New("new"), 0)
 		}},
 		{"its mode", "/etc/a", func(_ *Host, at func(string) string) error { return os.Chmod(at("etc/a"), 0o600) }},
 		{"removed", "/etc/a", func(_ *Host, at func(string) string) error { return os.Remove(at("etc/a")) }},
-		{"appears", "/etc/new", func(_ *Host, at func(string) string) error { return os.WriteFile(at("etc/new"), nil, 0o600) }},
-		{"its folder appears", "/opt/x/new", func(_ *Host, at func(string) string) error { return os.MkdirAll(at("opt/x"), 0o755) }},
+		{
+			"appears", "/etc/new",
+			func(_ *Host, at func(string) string) error { return os.WriteFile(at("etc/new"), nil, 0o600) },
+		},
+		{
+			"its folder appears", "/opt/x/new",
+			func(_ *Host, at func(string) string) error { return os.MkdirAll(at("opt/x"), 0o755) },
+		},
 		{"its folder goes", "/etc/a", func(_ *Host, at func(string) string) error { return os.RemoveAll(at("etc")) }},
-		{"behind a symlink", "/conf/a", func(_ *Host, at func(string) string) error { return os.WriteFile(at("etc/a"), []byte("x"), 0o600) }},
+		{
+			"behind a symlink", "/conf/a",
+			func(_ *Host, at func(string) string) error { return os.WriteFile(at("etc/a"), []byte("x"), 0o600) },
+		},
 		{"a symlink on the way leads elsewhere", "/conf/a", func(_ *Host, at func(string) string) error {
 			return errors.Join(os.Symlink("/other", at("next")), os.Rename(at("next"), at("conf")))
 		}},
@@ -381,7 +397,8 @@ func TestHostRun(t *testing.T) {
 	})
 	t.Run("no secrets in its environment", func(t *testing.T) {
 		out, _, err := h.Run(t.Context(), "env")
-		if err != nil || strings.Contains(out, "secret") || !strings.Contains(out, "LC_ALL=C\n") || !strings.Contains(out, "PATH=") {
+		if err != nil || strings.Contains(out, "secret") || !strings.Contains(out, "LC_ALL=C\n") ||
+			!strings.Contains(out, "PATH=") {
 			t.Errorf("got %q, %v", out, err)
 		}
 	})

@@ -38,7 +38,8 @@ func (h *Host) MayWrite(name string) error {
 func (h *Host) mayWrite(name string) error {
 	dir, base, err := h.openParent(name, false)
 	missing := errors.Is(err, fs.ErrNotExist)
-	for above := path.Dir(path.Clean(name)); errors.Is(err, fs.ErrNotExist); { // it would be made in the first one above that exists
+	// it would be made in the first one above that exists
+	for above := path.Dir(path.Clean(name)); errors.Is(err, fs.ErrNotExist); {
 		above = path.Dir(above)
 		dir, err = h.openFolder(above, false)
 	}

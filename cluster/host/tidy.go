@@ -31,7 +31,8 @@ func (f *folder) tidy() {
 	names, _ := dir.Readdirnames(-1)
 	_ = dir.Close()
 	for _, name := range names {
-		if tail, ok := strings.CutPrefix(name, partPrefix); ok && len(tail) == len(rand.Text()) && strings.ToUpper(tail) == tail {
+		if tail, ok := strings.CutPrefix(name, partPrefix); ok && len(tail) == len(rand.Text()) &&
+			strings.ToUpper(tail) == tail {
 			f.drop(name)
 		}
 	}

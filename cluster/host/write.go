@@ -21,9 +21,10 @@ var ErrSymlink = errors.New("it is a symlink, and is not followed")
 // ErrChanged means that a file is not what it was when it was last looked at.
 var ErrChanged = errors.New("its content has changed since it was looked at")
 
-// Write puts a file in place, all at once: whoever reads it sees the old content or the new. Mode 0 is 0600; the mode is
-// set before there is content. The folders above are made with 0755 where they are missing. A file that is replaced
-// keeps its owner, and where that can't be, it is not replaced; one that is as it should be is not touched. A symlink is not followed but refused: ErrSymlink.
+// Write puts a file in place, all at once: whoever reads it sees the old content or the new. Mode 0 is 0600; the mode
+// is set before there is content. The folders above are made with 0755 where they are missing. A file that is replaced
+// keeps its owner, and where that can't be, it is not replaced; one that is as it should be is not touched. A symlink
+// is not followed but refused: ErrSymlink.
 func (h *Host) Write(ctx context.Context, name string, data masked.Value, mode fs.FileMode) error {
 	if err := h.around(name, func() error { return h.write(ctx, name, data, mode) }); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -81,7 +82,8 @@ func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	return dir, path.Base(clean), err
 }
 
-// fill makes a new file with its mode and the owner of old, and then gives it its content. It is held when it is returned.
+// fill makes a new file with its mode and the owner of old, and then gives it its content. It is held when it is
+// returned.
 func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
 	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
