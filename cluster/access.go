@@ -22,8 +22,8 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Cluster is one Kubernetes cluster, seen with one identity. It is safe for
-// concurrent use. Close ends everything that it started.
+// Cluster is one Kubernetes cluster, accessed with one identity. It is safe for concurrent use. Close stops everything
+// that it started.
 type Cluster struct {
 	context   string
 	namespace string
@@ -31,7 +31,7 @@ type Cluster struct {
 	http      *http.Client      // authenticates; no timeout
 	api       *rest.RESTClient  // unversioned: requests name their absolute path
 	dynamic   dynamic.Interface // over the same connections
-	timeout   time.Duration     // of one direct request; see bounded
+	timeout   time.Duration     // of one unstreamed request; see bounded
 	options   Options
 	wire      *wire
 	gate      *gate
@@ -41,12 +41,12 @@ type Cluster struct {
 
 	change changeState
 
-	life    context.Context // ends with Close
+	life    context.Context // canceled by Close
 	end     context.CancelCauseFunc
 	work    sync.WaitGroup // every goroutine of the cluster
 	outages breaker
 
-	listsFirst atomic.Bool // the API server can't stream a list
+	listsFirst atomic.Bool // the API server does not support streaming lists
 
 	mu     sync.Mutex
 	closed bool
@@ -55,12 +55,11 @@ type Cluster struct {
 	later  map[permission.Rule]bool // without their verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
-	twin   *Cluster                 // the same API server with other credentials; nil: none is known
+	twin   *Cluster                 // the same API server with other credentials; nil if unknown
 	atEnd  []func()
 }
 
-// Open returns the cluster that a says how to reach. It makes no request and
-// starts no exec plugin.
+// Open returns the cluster that a describes. It makes no request and starts no exec plugin.
 func Open(a kubeconfig.Access, o Options) (*Cluster, error) {
 	found, err := kubeconfig.Load(a)
 	if err != nil {
@@ -74,14 +73,14 @@ func Open(a kubeconfig.Access, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// New returns the cluster that cfg describes, without a context's name. It
-// makes no request. cfg is copied; its rate limits and timeout are ignored.
+// New returns the cluster that cfg describes, without a context name. It makes no request. New copies cfg and ignores
+// its rate limits and timeout.
 func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	return open(cfg, kubeconfig.Access{}, o, nil)
 }
 
-// OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. One request may take as
-// long as timeout says; 0: 10 s. One with a proxy is failure.ErrProxy.
+// OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. timeout limits each
+// request; 0 means 10 s. A kubeconfig with a proxy returns failure.ErrProxy.
 func OpenKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options) (*Cluster, error) {
 	if k.ProxyURL != "" {
 		return nil, failure.ErrProxy
@@ -98,8 +97,8 @@ func openKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options, over 
 	return c, nil
 }
 
-// open makes a cluster. With over, it uses the connections of that one, which
-// has no credentials and leads to the same server.
+// open creates a cluster. If over is not nil, the cluster uses the connections of over, which has no credentials and
+// reaches the same server.
 func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Cluster, error) {
 	silenceKlog()
 	o = o.withDefaults()
@@ -127,7 +126,7 @@ func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Clu
 	return c, nil
 }
 
-// connect makes the clients. It reaches for nothing.
+// connect creates the clients. It opens no connection.
 func (c *Cluster) connect(stderr io.Writer, over *Cluster) error {
 	var err error
 	if c.http, err = c.client(stderr, over); err != nil {
@@ -140,9 +139,8 @@ func (c *Cluster) connect(stderr io.Writer, over *Cluster) error {
 	return nil
 }
 
-// Close ends every read and every goroutine of the cluster, and of those that
-// As made, and closes their connections. Reads then return failure.ErrClosed, and who
-// waits for a change is woken.
+// Close stops every read and every goroutine of the cluster and of the clusters that As created, and closes their
+// connections. Afterwards reads return failure.ErrClosed, and callers waiting for a change are woken.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	if c.closed {
@@ -173,17 +171,17 @@ func (c *Cluster) Close() {
 	}
 }
 
-// Context returns the name of the kubeconfig context, "" for one made by New or As.
+// Context returns the name of the kubeconfig context, or "" for a cluster created by New or As.
 func (c *Cluster) Context() string { return c.context }
 
 // Server returns the URL of the API server.
 func (c *Cluster) Server() string { return c.config.Host }
 
-// Namespace returns the context's namespace, "default" when it names none.
+// Namespace returns the context's namespace, or "default" if it names none.
 func (c *Cluster) Namespace() string { return c.namespace }
 
-// CA returns the PEM bundle that is trusted for the API server, nil when the
-// system's roots are, or when its file can't be read.
+// CA returns the PEM bundle that is trusted for the API server. It returns nil if the system roots are used or if the
+// CA file cannot be read.
 func (c *Cluster) CA() []byte {
 	if len(c.config.CAData) > 0 || c.config.CAFile == "" {
 		return c.config.CAData
@@ -196,9 +194,9 @@ func (c *Cluster) CA() []byte {
 	return data
 }
 
-// As returns the cluster that a kubeconfig of somebody else describes, seen
-// with nothing but that. The kubeconfig is parsed strictly (kubeconfig.Parse); one
-// with a proxy is failure.ErrProxy. The same bytes give the same *Cluster; it is closed with c.
+// As returns the cluster that another kubeconfig describes, accessed with the credentials in that kubeconfig only. The
+// kubeconfig is parsed strictly (kubeconfig.Parse); one with a proxy returns failure.ErrProxy. The same bytes return
+// the same *Cluster. It is closed with c.
 func (c *Cluster) As(config []byte) (*Cluster, error) {
 	sum := sha256.Sum256(config)
 	c.mu.Lock()
@@ -227,11 +225,10 @@ func (c *Cluster) As(config []byte) (*Cluster, error) {
 	return other, nil
 }
 
-// Timeout is how long one request may take.
+// Timeout returns the maximum duration of one request.
 func (c *Cluster) Timeout() time.Duration { return c.timeout }
 
-// bounded returns ctx with the deadline of one direct request. It ends with
-// the cluster, too.
+// bounded returns ctx with the deadline of one unstreamed request. Closing the cluster cancels it too.
 func (c *Cluster) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.life, func() { end(failure.ErrClosed) })

@@ -14,19 +14,17 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// serverAndCA is what has to be the same for two clusters to share connections.
+// serverAndCA must be equal for two clusters to share connections.
 type serverAndCA struct{ server, ca string }
 
 func sharedBy(server string, ca []byte) serverAndCA {
 	return serverAndCA{server, strings.TrimSpace(string(ca))}
 }
 
-// Ahead opens a connection to an address of this cluster's API server, with the
-// same CA, for what As is going to make of a kubeconfig that is not known yet:
-// its first request then need not wait for one. Nobody waits for it, and nothing
-// goes over it but what that kubeconfig is for: API servers hang up after a
-// request without credentials. An address that turns out to be another costs a
-// connection that nobody uses.
+// Ahead opens a connection to an address of this cluster's API server, with the same CA, for a kubeconfig that will be
+// passed to As later: its first request then need not wait for a connection. Ahead does not block, and sends nothing
+// before that kubeconfig is used, because API servers close a connection after a request without credentials. If the
+// address turns out to be wrong, the connection goes unused.
 func (c *Cluster) Ahead(server string) {
 	at := sharedBy(server, c.CA())
 	c.mu.Lock()
@@ -45,9 +43,8 @@ func (c *Cluster) Ahead(server string) {
 	stranger.dialEarly(server)
 }
 
-// aheadOf is the connection that was opened ahead for a kubeconfig; nil where
-// there is none. One that signs in on the connection itself, by a client
-// certificate, gets its own. The caller holds the mutex.
+// aheadOf returns the connection that was opened ahead for a kubeconfig, or nil if there is none. A kubeconfig with a
+// client certificate authenticates the connection itself and so gets its own. The caller holds the mutex.
 func (c *Cluster) aheadOf(k kubeconfig.Config) *Cluster {
 	if len(k.ClientCert) > 0 || k.TLSServerName != "" {
 		return nil
@@ -55,7 +52,7 @@ func (c *Cluster) aheadOf(k kubeconfig.Config) *Cluster {
 	return c.ahead[sharedBy(k.Server, k.CA)]
 }
 
-// spare is a connection that is made before it is needed.
+// spare is a connection that is opened before it is needed.
 type spare struct {
 	made chan struct{} // closed when the rest is set
 	conn net.Conn
@@ -63,12 +60,10 @@ type spare struct {
 	at   time.Time
 }
 
-// spareAge is how long a server surely bears a connection on which nothing is
-// said.
+// spareAge is how long every server keeps an idle connection open.
 const spareAge = 5 * time.Second
 
-// dialEarly makes the connection that the first request is going to need. No
-// request may have been made yet.
+// dialEarly opens the connection that the first request will need. It must be called before the first request.
 func (c *Cluster) dialEarly(server string) {
 	own, ok := c.gate.next.(*http.Transport)
 	at, err := url.Parse(server)
@@ -77,7 +72,7 @@ func (c *Cluster) dialEarly(server string) {
 	}
 	conf := &tls.Config{}
 	if own.TLSClientConfig != nil {
-		conf = own.TLSClientConfig.Clone() // the transport writes to its own
+		conf = own.TLSClientConfig.Clone() // the transport modifies its own
 	}
 	conf.NextProtos = []string{"http/1.1"}
 	if own.Protocols.HTTP2() {
@@ -108,7 +103,7 @@ func (c *Cluster) dialEarly(server string) {
 	})
 }
 
-// take waits for the connection; nil where it is not to be had, or too old.
+// take waits for the connection. It returns nil if the connection failed or is too old.
 func (s *spare) take(ctx context.Context) net.Conn {
 	select {
 	case <-s.made:
@@ -125,7 +120,7 @@ func (s *spare) take(ctx context.Context) net.Conn {
 	return s.conn
 }
 
-// dialTLS connects as a transport itself would.
+// dialTLS connects as http.Transport would.
 func dialTLS(ctx context.Context, dial dialer, address string, conf *tls.Config) (net.Conn, error) {
 	raw, err := dial(ctx, "tcp", address)
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 	"carrick/cluster/failure"
 )
 
-// answer is what an error of a read's request means to the read.
+// answer classifies the error of a read's request.
 type answer int
 
 const (
-	unreachable  answer = iota // no answer: the network, TLS, credentials that can't be had
-	failing                    // an answer that says nothing: overload, a crash, a proxy's page
-	refused                    // not allowed
-	unauthorized               // not known
+	unreachable  answer = iota // no answer: the network, TLS, or unavailable credentials
+	failing                    // an answer without a result: overload, a crash, a proxy's page
+	refused                    // forbidden
+	unauthorized               // not authenticated
 	absent                     // no such object
 	unserved                   // no such kind
-	unwatchable                // there is no watch of it
-	rejected                   // the request is wrong
-	expired                    // begin again
+	unwatchable                // it cannot be watched
+	rejected                   // the request is invalid
+	expired                    // start again
 )
 
-// answerOf sorts an error of a request.
+// answerOf classifies the error of a request.
 func answerOf(err error) answer {
 	if errors.Is(err, failure.ErrNotJSON) {
 		return failing
@@ -64,7 +64,7 @@ func answerOf(err error) answer {
 	return failing
 }
 
-// hopeless tells the errors that another attempt at once would meet again.
+// hopeless reports whether an immediate retry would fail with the same error.
 func hopeless(err error) bool {
 	var (
 		dns       *net.DNSError
@@ -82,11 +82,11 @@ func hopeless(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "getting credentials: ") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // it refuses ours
+		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // the server rejects our certificate
 }
 
-// backoff is the pause after so many attempts in a row that failed. It stays
-// short for as long as a good answer could come before the loss is said.
+// backoff returns the pause after that many consecutive failures. It stays short while a good answer could still arrive
+// before the loss is reported.
 func (r *read) backoff(fails int, err error) time.Duration {
 	most := r.c.options.BackoffMax
 	r.mu.Lock()
@@ -101,9 +101,8 @@ func (r *read) backoff(fails int, err error) time.Duration {
 	return pause - jitter(pause/2)
 }
 
-// starting reports whether the API server has yet to begin to serve a kind. It
-// asks for a second, and needs some milliseconds:
-// kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher.
+// starting reports whether the API server has not begun to serve a kind yet. The server requests a retry after one
+// second but needs only some milliseconds: kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher.
 func starting(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "storage is (re)initializing")
 }

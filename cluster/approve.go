@@ -21,15 +21,14 @@ var signingRequests = schema.GroupVersionResource{
 	Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
 }
 
-// ErrDenied means that somebody has denied a certificate signing request: that
-// can't be taken back.
+// ErrDenied means that a certificate signing request has been denied, which cannot be undone.
 var ErrDenied = errors.New("the request was denied")
 
 // Approve approves the CertificateSigningRequest of that name, with a reason in CamelCase and a message. expected
-// returns an error if the spec is not the one to be approved. What it accepts is what is approved: the API server
-// refuses the update of an object that was recreated in between. A request that is approved already stays unchanged.
-// One that was denied is ErrDenied. Approve requires the permissions to update certificatesigningrequests/approval and
-// to approve for the signer.
+// returns an error if the spec is not the one to approve. Approve approves exactly the object that expected accepted:
+// the API server refuses the update of an object that was recreated in between. A request that is already approved
+// stays unchanged. A denied request returns ErrDenied. Approve requires the permissions to update
+// certificatesigningrequests/approval and to approve for the signer.
 func (c *Cluster) Approve(
 	ctx context.Context, name string, expected func(certificatesv1.CertificateSigningRequestSpec) error,
 	reason, message string,

@@ -8,19 +8,19 @@ import (
 	"carrick/cluster/failure"
 )
 
-// An answer of more than freeBytes is large. One large answer is read at a time:
-// a server that sends too much to every read must not fill the memory.
+// freeBytes is the size above which a response is large. Large responses are read one at a time: a server that sends
+// too much to every read must not exhaust the memory.
 const freeBytes = 1 << 20
 
-// bodies bounds what is read of the answers of one cluster.
+// bodies limits the size of the responses of one cluster.
 type bodies struct {
 	next  http.RoundTripper
-	large chan struct{} // holds one, of who reads a large answer
+	large chan struct{} // a semaphore of one, held while a large response is read
 }
 
 func newBodies() *bodies { return &bodies{large: make(chan struct{}, 1)} }
 
-// RoundTrip bounds each answer but watches, which are bounded by the event.
+// RoundTrip limits every response except watches, which are limited per event.
 func (b *bodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
 	if err != nil || resp.Body == nil {
@@ -36,7 +36,7 @@ func (b *bodies) bound(ctx context.Context, body io.ReadCloser) *bounded {
 	return &bounded{ReadCloser: body, ctx: ctx, large: b.large}
 }
 
-// bounded is a body, or an event of one, that may not be larger than failure.AnswerLimit.
+// bounded is a response body, or one watch event, limited to failure.AnswerLimit.
 type bounded struct {
 	io.ReadCloser
 	ctx   context.Context
@@ -45,7 +45,7 @@ type bounded struct {
 	holds bool
 }
 
-// Read waits for its turn where the answer is a large one.
+// Read waits for its turn if the response is large.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.read > failure.AnswerLimit {
 		b.yield()
@@ -67,13 +67,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends it.
+// Close closes the body and gives up its turn.
 func (b *bounded) Close() error {
 	b.yield()
 	return b.ReadCloser.Close()
 }
 
-// anew begins the next event.
+// anew starts the next event.
 func (b *bounded) anew() {
 	b.yield()
 	b.read = 0

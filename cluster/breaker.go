@@ -8,27 +8,26 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// breaker knows whether a cluster answers. While it does not, one read at a
-// time tries to reach it; after Patience every read is stale at once; the first
-// good answer wakes them all. Nothing but its version is locked under its mutex.
+// breaker tracks whether a cluster answers. While it does not, one read at a time tries to reach it. After
+// Options.StaleAfter every read becomes stale immediately, and the first good answer wakes them all. No lock other than
+// its version's is acquired under its mutex.
 type breaker struct {
 	c       *Cluster
-	version tracked.Version // bumped when the loss is said, and when it ends
+	version tracked.Version // bumped when a loss is reported and when it ends
 
 	mu       sync.Mutex
 	answered bool      // ever
 	healed   time.Time // when the last loss ended
-	streams  int       // watches that live
-	lost     time.Time // zero: it answers
+	streams  int       // open watches
+	lost     time.Time // zero: the cluster answers
 	cause    error
-	open     *failure.StaleError // set once the loss is said
+	open     *failure.StaleError // set once the loss is reported
 	timer    *time.Timer
 	turns    turns
 }
 
-// lose records that the cluster did not answer, since the given moment, and
-// reports whether it is lost. It is not while a watch stands: then what went
-// wrong is the caller's alone.
+// lose records that the cluster has not answered since the given moment, and reports whether it is lost. It is not lost
+// while a watch is open: then only the caller's request failed.
 func (b *breaker) lose(since time.Time, cause error) bool {
 	b.mu.Lock()
 	if b.streams > 0 {
@@ -84,8 +83,7 @@ func (b *breaker) stopTimer() {
 	}
 }
 
-// heal records a good answer. It must come before what was answered is
-// published, or a read could stay stale.
+// heal records a good answer. It must be called before the answer is published, or a read could stay stale.
 func (b *breaker) heal() {
 	b.mu.Lock()
 	b.answered = true
@@ -100,7 +98,7 @@ func (b *breaker) heal() {
 	b.c.nudgeAll()
 }
 
-// forget drops a loss that nobody is left to see the end of.
+// forget drops a loss when no read is left to see it end.
 func (b *breaker) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +108,7 @@ func (b *breaker) forget() {
 	}
 }
 
-// reset forgets the loss and lets everybody try.
+// reset clears the loss and lets every read try.
 func (b *breaker) reset() {
 	b.lost, b.cause, b.open = time.Time{}, nil, nil
 	b.stopTimer()
@@ -121,15 +119,15 @@ func (b *breaker) reset() {
 	b.turns.queued = nil
 }
 
-// said returns the loss once it is said, else nil.
+// said returns the loss if it has been reported, else nil.
 func (b *breaker) said() *failure.StaleError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open
 }
 
-// unsettled reports whether the cluster is lost, or was until a moment ago: an
-// API server that starts refuses what it will allow.
+// unsettled reports whether the cluster is lost or was until a moment ago: an API server that is starting refuses
+// requests that it will allow later.
 func (b *breaker) unsettled() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +143,7 @@ func (b *breaker) everAnswered() bool {
 	return b.answered
 }
 
-// stale is the loss of one read.
+// stale returns the loss of one read.
 func (c *Cluster) stale(since time.Time, cause error) *failure.StaleError {
 	return &failure.StaleError{Since: since, Cause: cause, Never: !c.outages.everAnswered()}
 }
@@ -156,7 +154,7 @@ func (b *breaker) isLost() bool {
 	return !b.lost.IsZero()
 }
 
-// lives counts the watches that live.
+// lives adds n to the number of open watches.
 func (b *breaker) lives(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,8 +171,8 @@ func (b *breaker) Changes() *tracked.Version { return &b.version }
 
 func (b *breaker) Heard() (at time.Time, polled bool) { return b.c.wire.lastHeard(), false }
 
-// patience is how long no answer may last before it is said. An exec plugin
-// that has yet to run may take as long as a request.
+// staleAfter returns how long the cluster may fail to answer before the loss is reported. An exec plugin that has not
+// run yet may take as long as a request.
 func (c *Cluster) staleAfter(answered bool) time.Duration {
 	if !answered && c.config.ExecProvider != nil {
 		return max(c.options.StaleAfter, c.timeout)

@@ -14,26 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nothing in this file is tracked: every call is a request of its own, answered by the API server and not by what a
-// watch keeps. Errors say what was being done, and wrap the API's own.
+// Nothing in this file is tracked: every call is a request of its own, answered by the API server and not from a
+// watch's store. Errors say what the call was doing, and wrap the API's own.
 
-// ApplyOptions say how to apply.
+// ApplyOptions are the options of Apply.
 type ApplyOptions struct {
 	Manager string // field manager, at most 128 characters; required
-	DryRun  bool   // the API server does everything but keep the result
-	Force   bool   // takes fields over that another manager owns
+	DryRun  bool   // the API server does everything except persist the result
+	Force   bool   // takes over fields that another manager owns
 }
 
-// PatchOptions say how to patch.
+// PatchOptions are the options of Patch.
 type PatchOptions struct {
 	Manager         string // field manager; required
 	DryRun          bool
-	UID             types.UID // the object must be this one
-	ResourceVersion string    // and still be in this version
+	UID             types.UID // the object must have this UID
+	ResourceVersion string    // and this version
 }
 
-// Fetch returns the object that obj names by apiVersion, kind, namespace and name, whole and with its managedFields. An
-// object that is not there is apierrors.IsNotFound, a kind that is not there failure.ErrNotServed.
+// Fetch returns the object that obj names by apiVersion, kind, namespace and name, complete and with its managedFields.
+// An object that does not exist returns apierrors.IsNotFound, a kind that does not exist failure.ErrNotServed.
 func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	doing := "read " + describeObject(obj)
 	at, err := c.locate(ctx, obj)
@@ -43,9 +43,9 @@ func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*u
 	return c.send(ctx, doing, request{verb: http.MethodGet, at: at})
 }
 
-// Apply applies obj by server-side apply and returns what became of it. The API server refuses unknown and duplicate
-// fields. Applying the same twice changes nothing. Fields that another manager owns are a conflict (see Conflicts),
-// unless it is told to force. Values of a Secret must be text.
+// Apply applies obj by server-side apply and returns the result. The API server refuses unknown and duplicate fields.
+// Apply is idempotent. Fields that another manager owns are a conflict (see Conflicts), unless Force is set. Values of
+// a Secret must be text.
 func (c *Cluster) Apply(
 	ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions,
 ) (*unstructured.Unstructured, error) {
@@ -70,7 +70,8 @@ func (c *Cluster) Apply(
 	return c.send(ctx, doing, r)
 }
 
-// Patch sends a JSON merge patch. A UID or version that is not the object's any more is apierrors.IsConflict.
+// Patch sends a JSON merge patch. If the object no longer has the given UID or version, Patch returns
+// apierrors.IsConflict.
 func (c *Cluster) Patch(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, merge []byte, o PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -91,8 +92,8 @@ func (c *Cluster) Patch(
 	return out, err
 }
 
-// Create creates obj, which must not be there yet: apierrors.IsAlreadyExists. With metadata.generateName and no name,
-// the name is in the answer. Values of a Secret must be text.
+// Create creates obj. If it already exists, Create returns apierrors.IsAlreadyExists. With metadata.generateName and no
+// name, the result has the generated name. Values of a Secret must be text.
 func (c *Cluster) Create(
 	ctx context.Context, obj *unstructured.Unstructured, manager string,
 ) (*unstructured.Unstructured, error) {
@@ -109,16 +110,17 @@ func (c *Cluster) Create(
 	return c.send(ctx, doing, request{verb: http.MethodPost, at: at, body: body, contentType: jsonType, manager: manager})
 }
 
-// Delete deletes the object with that UID, which is required; what it owns is deleted after it. It returns as soon as
-// the API server has agreed: Gone waits. An object that is gone already is nil, another object of the same name is
-// apierrors.IsConflict and stays.
+// Delete deletes the object with that UID, which is required. Its dependents are deleted in the background. Delete
+// returns as soon as the API server has accepted the request; Gone waits for the end. If the object does not exist,
+// Delete returns nil. Another object of the same name is kept and returns apierrors.IsConflict.
 func (c *Cluster) Delete(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
 ) error {
 	return c.DeleteVersion(ctx, gvr, namespace, name, uid, "")
 }
 
-// DeleteVersion is Delete of an object that is still in that version, else it is apierrors.IsConflict; "": in any.
+// DeleteVersion is like Delete, but returns apierrors.IsConflict if the object is no longer in that version; "" is any
+// version.
 func (c *Cluster) DeleteVersion(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID, version string,
 ) error {
@@ -145,7 +147,7 @@ func (c *Cluster) DeleteVersion(
 	return err
 }
 
-// withPreconditions puts the preconditions into the patch's metadata, where the API server looks for them.
+// withPreconditions adds the preconditions to the patch's metadata, where the API server checks them.
 func withPreconditions(merge []byte, o PatchOptions) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(merge, &patch); err != nil || patch == nil {
@@ -171,7 +173,7 @@ func withPreconditions(merge []byte, o PatchOptions) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// changesUID tells whether the API server refused because the patch would have changed the UID.
+// changesUID reports whether the API server refused the patch because it would have changed the UID.
 func changesUID(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -18,8 +18,8 @@ import (
 
 const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// Find lists the metadata of the objects that s selects; namespace "" is all namespaces. It asks for pages of 500. A
-// resource that is not there is failure.ErrNotServed.
+// Find lists the metadata of the objects that s selects; namespace "" is all namespaces. It requests pages of 500. A
+// resource that does not exist returns failure.ErrNotServed.
 func (c *Cluster) Find(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector,
 ) ([]metav1.PartialObjectMetadata, error) {
@@ -27,7 +27,7 @@ func (c *Cluster) Find(
 	doing := "list " + at.String()
 	found, err := c.pages(ctx, doing, at, s, pageSize)
 	if apierrors.IsResourceExpired(err) {
-		// The list changed for so long that its next page is gone: take it in one piece.
+		// The continue token expired: list everything in one page.
 		found, err = c.pages(ctx, doing, at, s, 0)
 	}
 	if apierrors.IsNotFound(err) {
@@ -59,7 +59,7 @@ func (c *Cluster) pages(
 		if err := json.Unmarshal(data, &page); err != nil {
 			return nil, failed(ctx, doing, failure.Unreadable(data, err))
 		}
-		if !strings.HasSuffix(page.Kind, "List") { // nothing found is not the same as nothing said
+		if !strings.HasSuffix(page.Kind, "List") { // an answer of another kind is not an empty list
 			return nil, failed(ctx, doing, failure.NotJSON(errors.New("it is no list")))
 		}
 		out = append(out, page.Items...)

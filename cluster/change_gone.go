@@ -18,13 +18,13 @@ import (
 	"carrick/cluster/failure"
 )
 
-// goneWithin is how long Gone waits. 71 s have been seen for the virtual node of a Liqo peering whose pods were
-// drained, and a pod may take 30 s to stop by default.
+// goneWithin is how long Gone waits. The virtual node of a Liqo peering whose pods were drained has taken 71 s, and a
+// pod may take 30 s to stop by default.
 const goneWithin = 3 * time.Minute
 
-// Gone returns once the object with that UID is gone, whether or not another of the same name has come; it watches, and
-// where it may not it asks every second. When ctx ends first, or after three minutes, the error says what holds the
-// object: its finalizers, or that nobody has deleted it.
+// Gone returns once the object with that UID is gone, even if another of the same name was created. It watches the
+// object, or polls it every second if it may not watch. If ctx ends first, or after three minutes, the error says what
+// keeps the object: its finalizers, or that it was not deleted.
 func (c *Cluster) Gone(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
 ) error {
@@ -62,7 +62,7 @@ func (c *Cluster) Gone(
 	}
 }
 
-// ended watches the object until it is gone, or the watch or ctx ends; it keeps the object's last state in last.
+// ended watches the object until it is gone, or the watch or ctx ends. It stores the object's last state in last.
 func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **unstructured.Unstructured) bool {
 	events, err := c.dynamic.Resource(at.gvr).Namespace(at.namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, at.name).String(),
@@ -91,7 +91,7 @@ func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **
 	}
 }
 
-// held says why an object is still there.
+// held says why an object still exists.
 func held(obj *unstructured.Unstructured) string {
 	switch {
 	case obj == nil:
@@ -114,7 +114,7 @@ func held(obj *unstructured.Unstructured) string {
 	return words
 }
 
-// remaining returns what a namespace that is being deleted says is left in it.
+// remaining returns the remaining content that a terminating namespace reports.
 func remaining(obj *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	var out []string

@@ -28,22 +28,22 @@ type Kind struct {
 	Verbs      []string // "list", "delete", …
 }
 
-// changeState is what changing a cluster keeps between calls: what the cluster serves.
+// changeState caches the kinds that the cluster serves, between changes.
 type changeState struct {
 	mu     sync.Mutex
-	served *served // nil: nobody has asked yet
+	served *served // nil: not discovered yet
 	asking singleflight.Group
 }
 
-// served is one answer to the question what a cluster serves.
+// served is the result of one discovery.
 type served struct {
-	// without subresources; groups as the API server orders them, its preferred version first
+	// without subresources; groups in the API server's order, preferred version first
 	kinds  []Kind
 	silent map[schema.GroupVersion]error // versions whose own API server does not answer
 }
 
-// Resource returns how the API calls a kind, and whether its objects stand in namespaces. What a cluster serves is
-// asked once and kept; a kind that is not among it is asked for once more, and is then failure.ErrNotServed.
+// Resource returns the resource of a kind and whether it is namespaced. Discovery runs once and is cached. A kind that
+// is missing from the cache triggers one more discovery; if it is still missing, Resource returns failure.ErrNotServed.
 func (c *Cluster) Resource(
 	ctx context.Context, gvk schema.GroupVersionKind,
 ) (gvr schema.GroupVersionResource, namespaced bool, err error) {
@@ -77,7 +77,7 @@ func (c *Cluster) Resource(
 }
 
 // Kinds returns every kind that can be listed, each in the version that the API server prefers, sorted by group and
-// resource. A group whose own API server does not answer is left out.
+// resource. It omits a group whose own API server does not answer.
 func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	return out, nil
 }
 
-// Silent returns the groups and versions whose own API server does not answer, sorted: what they hold can't be told,
-// and Kinds leaves it out.
+// Silent returns the groups and versions whose own API server does not answer, sorted. Their content is unknown, and
+// Kinds omits them.
 func (c *Cluster) Silent(ctx context.Context) ([]string, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *served) all() []Kind {
 	return s.kinds
 }
 
-// StartServed starts to ask what the cluster serves, which Resource is going to need, unless it is known.
+// StartServed starts the discovery that Resource will need, unless its result is cached.
 func (c *Cluster) StartServed() {
 	c.change.mu.Lock()
 	known := c.change.served != nil
@@ -129,7 +129,7 @@ func (c *Cluster) StartServed() {
 	}
 }
 
-// discover asks what the cluster serves; callers at the same time share the question.
+// discover discovers what the cluster serves. Concurrent callers share one discovery.
 func (c *Cluster) discover(ctx context.Context) (*served, error) {
 	answer := c.change.asking.DoChan("", func() (any, error) {
 		ctx, cancel := c.bounded(c.life)
@@ -154,8 +154,8 @@ func (c *Cluster) discover(ctx context.Context) (*served, error) {
 	}
 }
 
-// ask takes one round trip: the two halves of aggregated discovery at the same time. API servers before v1.30 don't
-// know its present form, and are asked group by group.
+// ask takes one round trip: it requests both halves of aggregated discovery at the same time. API servers before v1.30
+// do not support its present form, and are asked group by group.
 func (c *Cluster) ask(ctx context.Context) (*served, error) {
 	var halves [2]apidiscovery.APIGroupDiscoveryList
 	var aggregated [2]bool
@@ -191,7 +191,7 @@ func (c *Cluster) askHalf(
 		SetHeader("Accept", discovery.AcceptV2+","+discovery.AcceptV1).
 		Do(ctx).ContentType(&contentType)
 	if err := result.Error(); apierrors.IsNotFound(err) {
-		// An API server of an aggregated kind alone may have no /api.
+		// An aggregated API server may have no /api.
 		return true, nil
 	} else if err != nil {
 		return false, err
@@ -226,7 +226,7 @@ func (c *Cluster) askGroups(ctx context.Context) (*served, error) {
 	return out, nil
 }
 
-// add adds the kinds of one version of a group; nil adds nothing.
+// add adds the kinds of one version of a group; a nil list adds nothing.
 func (s *served) add(list *metav1.APIResourceList) {
 	if list == nil {
 		return

@@ -18,10 +18,10 @@ import (
 
 const jsonType types.PatchType = "application/json"
 
-// fewRetries is how often client-go may repeat a request that the API server put off with 429 or Retry-After.
+// fewRetries is how often client-go may repeat a request that the API server rejected with 429 or Retry-After.
 const fewRetries = 2
 
-// location is where an object, or a list of them, stands in the API.
+// location is the API location of an object or of a list.
 type location struct {
 	gvr         schema.GroupVersionResource
 	namespace   string // "": cluster-scoped, or all namespaces
@@ -56,7 +56,7 @@ func (l location) path() []string {
 	return path
 }
 
-// check refuses names that would lead to another path.
+// check rejects names that would change the path.
 func (l location) check() error {
 	for _, part := range []string{l.gvr.Group, l.gvr.Version, l.gvr.Resource, l.namespace, l.name} {
 		if part == "." || part == ".." || strings.ContainsAny(part, "/%") {
@@ -66,7 +66,7 @@ func (l location) check() error {
 	return nil
 }
 
-// request is one call of the API.
+// request is one API call.
 type request struct {
 	verb        string
 	at          location
@@ -78,7 +78,7 @@ type request struct {
 	dryRun      bool
 }
 
-// send makes a request that is answered with one object.
+// send makes a request whose answer is one object.
 func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructured.Unstructured, error) {
 	data, err := c.raw(ctx, doing, r)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructu
 	return out, nil
 }
 
-// raw makes a request and returns the body of its answer.
+// raw makes a request and returns the response body.
 func (c *Cluster) raw(ctx context.Context, doing string, r request) ([]byte, error) {
 	if err := r.at.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
@@ -119,14 +119,14 @@ func (c *Cluster) raw(ctx context.Context, doing string, r request) ([]byte, err
 		call.SetHeader("Content-Type", string(r.contentType)).Body(r.body)
 	}
 	result := call.Do(ctx)
-	// Unlike the error of Raw, that of Error has the Status that the API server sent.
+	// The error of Error contains the Status that the API server sent; that of Raw does not.
 	if err := result.Error(); err != nil {
 		return nil, failed(ctx, doing, err)
 	}
 	return result.Raw()
 }
 
-// locate finds where obj stands in the API.
+// locate returns the API location of obj.
 func (c *Cluster) locate(ctx context.Context, obj *unstructured.Unstructured) (location, error) {
 	gvr, namespaced, err := c.Resource(ctx, obj.GroupVersionKind())
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *Cluster) locate(ctx context.Context, obj *unstructured.Unstructured) (l
 	return location{gvr: gvr, namespace: obj.GetNamespace(), name: obj.GetName()}, nil
 }
 
-// encode returns what is sent of an object. A Secret's values are looked at here, because the API server would repeat
-// one that is not text in its complaint.
+// encode returns the JSON of an object. It checks a Secret's values here because the API server would repeat a value
+// that is not text in its error message.
 func encode(obj *unstructured.Unstructured) ([]byte, error) {
 	if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		for _, field := range []string{"data", "stringData"} {
@@ -176,7 +176,7 @@ func describeObject(obj *unstructured.Unstructured) string {
 	return clean.Text(strings.TrimSpace(kind + " " + name))
 }
 
-// changeError is an error of the API with what was being done, fit to be shown: what came from the server is cleaned.
+// changeError is an API error with the operation that failed. It is safe to print: text from the server is cleaned.
 type changeError struct {
 	doing string
 	err   error
@@ -184,10 +184,10 @@ type changeError struct {
 
 func (e *changeError) Error() string { return clean.Text(e.doing + ": " + e.err.Error()) }
 
-// Unwrap returns the API's own error.
+// Unwrap returns the API error.
 func (e *changeError) Unwrap() error { return e.err }
 
-// failed adds to err what was being done and, when ctx has ended, why.
+// failed adds the operation to err and, if ctx has ended, the cause.
 func failed(ctx context.Context, doing string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// UpdateStatus changes the status of an object. change edits the object as it is now, and returns false to leave it
-// unchanged. It is called again where another client has changed the object in between.
+// UpdateStatus changes the status of an object. change edits the current object, and returns false to leave it
+// unchanged. It is called again if another client has changed the object in between.
 func (c *Cluster) UpdateStatus(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name, manager string,
 	change func(*unstructured.Unstructured) (bool, error),

@@ -12,27 +12,27 @@ import (
 	"carrick/cluster/failure"
 )
 
-// content is what a read has to tell.
+// content is the result of a read.
 type content struct {
-	answered bool                         // the API server said something
+	answered bool                         // the API server has answered
 	records  map[string]record            // by namespace and name
 	sorted   []record                     // the same, sorted; nil: not sorted yet
 	objects  []*unstructured.Unstructured // of sorted
-	err      error                        // what it said instead: refused, not served
-	stale    *failure.StaleError          // it does not answer
+	err      error                        // the error it answered with: refused, not served
+	stale    *failure.StaleError          // the API server does not answer
 	polled   bool
 }
 
-// view is what one caller is told.
+// view is what one caller gets.
 type view struct {
 	list    []*unstructured.Unstructured // of a list
-	records []record                     // the same, with what is kept of Secrets
-	record  *record                      // of one object; nil: there is none
-	gen     uint64                       // the version it was taken in
+	records []record                     // the same, with the kept values of Secrets
+	record  *record                      // of one object; nil: it does not exist
+	gen     uint64                       // the version that it was read at
 	err     error
 }
 
-// view takes what is to tell now. The caller holds the mutex of the read.
+// view returns the current result. The caller holds the mutex of the read.
 func (c *content) view(key readKey) view {
 	switch {
 	case c.stale != nil:
@@ -51,8 +51,8 @@ func (c *content) view(key readKey) view {
 	return view{err: apierrors.NewNotFound(key.gvr.GroupResource(), key.name)}
 }
 
-// want adds keys of a Secret to those whose values are kept. It ends the
-// attempt under way when that has dropped one of them already.
+// want adds keys of a Secret to those whose values are kept. It ends the current attempt if that has already dropped
+// one of them.
 func (r *read) want(keys []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +90,7 @@ func (r *read) keeps(keys []string) bool {
 	return true
 }
 
-// publish makes records what the read tells, and wakes who waits if that
-// differs from what it told.
+// publish makes records the result of the read, and wakes waiting callers if it differs from the last one.
 func (r *read) publish(records map[string]record, polled bool) {
 	r.c.outages.heal()
 	r.mu.Lock()
@@ -106,7 +105,7 @@ func (r *read) publish(records map[string]record, polled bool) {
 	}
 }
 
-// update takes in one change that a watch brought.
+// update applies one change that a watch delivered.
 func (r *read) update(key string, rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +123,7 @@ func (r *read) update(key string, rec *record) {
 	r.tell(true)
 }
 
-// refuse makes an error the API server's answer.
+// refuse makes err the result of the read.
 func (r *read) refuse(err error, polled bool) {
 	r.c.outages.heal()
 	r.mu.Lock()
@@ -142,8 +141,8 @@ func (r *read) settle(differs bool) {
 	r.tell(differs)
 }
 
-// tell wakes those who wait for the first answer, and those who wait for
-// another one. The caller holds the mutex.
+// tell wakes the callers that wait for the first answer, and, if differs is set, those that wait for a change. The
+// caller holds the mutex.
 func (r *read) tell(differs bool) {
 	if differs {
 		r.version.Bump()
@@ -152,8 +151,8 @@ func (r *read) tell(differs bool) {
 	r.turned = make(chan struct{})
 }
 
-// lose records that there is no answer to this read. After Patience it is
-// stale; it is at once when the whole cluster is known not to answer.
+// lose records that this read has no answer. After Options.StaleAfter it is stale. It is stale immediately if the whole
+// cluster is known not to answer.
 func (r *read) lose(since time.Time, cause error) {
 	said := r.c.outages.said()
 	patience := r.c.staleAfter(r.c.outages.everAnswered())
@@ -172,8 +171,7 @@ func (r *read) lose(since time.Time, cause error) {
 	}
 }
 
-// excuse ends a loss that has not been said, by an answer that is not
-// believed yet.
+// excuse ends a loss that has not been reported, after an answer that is not trusted yet.
 func (r *read) excuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +182,7 @@ func (r *read) excuse() {
 	r.calm()
 }
 
-// calm stops the clock of a loss. The caller holds the mutex.
+// calm stops the timer of a loss. The caller holds the mutex.
 func (r *read) calm() {
 	if r.patient != nil {
 		r.patient.Stop()
@@ -192,7 +190,7 @@ func (r *read) calm() {
 	}
 }
 
-// impatient says that there is no answer.
+// impatient reports that there is no answer.
 func (r *read) impatient() {
 	r.mu.Lock()
 	lost, cause := r.lost, r.cause

@@ -13,10 +13,9 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Counted are the lines of one family of the metrics that the API server has of
-// itself, cleaned: NAME{LABELS} VALUE. They are kept as a look for 30 s. It takes the
-// right to get /metrics, which is noted (see Need). Of several API servers the one that
-// answers tells its own.
+// Counted returns the samples of one metric family of the API server, cleaned: NAME{LABELS} VALUE. They are cached as a
+// look for 30 s. It requires the permission to get /metrics, which is noted (see Need). Of several API servers, the one
+// that answers returns its own metrics.
 func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
 	c.Need(permission.Rule{Verb: "get", Path: "/metrics"})
 	return tracked.LookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {

@@ -6,13 +6,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Dynamic is a client over the cluster's own connections and credentials. It is
-// for cluster/chart only, whose templates may look objects up: what is read by
-// it is not tracked, and what is written not audited.
+// Dynamic returns a client that uses the cluster's connections and credentials. It is for cluster/chart only, whose
+// templates may look up objects: its reads are not tracked, and its writes are not audited.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Served returns every kind that the cluster serves, in each of its versions,
-// without subresources. It is asked once and kept (see Resource).
+// Served returns every kind that the cluster serves, in each of its versions, without subresources. The result is
+// cached (see Resource).
 func (c *Cluster) Served(ctx context.Context) ([]Kind, error) {
 	c.change.mu.Lock()
 	known := c.change.served

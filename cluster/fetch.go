@@ -16,7 +16,7 @@ import (
 
 const pageSize = 500
 
-// request is a request for the collection of a read, or for its one object.
+// request returns a request for the collection of a read, or for its one object.
 func (r *read) request(single bool) *rest.Request {
 	path := []string{"/api", r.key.gvr.Version}
 	if r.key.gvr.Group != "" {
@@ -46,7 +46,7 @@ func (r *read) request(single bool) *rest.Request {
 	return req
 }
 
-// fetch asks for what is read, once: GET for one object, LIST for a list.
+// fetch requests the result of the read once: GET for one object, LIST for a list.
 func (r *read) fetch(ctx context.Context) (map[string]record, error) {
 	ctx, cancel := r.c.bounded(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (r *read) fetch(ctx context.Context) (map[string]record, error) {
 	return records, nil
 }
 
-// list lists the collection, page by page, and returns its resource version.
+// list lists the collection page by page and returns its resource version.
 func (r *read) list(ctx context.Context) (map[string]record, string, error) {
 	records := map[string]record{}
 	for next := ""; ; {
@@ -92,8 +92,7 @@ func (r *read) list(ctx context.Context) (map[string]record, string, error) {
 	}
 }
 
-// collect puts an object among the records, if it is what was asked for: not
-// every API honours a field selector.
+// collect adds an object to the records if the read asked for it: not every API honors a field selector.
 func (r *read) collect(records map[string]record, object *unstructured.Unstructured) {
 	if r.asked(object) {
 		records[recordKey(object)] = r.take(object)
@@ -109,7 +108,7 @@ func recordKey(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// slurp reads the body of an answer, which must be JSON.
+// slurp reads a response body, which must be JSON.
 func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 	stream, err := req.Stream(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 	return body, nil
 }
 
-// caused is err, or the cause of ctx when that ended.
+// caused returns the cause of ctx if ctx has ended, else err.
 func caused(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -7,16 +7,15 @@ import (
 	"sync"
 )
 
-// gate lets one request through until the first connection stands, so that a
-// burst shares one HTTP/2 connection instead of opening one each. Once a
-// connection stands it is open, whatever that speaks; when the last one closes
-// it shuts. The zero value with next set is ready.
+// gate admits one request until the first connection is established, so that a burst of requests shares one HTTP/2
+// connection instead of opening one each. It opens with the first connection, whatever its protocol, and shuts when the
+// last connection closes. The zero value with next set is ready to use.
 type gate struct {
 	next http.RoundTripper
 
 	mu     sync.Mutex
 	open   bool
-	leader bool            // a request is on its way to open it
+	leader bool            // a request is in flight to open it
 	turned []chan struct{} // waiters, closed when open or leader changes
 }
 
@@ -39,7 +38,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req.WithContext(ctx))
 }
 
-// enter waits until the gate is open, or makes the caller the one who opens it.
+// enter waits until the gate is open or the caller becomes the leader, which opens it.
 func (g *gate) enter(ctx context.Context) (leads bool, err error) {
 	for {
 		g.mu.Lock()

@@ -16,13 +16,13 @@ var crds = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// soon is the pause before a kind is tried that its definition says is served:
-// an API server takes some 60 ms from there.
+// soon is the pause before trying a kind whose CustomResourceDefinition says that it is served: an API server takes
+// some 60 ms from there.
 const soon = 50 * time.Millisecond
 
-// untilServed says that there is no such kind, waits until that may have
-// changed, and returns how long to pause then. It watches the kind's
-// definition; where it may not, or there can be none, it just waits a while.
+// untilServed reports that the kind does not exist, waits until that may have changed, and returns how long to pause
+// then. It watches the CustomResourceDefinition. If it may not, or if the kind cannot have one, it waits for a fixed
+// time.
 func (r *read) untilServed(cause error) time.Duration {
 	name := r.key.gvr.Resource + "." + r.key.gvr.Group
 	missing := fmt.Errorf("read %s: %w (%w)", name, failure.ErrNotServed, cause)
@@ -37,14 +37,14 @@ func (r *read) untilServed(cause error) time.Duration {
 	defer r.c.release(crd)
 	seen, err := crd.await(r.life)
 	if err == nil && servesVersion(seen.record.object, r.key.gvr.Version) {
-		// it is on its way
+		// The API server is about to serve it.
 		r.refuse(missing, false)
 		r.fails++
 		return min(soon<<min(r.fails-1, 7), r.c.options.BackoffMax)
 	}
 	r.fails = 0
 	_, polled := crd.Heard()
-	blind := err != nil && !isAbsent(err) // nothing will tell
+	blind := err != nil && !isAbsent(err) // the definition cannot be watched
 	r.watchInstead(crd)
 	defer r.watchInstead(nil)
 	r.refuse(missing, polled || blind)

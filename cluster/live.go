@@ -18,27 +18,25 @@ import (
 // Selector narrows a list, in the notation of kubectl's -l and --field-selector.
 type Selector struct{ Labels, Fields string }
 
-// Secret is a Secret of which only what was asked for is kept.
+// Secret is a Secret with only the requested values.
 type Secret struct {
 	Namespace, Name, UID, Type string
 	Labels, Annotations        map[string]string
 	Created                    time.Time
-	Data                       map[string]masked.Value // the keys that were asked for and exist
-	Keys                       map[string]int          // every key and the size of its value
+	Data                       map[string]masked.Value // the requested keys that exist
+	Keys                       map[string]int          // every key with the size of its value
 }
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// Get returns one object as it is now; namespace is "" for what has none. The
-// first call opens a watch on that object alone, later ones are answered from
-// memory, and all are recorded in the trace of ctx. Callers must not change the
-// object: it is shared. It has no managedFields, and the values of a Secret are
-// replaced by "sha256:<12 hex> (<n> bytes)".
+// Get returns the current state of one object; namespace is "" for a cluster-scoped object. The first call opens a
+// watch on that object alone, later calls are answered from memory, and all are recorded in the trace of ctx. Callers
+// must not change the object: it is shared. It has no managedFields, and the values of a Secret are replaced by
+// "sha256:<12 hex> (<n> bytes)".
 //
-// The error is one of: no such object (apierrors.IsNotFound), no such kind
-// (failure.ErrNotServed), refused (apierrors.IsForbidden, IsUnauthorized), no answer
-// (*failure.StaleError, after Options.Patience at the latest), failure.ErrClosed, or the cause
-// of ctx.
+// The error is one of: no such object (apierrors.IsNotFound), no such kind (failure.ErrNotServed), refused
+// (apierrors.IsForbidden, IsUnauthorized), no answer (*failure.StaleError, after Options.StaleAfter at the latest),
+// failure.ErrClosed, or the cause of ctx.
 func (c *Cluster) Get(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {
@@ -49,9 +47,8 @@ func (c *Cluster) Get(
 	return seen.record.object, nil
 }
 
-// List returns the objects that match, sorted by namespace and name; namespace
-// "" means all namespaces. What holds for Get holds for List: callers must not
-// change the objects or the slice, and a refused list is an error, never empty.
+// List returns the matching objects, sorted by namespace and name; namespace "" means all namespaces. The rules of Get
+// apply: callers must not change the objects or the slice, and a refused list is an error, never empty.
 func (c *Cluster) List(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector,
 ) ([]*unstructured.Unstructured, error) {
@@ -62,25 +59,25 @@ func (c *Cluster) List(
 	return seen.list, nil
 }
 
-// StartGet starts a read that Get is going to wait for, so that it runs while others are waited for. It must be one
-// that the caller needs in any case: without a Get it is a request for nothing.
+// StartGet starts a read that Get will wait for, so that it runs concurrently with others. The caller must call Get
+// afterwards: without it the request is wasted.
 func (c *Cluster) StartGet(gvr schema.GroupVersionResource, namespace, name string) {
 	c.start(readKey{gvr: gvr, namespace: namespace, name: name}, true)
 }
 
-// StartList starts reads that List is going to wait for, without a selector, as StartGet does.
+// StartList starts reads that List will wait for, without a selector, as StartGet does.
 func (c *Cluster) StartList(namespace string, kinds ...schema.GroupVersionResource) {
 	for _, gvr := range kinds {
 		c.StartSelected(gvr, namespace, Selector{})
 	}
 }
 
-// StartSelected starts a read that List is going to wait for, as StartGet does.
+// StartSelected starts a read that List will wait for, as StartGet does.
 func (c *Cluster) StartSelected(gvr schema.GroupVersionResource, namespace string, s Selector) {
 	c.start(readKey{gvr: gvr, namespace: namespace, selector: s}, false)
 }
 
-// start starts a read that is not waited for. Why it can't be read is told to whoever waits.
+// start starts a read without waiting for it. The caller that waits for the read gets its error.
 func (c *Cluster) start(key readKey, named bool) {
 	if c == nil || key.check(named) != nil {
 		return
@@ -90,12 +87,11 @@ func (c *Cluster) start(key readKey, named bool) {
 	}
 }
 
-// EveryKey, asked for as a key of a Secret, stands for all that it has.
+// EveryKey requests the values of all keys of a Secret.
 const EveryKey = "*"
 
-// Secret returns a Secret with the values of the given keys, wrapped; of the
-// others only name and size are known. A key that does not exist is missing in
-// Data. It shares its watch with Get; its errors are Get's.
+// Secret returns a Secret with the values of the given keys, wrapped. Of the other keys only the name and size are
+// known. A key that does not exist is missing from Data. Secret shares its watch with Get and returns the same errors.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string, keys ...string) (*Secret, error) {
 	seen, err := c.read(ctx, readKey{gvr: secrets, namespace: namespace, name: name}, true, keys...)
 	if err != nil {
@@ -104,9 +100,8 @@ func (c *Cluster) Secret(ctx context.Context, namespace, name string, keys ...st
 	return seen.record.secret(keys), nil
 }
 
-// Secrets returns the Secrets that match, sorted by namespace and name, each
-// with the values of the given keys, as Secret does. It shares its watch with
-// List; its errors are List's.
+// Secrets returns the matching Secrets, sorted by namespace and name, each with the values of the given keys, as Secret
+// does. It shares its watch with List and returns the same errors.
 func (c *Cluster) Secrets(ctx context.Context, namespace string, s Selector, keys ...string) ([]*Secret, error) {
 	seen, err := c.read(ctx, readKey{gvr: secrets, namespace: namespace, selector: s}, false, keys...)
 	if err != nil {
@@ -119,7 +114,7 @@ func (c *Cluster) Secrets(ctx context.Context, namespace string, s Selector, key
 	return out, nil
 }
 
-// secret is what a record keeps of a Secret, with those keys.
+// secret returns the Secret that a record holds, with those keys.
 func (r *record) secret(keys []string) *Secret {
 	kind, _, _ := unstructured.NestedString(r.object.Object, "type")
 	s := &Secret{
@@ -156,7 +151,7 @@ func (c *Cluster) read(ctx context.Context, key readKey, named bool, keys ...str
 	return r.await(ctx, keys...)
 }
 
-// check refuses what would ask for something else than it says.
+// check rejects keys that would request something other than what they name.
 func (k readKey) check(named bool) error {
 	if k.gvr.Version == "" || k.gvr.Resource == "" {
 		return fmt.Errorf("read %q: the resource is not complete", k.gvr.String())

@@ -10,8 +10,7 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Need notes rights that who uses the cluster takes, beyond those to read what is
-// read.
+// Need notes permissions that the caller requires in addition to those for its reads.
 func (c *Cluster) Need(rights ...permission.Rule) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,9 +22,8 @@ func (c *Cluster) Need(rights ...permission.Rule) {
 	}
 }
 
-// WillRead notes that objects of a kind will be read, once there is reason to, in a
-// namespace ("": in all): Needed has the rights for that. It is no right that must
-// be there.
+// WillRead notes that objects of a kind may be read later, in a namespace ("": all namespaces): Needed includes the
+// permissions for that. They are optional.
 func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,15 +35,15 @@ func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string
 	}
 }
 
-// Noted are the rights that were noted.
+// Noted returns the permissions that were noted.
 func (c *Cluster) Noted() []permission.Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(c.needed), comparePermissions)
 }
 
-// Needed are the rights that all reads so far take, whether they were refused or
-// not, and those that were noted.
+// Needed returns the permissions that all reads so far require, whether they were refused or not, and those that were
+// noted.
 func (c *Cluster) Needed() []permission.Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()

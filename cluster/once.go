@@ -9,8 +9,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// runOnce asks until there is an answer, or patience is at its end. What it
-// found is kept.
+// runOnce requests the result until there is an answer, or until the loss is reported. The result is kept.
 func (r *read) runOnce() {
 	r.single.Lock()
 	defer r.single.Unlock()
@@ -52,7 +51,7 @@ func (r *read) answeredBy(err error) bool {
 	return true
 }
 
-// giveUp says at once that there is no answer.
+// giveUp reports immediately that there is no answer.
 func (r *read) giveUp(since time.Time, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,32 +8,30 @@ import (
 	"time"
 )
 
-// Options tune the tracked reads of a cluster. The zero value is what carrick
-// uses on screen.
+// Options tune the tracked reads of a cluster. The zero value has the defaults of the interactive wizard.
 type Options struct {
-	// Once makes every read one GET or LIST, kept for the life of the Cluster;
-	// no watch is opened.
+	// Once makes every read a single GET or LIST whose result is kept for the life of the Cluster. No watch is opened.
 	Once bool
 
-	Poll       time.Duration // between two GETs of what can't be watched; 5 s
-	StaleAfter time.Duration // how long no answer may last before it is said; 3 s
-	Linger     time.Duration // how long a read that nobody uses is kept current; 1 min
-	Ping       time.Duration // quiet on a connection before it is asked for a sign of life; 5 s
-	Silence    time.Duration // how long a sign of life, or a watch's first word, may take; 5 s
-	BackoffMax time.Duration // longest pause between two attempts at one read; 5 s
+	Poll       time.Duration // interval between two GETs of an object that cannot be watched; 5 s
+	StaleAfter time.Duration // how long an answer may be missing before the loss is reported; 3 s
+	Linger     time.Duration // how long an unused read is kept current; 1 min
+	Ping       time.Duration // how long a connection may be silent before it is pinged; 5 s
+	Silence    time.Duration // timeout of a ping, or of a watch's first event; 5 s
+	BackoffMax time.Duration // longest pause between two attempts of one read; 5 s
 
-	// Around is put around what every request goes through, those of As among
-	// them, for who counts requests or holds them back; nil: nothing is.
+	// Around wraps the transport of every request, including those of clusters created by As, for callers that count or
+	// delay requests; nil wraps nothing.
 	Around func(http.RoundTripper) http.RoundTripper
 
 	Log *slog.Logger // nil: discarded
 }
 
-// usualTimeout is how long one request may take where nobody says otherwise.
+// usualTimeout is the default timeout of one request.
 const usualTimeout = 10 * time.Second
 
-// asPatientAs returns o for a cluster whose requests may take that long. Who waits longer than usual for an answer also
-// waits longer for a handshake and a sign of life.
+// withTimeoutOf returns o for a cluster with that request timeout. A timeout above the default also extends the
+// timeouts of handshakes and pings.
 func (o Options) withTimeoutOf(timeout time.Duration) Options {
 	if timeout > usualTimeout {
 		o.StaleAfter, o.Silence = max(o.StaleAfter, timeout), max(o.Silence, timeout)

@@ -17,15 +17,15 @@ import (
 	"carrick/cluster/failure"
 )
 
-// lastWords is how long Close waits for what a plugin wrote.
+// lastWords is how long Close waits for the output of a plugin.
 const lastWords = 100 * time.Millisecond
 
 // stderrSwap guards os.Stderr while an exec plugin is prepared.
 var stderrSwap sync.Mutex
 
-// transportConfig is rest.Config's, with the standard error of an exec plugin
-// led to stderr. client-go hands a plugin the os.Stderr of the moment at which
-// it prepares it, and offers no other way; a screen may be there.
+// transportConfig returns the transport configuration of the rest.Config, with the standard error of an exec plugin
+// redirected to stderr. client-go passes os.Stderr to a plugin when it prepares it, and has no option for another file.
+// The terminal UI may be running on os.Stderr.
 func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	if c.config.ExecProvider == nil {
 		return c.config.TransportConfig()
@@ -34,8 +34,8 @@ func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	plugin.InteractiveMode = c.config.ExecProvider.InteractiveMode
 	plugin.StdinUnavailable = true
 	plugin.StdinUnavailableMessage = "carrick holds the terminal"
-	// client-go shares a prepared plugin between equal configurations, and this
-	// one writes where its cluster says
+	// client-go shares a prepared plugin between equal configurations. This variable makes the configuration unique,
+	// because the plugin's output belongs to this cluster.
 	plugin.Env = append(slices.Clone(plugin.Env), clientcmdapi.ExecEnvVar{Name: "CARRICK_PLUGIN", Value: rand.Text()})
 	c.config.ExecProvider = plugin
 	out, err := c.pluginStderr(stderr)
@@ -50,7 +50,7 @@ func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	return c.config.TransportConfig()
 }
 
-// pluginStderr returns a file whose lines reach w until the cluster is closed.
+// pluginStderr returns a file whose lines are copied to w until the cluster is closed.
 func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
 	if file, ok := w.(*os.File); ok {
 		return file, nil
@@ -71,7 +71,7 @@ func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
 		_, _ = io.Copy(w, r)
 	}()
 	c.atEnd = append(c.atEnd, func() {
-		// what a plugin leaves running may hold the other end
+		// A process that the plugin left running may keep the other end open.
 		_ = r.SetReadDeadline(time.Now().Add(lastWords))
 		<-copied
 		_ = r.Close()
@@ -79,15 +79,14 @@ func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
 	return file, nil
 }
 
-// plugin counts the round trips that may run an exec plugin. A plugin that
-// hangs holds client-go's round trip, which does not look at the context then;
-// so each runs apart, and is left behind when its context ends. The file that
-// the plugin writes to may be closed only after the last of them.
+// plugin counts the round trips that may run an exec plugin. A plugin that hangs blocks client-go's round trip, which
+// then ignores the context. So each round trip runs in a goroutine of its own, which is abandoned when its context
+// ends. The file that the plugin writes to may be closed only after the last of them.
 type plugin struct {
 	mu     sync.Mutex
 	trips  int
 	closed bool
-	stderr *os.File // of our own; nil: there is none to close
+	stderr *os.File // owned by carrick; nil: there is none to close
 }
 
 func (p *plugin) enter() error {
@@ -123,7 +122,7 @@ func (p *plugin) closeLast() {
 	}
 }
 
-// apart makes round trips that can be left behind.
+// apart makes round trips that can be abandoned.
 type apart struct {
 	next   http.RoundTripper
 	plugin *plugin

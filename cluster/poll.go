@@ -8,7 +8,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// poll asks once, and returns the pause before the next time.
+// poll makes one request and returns the pause before the next.
 func (r *read) poll(ctx context.Context, start time.Time) time.Duration {
 	records, err := r.fetch(ctx)
 	if err != nil {
@@ -28,8 +28,7 @@ func (r *read) poll(ctx context.Context, start time.Time) time.Duration {
 	return min(r.c.options.Poll, max(time.Until(r.watchAt), time.Millisecond))
 }
 
-// settleFor takes an error for what the API server has to say, or for no
-// answer, and returns how long to let it rest.
+// settleFor records an error as the API server's answer or as a loss, and returns how long to pause.
 func (r *read) settleFor(start time.Time, err error) time.Duration {
 	switch answerOf(err) {
 	case unreachable:
@@ -62,9 +61,8 @@ func (r *read) settleFor(start time.Time, err error) time.Duration {
 	return r.backoff(r.fails-1, err)
 }
 
-// lossOf tells since when there is no answer: an attempt that met nothing but
-// silence is a loss since it began, a connection that gave no sign of life since
-// its last one.
+// lossOf returns since when there is no answer: since start if the attempt timed out, else since the last sign of life
+// of the connection.
 func (r *read) lossOf(start time.Time, err error) time.Time {
 	if errors.Is(err, failure.ErrNoAnswer) || errors.Is(err, failure.ErrTimeout) {
 		return start
@@ -75,16 +73,15 @@ func (r *read) lossOf(start time.Time, err error) time.Time {
 	return time.Now()
 }
 
-// polls reports whether the content is learnt by polling.
+// polls reports whether the content is obtained by polling.
 func (r *read) polls() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.polled
 }
 
-// grace reports whether a refusal is too fresh to count: an API server that
-// starts refuses for a moment what it allows. What was never allowed, by a
-// cluster that was never away, is refused at once.
+// grace reports whether a refusal is too recent to count: an API server that is starting briefly refuses what it allows
+// later. A request that was never allowed, by a cluster that was never lost, is refused immediately.
 func (r *read) grace() bool {
 	r.mu.Lock()
 	allowed := r.answered && r.err == nil

@@ -20,37 +20,34 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// previewAge is how long what an API server said of an object is kept where
-// nothing tells when it would say something else.
+// previewAge is how long a dry-run result is cached if nothing signals that it would change.
 const previewAge = time.Minute
 
-// Preview is what an API server says of an object that it is not to keep.
+// Preview is the result of a dry run.
 type Preview struct {
 	Warnings []string                   // cleaned
-	Kept     *unstructured.Unstructured // as it would be kept; it is shared: don't change it
+	Kept     *unstructured.Unstructured // the object as it would be persisted; it is shared and must not be changed
 }
 
-// PreviewOptions say how long an answer counts. Zero: a minute.
+// PreviewOptions say how long a result is valid. The zero value is one minute.
 type PreviewOptions struct {
-	// Age is how long an answer counts; 0: a minute. Steady, where it is more, is what
-	// that grows to while the same is asked again and nothing of On changes.
+	// Age is how long a result is valid; 0 means a minute. If Steady is longer, the validity grows to it while the same
+	// result is requested again and nothing in On changes.
 	Age, Steady time.Duration
-	// On reads what the answer hangs on, such as who is asked about objects: when
-	// that changes, the API server is asked anew. Its error is a *PremiseError.
+	// On reads what the result depends on, such as the admission webhook configurations. When that changes, the API server
+	// is asked again. Its error is wrapped in a *PremiseError.
 	On func(context.Context) error
 }
 
-// PremiseError is why what an answer hangs on could not be read: the API server was
-// not asked, and has refused nothing.
+// PremiseError means that something the result depends on could not be read. The API server was not asked, and has
+// refused nothing.
 type PremiseError struct{ Err error }
 
 func (e *PremiseError) Error() string { return e.Err.Error() }
 func (e *PremiseError) Unwrap() error { return e.Err }
 
-// Preview asks the API server what would become of obj if it were applied.
-// Nothing is kept by the API server, which takes part in all that it does but
-// that: a refusal is its error. What it said is kept as a look. A name that is
-// taken makes it an update.
+// Preview applies obj in a dry run. The API server does everything except persist the object, and its refusal is the
+// error of Preview. The result is cached as a look. If the name is taken, the dry run is an update.
 func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o PreviewOptions) (Preview, error) {
 	at, err := c.locate(ctx, obj)
 	doing := "try " + describeObject(obj)
@@ -88,7 +85,7 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 		Param(
 			"fieldManager", "carrick.preview",
 		).Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
-		WarningHandler(rest.NoWarnings{}). // they are part of the answer
+		WarningHandler(rest.NoWarnings{}). // they are part of the result
 		Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return Preview{}, failed(ctx, doing, err)
@@ -107,11 +104,10 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 	return out, nil
 }
 
-// Proxied reads a path of a pod or a Service through the API server, as kubectl
-// get --raw does: what answers stands inside the cluster, and is asked from
-// there. The answer, which is not cleaned, is kept as a look for 30 s.
-// It takes the right to get the subresource proxy, which is noted (see Need).
-// port may be a name or a number; "": the only one.
+// Proxied reads a path of a pod or a Service through the API server's proxy, as kubectl get --raw does, so that the
+// request comes from inside the cluster. The response, which is not cleaned, is cached as a look for 30 s. Proxied
+// requires the permission to get the subresource proxy, which is noted (see Need). port is a name or a number; "" is
+// the only port.
 func (c *Cluster) Proxied(
 	ctx context.Context, resource, namespace, name, port, path string, query map[string]string,
 ) ([]byte, error) {

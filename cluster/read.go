@@ -14,22 +14,21 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// readKey tells tracked reads apart. Without a name it is a list.
+// readKey identifies a tracked read. Without a name it is a list.
 type readKey struct {
 	gvr             schema.GroupVersionResource
 	namespace, name string
 	selector        Selector
 }
 
-// String is the key for a log.
+// String returns the key for the log.
 func (k readKey) String() string {
 	return strings.Join(
 		[]string{k.gvr.GroupResource().String(), k.namespace, k.name, k.selector.Labels, k.selector.Fields}, " ",
 	)
 }
 
-// read is one tracked read: what the API server said last, kept current by one
-// goroutine (run) for as long as somebody uses it.
+// read is one tracked read: the API server's last answer, kept current by one goroutine (run) while it is used.
 type read struct {
 	c       *Cluster
 	key     readKey
@@ -40,7 +39,7 @@ type read struct {
 	started time.Time
 
 	users int         // callers of await; guarded by Cluster.mu
-	idle  *time.Timer // lets the read go; guarded by Cluster.mu
+	idle  *time.Timer // stops the read; guarded by Cluster.mu
 
 	single sync.Mutex // held by runOnce
 
@@ -48,24 +47,24 @@ type read struct {
 	turned  chan struct{} // closed and replaced whenever the fields below change
 	content               // what callers get
 	wanted  map[string]bool
-	begun   bool      // this attempt has taken in an object
-	attempt func()    // ends this attempt, for another with more wanted keys
-	lost    time.Time // since when there is no answer; zero: there is
+	begun   bool      // this attempt has received an object
+	attempt func()    // ends this attempt, so that another reads the additional keys
+	lost    time.Time // since when there is no answer; zero: there is one
 	cause   error
-	patient *time.Timer // says so
-	live    bool        // a watch stands
+	patient *time.Timer // reports the loss
+	live    bool        // a watch is open
 	good    time.Time   // of the last good answer
-	via     *read       // what is watched in its place: the CRD of a kind that is not served
+	via     *read       // watched instead: the CRD of a kind that is not served
 
-	// these belong to the goroutine of run
-	stood     bool      // this attempt's watch stood
-	fails     int       // attempts in a row without an answer
-	refusals  int       // in a row
-	refusedAt time.Time // the first of them
-	watchAt   time.Time // polling until then, when it is time to try a watch again
+	// These belong to the goroutine of run.
+	stood     bool      // this attempt's watch was established
+	fails     int       // consecutive attempts without an answer
+	refusals  int       // consecutive
+	refusedAt time.Time // time of the first of them
+	watchAt   time.Time // while polling: when to try a watch again
 }
 
-// acquire returns the read of a key, begun if need be; release must follow.
+// acquire returns the read of a key and starts it if necessary. The caller must call release.
 func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +95,7 @@ func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 	return r, nil
 }
 
-// release says that the caller of acquire is done; the read lingers.
+// release ends the use that acquire began. The read lingers.
 func (c *Cluster) release(r *read) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +105,8 @@ func (c *Cluster) release(r *read) {
 	}
 }
 
-// sweep lets a read go that nobody uses or waits for. Traces that noted it are
-// woken: nothing would ever change it again.
+// sweep stops a read that has no users and no waiters. It wakes the traces that noted the read, because the read would
+// never change again.
 func (c *Cluster) sweep(r *read) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +125,7 @@ func (c *Cluster) sweep(r *read) {
 	}
 }
 
-// await returns what the read tells once there is anything to tell, and notes
-// the read in the trace of ctx.
+// await returns the result of the read once there is one, and notes the read in the trace of ctx.
 func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 	for {
 		r.mu.Lock()
@@ -153,7 +151,7 @@ func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 	}
 }
 
-// has reports whether there is something to tell who asks for these keys.
+// has reports whether there is a result for a caller that wants these keys.
 func (r *read) has(keys []string) bool {
 	if r.stale != nil {
 		return true
@@ -196,7 +194,7 @@ func (c *Cluster) nudgeAll() {
 	}
 }
 
-// staleAll makes every read stale, unless the loss is over meanwhile.
+// staleAll makes every read stale, unless the loss has ended meanwhile.
 func (c *Cluster) staleAll(said *failure.StaleError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,9 +207,8 @@ func (c *Cluster) staleAll(said *failure.StaleError) {
 	}
 }
 
-// Retry ends every pause of the reads of c, and of those that As made: what
-// was refused is asked again at once, for what was just changed may have
-// granted it.
+// Retry ends every pause of the reads of c, and of the clusters that As created. Refused requests are retried
+// immediately, because a change may have granted the permission.
 func (c *Cluster) Retry() {
 	c.mu.Lock()
 	others := slices.Collect(maps.Values(c.seenAs))

@@ -10,14 +10,14 @@ import (
 	"carrick/cluster/masked"
 )
 
-// record is one object as the store keeps it. It is never changed.
+// record is one object in the store. It is immutable.
 type record struct {
 	object *unstructured.Unstructured
-	kept   map[string]masked.Value // values of a Secret that somebody asked for
+	kept   map[string]masked.Value // requested values of a Secret
 	sizes  map[string]int          // every key of a Secret
 }
 
-// same reports whether nothing tells two records apart.
+// same reports whether two records are indistinguishable.
 func (r record) same(other record) bool {
 	return r.object.GetUID() == other.object.GetUID() &&
 		r.object.GetResourceVersion() == other.object.GetResourceVersion() &&
@@ -25,8 +25,8 @@ func (r record) same(other record) bool {
 		len(r.kept) == len(other.kept)
 }
 
-// take makes a record of an object that just arrived; the caller gives it away.
-// Of a Secret it keeps no value but the wanted ones.
+// take creates a record of an object that just arrived, and takes ownership of it. Of a Secret it keeps only the wanted
+// values.
 func (r *read) take(object *unstructured.Unstructured) record {
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	rec := record{object: object}
@@ -39,7 +39,7 @@ func (r *read) take(object *unstructured.Unstructured) record {
 	return rec
 }
 
-// hide replaces the values of a Secret by their hashes.
+// hide replaces the values of a Secret with their hashes.
 func (r *record) hide(wanted map[string]bool) {
 	r.kept, r.sizes = map[string]masked.Value{}, map[string]int{}
 	if data, ok := r.object.Object["data"].(map[string]any); ok {
@@ -60,7 +60,7 @@ func (r *record) hide(wanted map[string]bool) {
 	}
 	delete(r.object.Object, "stringData")
 	annotations := r.object.GetAnnotations()
-	for _, repeats := range diff.AppliedAnnotations { // the data, too
+	for _, repeats := range diff.AppliedAnnotations { // they repeat the data
 		if _, ok := annotations[repeats]; ok {
 			annotations[repeats] = masked.Hidden
 			r.object.SetAnnotations(annotations)

@@ -23,18 +23,18 @@ const (
 	reviewsTogether = 128 // fewer than the 250 streams that API servers allow on one connection
 )
 
-// Decision is what the API server said about one right. With Err it said
-// nothing, and Allowed means nothing.
+// Decision is the API server's decision on one permission. If Err is set there is no decision, and Allowed has no
+// meaning.
 type Decision struct {
 	Rule    permission.Rule
 	Allowed bool
-	Reason  string // in the API server's words, cleaned; often empty
+	Reason  string // the API server's text, cleaned; often empty
 	Err     error
 }
 
-// Can asks the API server whether the cluster's identity has these rights, all
-// at once, and returns a decision for each, in their order. A decision is kept
-// as a look for a minute. The error is not nil only if none could be had.
+// Can asks the API server whether the cluster's identity has these permissions, concurrently, and returns a decision
+// for each, in order. A decision is cached as a look for a minute. The error is not nil only if there is no decision at
+// all.
 func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decision, error) {
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
@@ -86,16 +86,15 @@ func (c *Cluster) decide(ctx context.Context, right permission.Rule) (Decision, 
 	return Decision{Allowed: status.Allowed, Reason: clean.Text(status.Reason)}, nil
 }
 
-// allRules is what Rules keeps.
+// allRules is the cached result of Rules.
 type allRules struct {
 	resources, paths []rbacv1.PolicyRule
 	incomplete       bool
 }
 
-// Rules returns all that the cluster's identity may do in a namespace: on
-// resources, and on non-resource URLs (rules with NonResourceURLs alone). When
-// incomplete, an authorizer could not list all that it allows. It is kept as a
-// look for a minute.
+// Rules returns everything that the cluster's identity may do in a namespace: on resources, and on non-resource URLs
+// (rules that have only NonResourceURLs). incomplete means that an authorizer could not list everything it allows. The
+// result is cached as a look for a minute.
 func (c *Cluster) Rules(
 	ctx context.Context, namespace string,
 ) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
@@ -128,8 +127,7 @@ func (c *Cluster) rules(ctx context.Context, namespace string) (allRules, error)
 	return all, nil
 }
 
-// review posts a review and decodes the answer into out. While the cluster is
-// known not to answer, it does not ask.
+// review posts a review and decodes the answer into out. It sends nothing while the cluster is known not to answer.
 func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	if err := c.answering(ctx); err != nil {
 		return err
@@ -155,8 +153,8 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
-// Standing returns the loss of the cluster once it is said, and makes whoever
-// asks due again when that begins or ends.
+// Standing returns the loss of the cluster if it has been reported, and notes it in the trace of ctx, so that the
+// caller runs again when a loss is reported or ends.
 func (c *Cluster) Standing(ctx context.Context) error {
 	tracked.Note(ctx, &c.outages, c.outages.version.Now())
 	if said := c.outages.said(); said != nil {
@@ -165,8 +163,7 @@ func (c *Cluster) Standing(ctx context.Context) error {
 	return nil
 }
 
-// answering returns the loss of the cluster once it is said; what was looked at
-// then is due again when that ends.
+// answering returns the loss of the cluster if it has been reported. Checks that ran meanwhile run again when it ends.
 func (c *Cluster) answering(ctx context.Context) error {
 	gen := c.outages.version.Now()
 	if c.life.Err() != nil {
@@ -179,5 +176,5 @@ func (c *Cluster) answering(ctx context.Context) error {
 	return nil
 }
 
-// errNoReview means that an API server knows no way to say who somebody is.
+// errNoReview means that an API server has no API that returns the caller's identity.
 var errNoReview = errors.New("the API server can't tell who asks (it has no SelfSubjectReview)")

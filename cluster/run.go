@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	firstRetry = 2 * time.Second // of what was refused
+	firstRetry = 2 * time.Second // of a refused request
 	lastRetry  = time.Minute
 	heldRetry  = 30 * time.Second // of a watch that was held back
-	recovery   = time.Second      // over which the reads of a cluster come back, at most
+	recovery   = time.Second      // maximum time over which the reads of a cluster resume
 )
 
 func jitter(most time.Duration) time.Duration {
@@ -39,8 +39,7 @@ func (r *read) guardedRun() {
 	r.run()
 }
 
-// run keeps the read current until it is let go: attempt after attempt, each
-// lasting for as long as its watch does.
+// run keeps the read current until it is stopped. It makes one attempt after another, each as long as its watch lasts.
 func (r *read) run() {
 	for r.life.Err() == nil {
 		lost := r.c.outages.isLost()
@@ -59,14 +58,14 @@ func (r *read) run() {
 	}
 }
 
-// spread is the time over which so many reads come back.
+// spread returns the time over which the reads of the cluster resume.
 func (c *Cluster) spread() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return min(time.Duration(len(c.reads))*2*time.Millisecond, recovery)
 }
 
-// pause waits, and reports whether it was cut short by a nudge.
+// pause waits, and reports whether a nudge ended it early.
 func (r *read) pause(d time.Duration) (nudged bool) {
 	if d <= 0 {
 		return false
@@ -83,7 +82,7 @@ func (r *read) pause(d time.Duration) (nudged bool) {
 	}
 }
 
-// try makes one attempt and returns how long to pause before the next.
+// try makes one attempt and returns the pause before the next.
 func (r *read) try() time.Duration {
 	ctx, cancel := context.WithCancelCause(r.life)
 	defer cancel(nil)
@@ -117,7 +116,7 @@ func (r *read) try() time.Duration {
 	return r.after(ctx, start, err)
 }
 
-// watch opens a watch in the way that the API server understands.
+// watch opens a watch in the way that the API server supports.
 func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error {
 	silent := time.AfterFunc(r.c.firstWord(), func() { cancel(failure.ErrHeld) })
 	defer silent.Stop()
@@ -131,12 +130,12 @@ func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error 
 	return err
 }
 
-// firstWord is how long a watch may take to say something.
+// firstWord returns the timeout of a watch's first event.
 func (c *Cluster) firstWord() time.Duration {
 	return max(c.options.Silence, c.staleAfter(c.outages.everAnswered()))
 }
 
-// after decides what comes after a watch that ended with err.
+// after decides what follows a watch that ended with err.
 func (r *read) after(ctx context.Context, start time.Time, err error) time.Duration {
 	switch {
 	case errors.Is(err, errMoreKeys):
@@ -153,7 +152,7 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 	case unwatchable:
 		r.watchAt = time.Now().Add(lastRetry)
 		return r.poll(ctx, time.Now())
-	case expired: // of a watch that names no version: whoever says so does not follow this read
+	case expired: // this watch names no resource version, so the error cannot be about this read
 		if !r.stood && r.fails > 0 {
 			r.lose(time.Now(), err)
 			r.watchAt = time.Now().Add(heldRetry)
@@ -169,8 +168,7 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 	return r.settleFor(start, err)
 }
 
-// again follows a watch that ended in good order: at once, if it ever stood,
-// else after a pause.
+// again follows a watch that ended normally: immediately if it was ever established, else after a pause.
 func (r *read) again(start time.Time, err error) time.Duration {
 	r.lose(time.Now(), err)
 	if r.stood && time.Since(start) > time.Second {
@@ -180,7 +178,7 @@ func (r *read) again(start time.Time, err error) time.Duration {
 	return r.backoff(r.fails-1, err)
 }
 
-// retry is the pause before what was refused is tried again: 2, 4 … 60 s.
+// retry returns the pause before a refused request is retried: 2, 4 … 60 s.
 func (r *read) retry() time.Duration {
 	r.refusals++
 	return min(firstRetry<<min(r.refusals-1, 8), lastRetry)

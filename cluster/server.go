@@ -27,14 +27,14 @@ const (
 	versionAge = 30 * time.Second
 )
 
-// User is who the API server takes the cluster's credentials for.
+// User is the user that the API server authenticates the cluster's credentials as.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// WhoAmI asks the API server who the cluster's credentials belong to. The
-// answer is kept as a look for 5 minutes.
+// WhoAmI asks the API server which user the cluster's credentials belong to. The answer is cached as a look for 5
+// minutes.
 func (c *Cluster) WhoAmI(ctx context.Context) (User, error) {
 	user, err := tracked.LookOf(ctx, c, "review/who", whoAge, c.whoAmI)
 	if err != nil {
@@ -59,17 +59,16 @@ func (c *Cluster) whoAmI(ctx context.Context) (User, error) {
 	return User{}, errNoReview
 }
 
-// Version is what an API server says of itself, and how far away it is.
+// Version is the version of an API server, with its latency and clock skew.
 type Version struct {
 	Git          string // "v1.36.3"
 	Major, Minor int
-	Latency      time.Duration // of one request on a connection that stands
+	Latency      time.Duration // of one request on an established connection
 	Skew         time.Duration // the server's clock minus this machine's, to half a second
 	SkewKnown    bool
 }
 
-// Version asks the API server for its version. The answer is kept as a look
-// for 30 s.
+// Version asks the API server for its version. The answer is cached as a look for 30 s.
 func (c *Cluster) Version(ctx context.Context) (Version, error) {
 	version, err := tracked.LookOf(ctx, c, "version", versionAge, c.version)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *Cluster) version(ctx context.Context) (Version, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	start := time.Now()
-	var wrote, first atomic.Int64 // since start
+	var wrote, first atomic.Int64 // nanoseconds since start
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest:         func(httptrace.WroteRequestInfo) { wrote.Store(int64(time.Since(start))) },
 		GotFirstResponseByte: func() { first.Store(int64(time.Since(start))) },
@@ -117,7 +116,7 @@ func (c *Cluster) version(ctx context.Context) (Version, error) {
 	sent := time.Duration(wrote.Load())
 	version.Latency = max(0, time.Duration(first.Load())-sent)
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		// the header is cut to seconds, so the truth is half a second later on average
+		// The header is truncated to seconds, so the actual time is half a second later on average.
 		version.Skew = date.Add(time.Second / 2).Sub(start.Add(sent + version.Latency/2)).Round(time.Millisecond)
 		version.SkewKnown = true
 	}
@@ -135,7 +134,7 @@ func parseVersion(body []byte) (Version, error) {
 	return Version{Git: clean.Text(info.GitVersion), Major: leading(info.Major), Minor: leading(info.Minor)}, nil
 }
 
-// leading reads the number at the start of "36+".
+// leading returns the number at the start of a string like "36+".
 func leading(s string) int {
 	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if end >= 0 {
@@ -147,8 +146,7 @@ func leading(s string) int {
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// UID tells this cluster from every other: it is the UID of the namespace
-// kube-system. Its errors are Get's.
+// UID identifies the cluster: it is the UID of the namespace kube-system. Its errors are those of Get.
 func (c *Cluster) UID(ctx context.Context) (string, error) {
 	object, err := c.Get(ctx, namespaces, "", "kube-system")
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"carrick/cluster/failure"
 )
 
-// errMoreKeys ends an attempt that has dropped what is wanted since.
+// errMoreKeys ends an attempt that has dropped values that are wanted now.
 var errMoreKeys = errors.New("more keys of the Secret are wanted")
 
-// watchStreaming opens one watch that starts with everything there is, follows
-// it, and returns why it ended. It needs the right to watch alone.
+// watchStreaming opens one watch that starts with all existing objects, follows it, and returns why it ended. It
+// requires only the permission to watch.
 func (r *read) watchStreaming(ctx context.Context, silent *time.Timer) error {
 	req := r.request(false).
 		Param("watch", "true").
@@ -30,8 +30,7 @@ func (r *read) watchStreaming(ctx context.Context, silent *time.Timer) error {
 	return r.follow(ctx, req, silent, map[string]record{})
 }
 
-// watchListed lists first and watches from there: for API servers that can't
-// stream a list.
+// watchListed lists first and then watches from that version, for API servers that do not support streaming lists.
 func (r *read) watchListed(ctx context.Context, silent *time.Timer) error {
 	bounded, cancel := r.c.bounded(ctx)
 	defer cancel()
@@ -49,8 +48,8 @@ func (r *read) watchListed(ctx context.Context, silent *time.Timer) error {
 	return r.follow(ctx, req, silent, nil)
 }
 
-// follow reads the events of one watch until it ends. What comes before the
-// initial list is complete is collected in initial; nil: that is known already.
+// follow reads the events of one watch until it ends. Events before the end of the initial list are collected in
+// initial; nil means that the list is already known.
 func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer, initial map[string]record) error {
 	body, err := req.Stream(ctx)
 	if err != nil {
@@ -92,7 +91,7 @@ func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer
 	}
 }
 
-// stand says that a watch stands, fall that it does not any more.
+// stand records that a watch is established; fall, that it no longer is.
 func (r *read) stand() {
 	r.stood, r.refusals, r.refusedAt = true, 0, time.Time{}
 	r.c.outages.lives(1)
@@ -129,7 +128,7 @@ func (r *read) apply(kind watch.EventType, object *unstructured.Unstructured) {
 	}
 }
 
-// errNoEvent is something else where an event of a watch should be.
+// errNoEvent means that a watch returned something other than an event.
 var errNoEvent = errors.New("it is no event of a watch")
 
 // event is one event of a watch.
@@ -146,8 +145,8 @@ type events struct {
 
 func newEvents(body *bounded) *events { return &events{json.NewDecoder(body), body} }
 
-// next returns failure.ErrEnded at a watch's end in good order, failure.ErrNotJSON for what no
-// API server sends, and else the error of the network.
+// next returns the next event. It returns failure.ErrEnded if the watch ended normally, failure.ErrNotJSON for data
+// that no API server sends, and otherwise the network error.
 func (e *events) next() (event, error) {
 	e.body.anew()
 	var ev event
@@ -163,7 +162,7 @@ func (e *events) next() (event, error) {
 	return ev, err
 }
 
-// decode returns the object, or the error that the event carries.
+// decode returns the object, or the error in the event.
 func (e event) decode() (*unstructured.Unstructured, error) {
 	if e.Type == watch.Error {
 		status := &metav1.Status{}

@@ -16,16 +16,16 @@ import (
 	"carrick/cluster/masked"
 )
 
-// TokenOptions say which token to ask for.
+// TokenOptions are the options of RequestToken.
 type TokenOptions struct {
 	Audiences []string      // nil: the API server's own
-	Expires   time.Duration // from now, at least 10 min; 0: what the API server likes. It may give less, or more
-	// Bound is the Pod, Secret or Node of the same namespace with which the token dies; nil: none.
+	Expires   time.Duration // from now, at least 10 min; 0: the API server's default. The server may grant less or more
+	// Bound is the Pod, Secret or Node in the same namespace that the token is bound to; nil: none.
 	Bound *authenticationv1.BoundObjectReference
 }
 
-// RequestToken mints a token for a service account and returns it with the moment when it ends. It can't be taken back
-// before that, other than with the service account or what it is bound to.
+// RequestToken requests a token for a service account and returns it with its expiry. The token cannot be revoked
+// before that, except by deleting the service account or the object that it is bound to.
 func (c *Cluster) RequestToken(
 	ctx context.Context, namespace, serviceAccount string, o TokenOptions,
 ) (masked.Value, time.Time, error) {

@@ -26,23 +26,22 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// silenceKlog keeps klog away from stderr, where a screen may be. Its logger
-// is the process's, and may be set once only.
+// silenceKlog discards klog's output, because the terminal UI may be running on stderr. klog's logger is global to the
+// process and may be set only once.
 var silenceKlog = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// wire watches a cluster's connections: how many there are, and when a byte
-// was last heard on any.
+// wire tracks a cluster's connections: how many are open, and when a byte was last received on any of them.
 type wire struct {
 	born  time.Time
 	Heard atomic.Int64 // since born, in nanoseconds; 0: never
 	empty func()       // called when the last connection closes
 
 	mu    sync.Mutex
-	conns map[*wiredConn]struct{} // those that are open
+	conns map[*wiredConn]struct{} // the open connections
 }
 
-// end closes what is left: a connection whose last stream has only just ended
-// does not count as idle yet, and would outlive its cluster.
+// end closes the remaining connections. A connection whose last stream has only just ended does not count as idle yet,
+// and would outlive its cluster.
 func (w *wire) end() {
 	w.mu.Lock()
 	conns := slices.Collect(maps.Keys(w.conns))
@@ -58,7 +57,7 @@ func (w *wire) add(c *wiredConn) {
 	w.conns[c] = struct{}{}
 }
 
-// remove tells whether c was the last one.
+// remove reports whether c was the last connection.
 func (w *wire) remove(c *wiredConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +65,7 @@ func (w *wire) remove(c *wiredConn) bool {
 	return len(w.conns) == 0
 }
 
-// lastHeard returns the zero time when nothing was ever heard.
+// lastHeard returns the zero time if nothing was ever received.
 func (w *wire) lastHeard() time.Time {
 	since := w.Heard.Load()
 	if since == 0 {
@@ -114,10 +113,9 @@ func (w *wire) wrap(dial dialer) dialer {
 
 func (c *Cluster) dialTimeout() time.Duration { return max(dialTimeout, c.options.Silence) }
 
-// client makes the HTTP client of the cluster. It has connections of its own,
-// none of client-go's process-wide cache, so that Close can end them, HTTP/2
-// asks a quiet connection for a sign of life, and a burst waits at the gate.
-// Those of over are used where it is not nil: they must carry no credentials.
+// client creates the HTTP client of the cluster. It has its own connections instead of those in client-go's
+// process-wide cache, so that Close can close them, HTTP/2 pings a silent connection, and a burst waits at the gate. If
+// over is not nil, the client uses the connections of over, which must not carry credentials.
 func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) {
 	c.gate = &gate{}
 	c.wire = &wire{born: time.Now(), empty: c.gate.shut, conns: map[*wiredConn]struct{}{}}
@@ -192,8 +190,7 @@ func (c *Cluster) ownTransport(conf *transport.Config) (*http.Transport, error) 
 	return own, nil
 }
 
-// sameHost follows redirects only within the API server: credentials and
-// answers belong to no other.
+// sameHost follows redirects only within the API server: credentials and answers must not reach another host.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 || !sameOrigin(req.URL, via[0].URL) {
 		return http.ErrUseLastResponse

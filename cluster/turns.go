@@ -9,19 +9,19 @@ import (
 
 const (
 	firstPause = 20 * time.Millisecond // between two attempts to reach a lost cluster
-	pauseShare = 20                    // a pause is at most this part of the outage so far
-	longTry    = time.Second           // an attempt that takes longer holds nobody up
+	pauseShare = 20                    // a pause is at most this fraction of the outage so far
+	longTry    = time.Second           // an attempt that takes longer blocks no other
 )
 
 // turns is the queue of reads that want to try while the cluster is lost.
 type turns struct {
-	epoch  int  // of the loss
-	taken  bool // somebody tries, or will after a pause
+	epoch  int  // which loss
+	taken  bool // a read tries, or will after a pause
 	queued []chan struct{}
 }
 
-// turn returns at once while the cluster answers. While it is lost, it returns
-// when it is the caller's turn to try; the caller calls done when it has tried.
+// turn returns immediately while the cluster answers. While it is lost, turn returns when the caller may try. The
+// caller must then call done after the attempt.
 func (b *breaker) turn(ctx context.Context) (done func(), err error) {
 	b.mu.Lock()
 	if b.lost.IsZero() {
@@ -46,8 +46,8 @@ func (b *breaker) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// trying passes the turn on once: when the attempt is over, after a pause that
-// grows with the outage, or when it takes long.
+// trying passes the turn on once: after the attempt and a pause that grows with the outage, or when the attempt takes
+// long.
 func (b *breaker) trying(epoch int) (done func()) {
 	var once sync.Once
 	pass := func() { once.Do(func() { b.pass(epoch) }) }
@@ -79,7 +79,7 @@ func (b *breaker) pass(epoch int) {
 	b.turns.queued = b.turns.queued[1:]
 }
 
-// giveUp leaves the queue, and passes the turn on if it came just now.
+// giveUp leaves the queue, and passes the turn on if it has just arrived.
 func (b *breaker) giveUp(epoch int, mine chan struct{}) {
 	b.mu.Lock()
 	i := slices.Index(b.turns.queued, mine)

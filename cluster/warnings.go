@@ -8,7 +8,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-const mostWarnings = 200 // different ones that are written
+const mostWarnings = 200 // maximum number of different warnings that are written
 
 // warnings writes each different warning of an API server once, cleaned.
 type warnings struct {
