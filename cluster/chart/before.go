@@ -12,8 +12,8 @@ import (
 	"carrick/cluster"
 )
 
-// Before is the revision that r has replaced, or ErrNoRelease where Helm keeps
-// none of it: it is the first one, or the history is cut.
+// Before returns the revision that r replaced. It returns ErrNoRelease if there is none: r is the first revision, or
+// Helm has pruned the history.
 func Before(ctx context.Context, c *cluster.Cluster, r *Release) (*Release, error) {
 	if r.Revision < 2 {
 		return nil, ErrNoRelease
@@ -28,9 +28,8 @@ func Before(ctx context.Context, c *cluster.Cluster, r *Release) (*Release, erro
 	return unpackedRelease(s)
 }
 
-// Lost are the paths of values that the user gave to an older revision and not to
-// this one, so that they are the chart's defaults again. What was given as the
-// default is, too, is not among them, and neither is what was taken away with null.
+// Lost returns the paths of values that the user set in an older revision and not in this one, so that the chart's
+// defaults apply again. It omits values that equal the default and values that the user removed with null.
 func (r *Release) Lost(older *Release) []string {
 	if r.inner == nil || older == nil || older.inner == nil {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"carrick/cluster/clean"
 )
 
-// mostDecoded bounds a release once it is unpacked. The packed one is at most
-// 1 MiB, which is what a Secret holds, and could unpack to a thousand times that.
+// mostDecoded limits the size of an unpacked release. The packed release is at most 1 MiB, the limit of a Secret, and
+// could unpack to a thousand times that.
 const mostDecoded = 64 << 20
 
 var errTooLarge = fmt.Errorf("it is larger than %d MiB once unpacked", mostDecoded>>20)
 
-// stored is what is read of a release
-// (helm.sh/helm/v4/pkg/release/v1/release.go); everything else is skipped.
+// stored holds the fields that are read of a release (helm.sh/helm/v4/pkg/release/v1/release.go); all others are
+// skipped.
 type stored struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -60,12 +60,12 @@ type stored struct {
 	Config map[string]any `json:"config"`
 }
 
-// helmWord is what Helm lets a release, a chart and its version be called (helm.sh/helm/v4: pkg/chart/v2/util/create.go
-// and validate_name.go; a version is a SemVer).
+// helmWord matches the names that Helm accepts for a release, a chart and its version (helm.sh/helm/v4:
+// pkg/chart/v2/util/create.go and validate_name.go; a version is a SemVer).
 var helmWord = regexp.MustCompile(`^[A-Za-z0-9._+-]*$`)
 
-// decode reads a release as Helm stores it: JSON, packed by gzip (not always),
-// in base64. Its errors hold nothing of the content.
+// decode reads a release as Helm stores it: JSON, usually compressed by gzip, in base64. Its errors contain nothing of
+// the content.
 func decode(data string) (*Release, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -82,7 +82,7 @@ func decode(data string) (*Release, error) {
 		return nil, errors.New("it is not a release: it names no release or no chart")
 	}
 	m := s.Chart.Metadata
-	for _, word := range []string{s.Name, m.Name, m.Version} { // they stand in commands that are printed
+	for _, word := range []string{s.Name, m.Name, m.Version} { // they appear in printed commands
 		if !helmWord.MatchString(word) {
 			return nil, errors.New("it is not a release: it has a name or a version that Helm would not take")
 		}
@@ -109,7 +109,8 @@ func decode(data string) (*Release, error) {
 	return r, nil
 }
 
-// decodeOf is decode for the content of a Secret of that name, whose writer could have another release taken for it.
+// decodeOf decodes the content of the Secret of that name. It rejects a release of another name, which the Secret's
+// writer could use to pass one release off as another.
 func decodeOf(secret, data string) (*Release, error) {
 	r, err := decode(data)
 	if err == nil && secretName(r.Name, r.Revision) != secret {
@@ -118,7 +119,7 @@ func decodeOf(secret, data string) (*Release, error) {
 	return r, err
 }
 
-// unpack undoes gzip where there is any: the first releases of Helm 3 had none.
+// unpack decompresses gzip data and returns other data unchanged: the first releases of Helm 3 were not compressed.
 func unpack(raw []byte) ([]byte, error) {
 	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b, 0x08}) {
 		return raw, nil

@@ -1,7 +1,6 @@
 // Package chart reads, renders, installs and removes Helm charts on one cluster.
 //
-// Reading what is installed (Releases, Find) takes no Helm at all: a release is
-// a Secret, and it is read by package cluster's tracked reads, so that a check
-// which uses it is looked at again when the release changes. The rest is the
-// one place where Helm's SDK is imported.
+// Reading installed releases (Releases, Find) does not use Helm: a release is a Secret, and package cluster's tracked
+// reads read it, so that a check that uses it runs again when the release changes. The rest is the only code that
+// imports Helm's SDK.
 package chart

@@ -9,7 +9,7 @@ import (
 	"carrick/cluster"
 )
 
-// erase deletes that very object and waits until it is gone.
+// erase deletes exactly that object and waits until it is gone.
 func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(ctx, live.GroupVersionKind())
 	if err != nil {
@@ -21,7 +21,7 @@ func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructu
 	return c.Gone(ctx, gvr, live.GetNamespace(), live.GetName(), live.GetUID())
 }
 
-// instances says how many objects a definition has; "" for none.
+// instances describes how many objects a CustomResourceDefinition has; "" for none.
 func instances(ctx context.Context, c *cluster.Cluster, crd string) (string, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {

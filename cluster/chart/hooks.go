@@ -17,8 +17,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// runner runs a release's hooks: objects that do something before or after,
-// mostly Jobs (helm.sh/helm/v4/pkg/action/hooks.go).
+// runner runs a release's hooks, which are mostly Jobs (helm.sh/helm/v4/pkg/action/hooks.go).
 type runner struct {
 	c       *cluster.Cluster
 	req     Request
@@ -27,7 +26,7 @@ type runner struct {
 	say     func(string)
 }
 
-// run runs the hooks of one event, by weight, each to its end.
+// run runs the hooks of one event by weight, each to completion.
 func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	var mine []*release.Hook
 	for _, h := range r.hooks {
@@ -48,8 +47,8 @@ func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	return r.tidy(ctx, mine, release.HookSucceeded)
 }
 
-// tidy deletes those hooks that ask for it, the last first. It comes after all
-// have run: an account that one hook makes is there for the next one's Job.
+// tidy deletes the hooks whose delete policy requests it, the last first. It must run after all hooks: a later hook's
+// Job may use a ServiceAccount that an earlier hook created.
 func (r runner) tidy(ctx context.Context, hooks []*release.Hook, policy release.HookDeletePolicy) error {
 	for _, h := range slices.Backward(hooks) {
 		if !slices.Contains(h.DeletePolicies, policy) {
@@ -80,7 +79,7 @@ func (r runner) one(ctx context.Context, h *release.Hook) error {
 	return finished(ctx, r.c, objs, r.timeout, r.say)
 }
 
-// objects are those of a hook. They belong to no release in Helm's sense.
+// objects returns the objects of a hook. Helm does not count them as part of the release.
 func (r runner) objects(ctx context.Context, h *release.Hook) ([]*unstructured.Unstructured, error) {
 	objs, err := objects(h.Manifest)
 	if err != nil {
@@ -89,7 +88,7 @@ func (r runner) objects(ctx context.Context, h *release.Hook) ([]*unstructured.U
 	return placed(ctx, r.c, objs, nil, r.req.Name, r.req.Namespace)
 }
 
-// clear deletes what a hook made before; a definition stays.
+// clear deletes the objects that a hook created earlier. It keeps CustomResourceDefinitions.
 func (r runner) clear(ctx context.Context, h *release.Hook) error {
 	objs, err := r.objects(ctx, h)
 	if err != nil {

@@ -22,12 +22,10 @@ const (
 	recordedWithin    = 10 * time.Second
 )
 
-// Install has a release as it is wanted, and waits until it is ready. Doing it
-// twice changes nothing. A release that somebody else made is changed only with
-// TakeOver; one that failed, or is stuck half-way, only when it carries the
-// request's Labels. Where it fails, the release stays, with the status failed,
-// for the next Install to renew or Uninstall to take away. Where the program is
-// killed, the next Install goes on with the same revision.
+// Install installs or upgrades a release and waits until it is ready. It is idempotent. A release that is not managed
+// by the caller is changed only with TakeOver; one that failed or is stuck in a pending status, only if it has the
+// request's Labels. If Install fails, the release stays with the status failed, and the next Install renews it or
+// Uninstall removes it. If the process is killed, the next Install resumes the same revision.
 func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) error {
 	if say == nil {
 		say = func(string) {}
@@ -56,7 +54,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 			return w.supersede(ctx, c)
 		}
 	}
-	// Also where ctx has ended: a release that says pending blocks everybody.
+	// Even if ctx has ended: a release with a pending status blocks every Helm client.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordedWithin)
 	defer cancel()
 	if fault := w.record(last, c, Failed, clean.Text(err.Error())); fault != nil {
@@ -65,7 +63,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 	return err
 }
 
-// allowed tells whose release may be changed.
+// allowed returns an error if the request may not change the existing release.
 func (w *Work) allowed() error {
 	switch {
 	case w.Old == nil, w.Kind == Fresh, w.request.Ours(w.Old), w.request.TakeOver:
@@ -81,9 +79,9 @@ func (w *Work) allowed() error {
 	return nil
 }
 
-// Stuck says why a release that another tool left pending or failed stops the work, and how to remove its record, with
-// a kubectl that leads to the cluster. helm uninstall and helm rollback would run the record's hooks and delete what it
-// lists: whoever can write Secrets in the namespace chooses both.
+// Stuck says why a release that another tool left pending or failed blocks the work, and how to remove its record.
+// kubectl is the kubectl command for the cluster. helm uninstall and helm rollback would run the record's hooks and
+// delete what it lists. Anyone who can write Secrets in the namespace controls both.
 func (w *Work) Stuck(kubectl string) error {
 	o := w.Old
 	since, why := "", ""
@@ -98,7 +96,7 @@ func (w *Work) Stuck(kubectl string) error {
 		o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision))
 }
 
-// upgrades tells whether there was a revision that counted, with other contents.
+// upgrades reports whether there is an earlier revision that counts, with other contents.
 func (w *Work) upgrades() bool {
 	return w.Kind == Upgrade || (w.resumes && w.Old.Status == PendingUpgrade)
 }
@@ -128,7 +126,7 @@ func (w *Work) record(ctx context.Context, c *cluster.Cluster, status, words str
 	return nil
 }
 
-// again makes sure of the objects of a release that stands.
+// again applies the objects of an unchanged release again.
 func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) error {
 	o, err := w.Record()
 	if err != nil {
@@ -142,7 +140,7 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 	return ready(ctx, c, w.Objects, w.timeout(), say)
 }
 
-// run makes everything that a revision has.
+// run creates everything that a revision contains.
 func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {
 	before, after := release.HookPreInstall, release.HookPostInstall
 	if w.upgrades() {
@@ -164,7 +162,7 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 		if err := w.request.write(ctx, c, o); err != nil {
 			return err
 		}
-		if o.GroupVersionKind().GroupKind() == crdKind { // its objects may come next
+		if o.GroupVersionKind().GroupKind() == crdKind { // its custom resources may follow
 			if err := ready(ctx, c, []*unstructured.Unstructured{o}, establishedWithin, say); err != nil {
 				return err
 			}
@@ -185,7 +183,7 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 	return hooks.run(ctx, after)
 }
 
-// remove takes one object of the release out of the cluster, if it still is one.
+// remove deletes one object of the release if it still belongs to it.
 func (r Request) remove(
 	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 ) (left string, err error) {

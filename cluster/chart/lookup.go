@@ -15,13 +15,13 @@ import (
 	"carrick/cluster/failure"
 )
 
-// lookups answer a template's lookup function over the cluster's connections.
+// lookups serves a template's lookup function over the cluster's connections.
 type lookups struct {
 	ctx context.Context
 	on  *cluster.Cluster
 }
 
-// GetClientFor is what the engine asks for (helm.sh/helm/v4/pkg/engine/lookup_func.go).
+// GetClientFor implements the engine's interface (helm.sh/helm/v4/pkg/engine/lookup_func.go).
 func (l lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvr, namespaced, err := l.on.Resource(l.ctx, schema.FromAPIVersionAndKind(apiVersion, kind))
 	if errors.Is(err, failure.ErrNotServed) {
@@ -33,8 +33,7 @@ func (l lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return timed{l.on.Dynamic().Resource(gvr), l.ctx}, namespaced, nil
 }
 
-// timed ends lookups with the work that they are for, and after a while: the
-// engine itself has no end.
+// timed limits lookups to the context of the work and by a timeout: the engine passes neither.
 type timed struct {
 	dynamic.NamespaceableResourceInterface
 	ctx context.Context

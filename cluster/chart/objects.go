@@ -17,19 +17,19 @@ import (
 	"carrick/cluster/clean"
 )
 
-// What Helm writes on every object of a release, and looks for before it
-// deletes one (helm.sh/helm/v4/pkg/action/validate.go).
+// Labels and annotations that Helm sets on every object of a release, and checks before it deletes one
+// (helm.sh/helm/v4/pkg/action/validate.go).
 const (
 	managedBy        = "app.kubernetes.io/managed-by"
 	managedByHelm    = "Helm"
 	releaseName      = "meta.helm.sh/release-name"
 	releaseNamespace = "meta.helm.sh/release-namespace"
-	resourcePolicy   = "helm.sh/resource-policy" // "keep": stays when the release goes
+	resourcePolicy   = "helm.sh/resource-policy" // "keep": not deleted with the release
 )
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// objects reads a stream of YAML documents. A List is opened.
+// objects parses a stream of YAML documents. It expands a List into its items.
 func objects(manifest string) ([]*unstructured.Unstructured, error) {
 	docs := releaseutil.SplitManifests(manifest)
 	keys := make([]string, 0, len(docs))
@@ -49,7 +49,7 @@ func objects(manifest string) ([]*unstructured.Unstructured, error) {
 			return nil, errors.New("an object is not YAML")
 		}
 		if string(raw) == "null" {
-			continue // comments alone
+			continue // comments only
 		}
 		o := &unstructured.Unstructured{}
 		if err := o.UnmarshalJSON(raw); err != nil {
@@ -70,7 +70,7 @@ func objects(manifest string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// placed puts objects into their namespaces and marks them as Helm does.
+// placed sets the namespaces of objects and adds Helm's labels and annotations.
 func placed(
 	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
 ) ([]*unstructured.Unstructured, error) {
@@ -81,12 +81,12 @@ func placed(
 	return out, err
 }
 
-// unmarked puts objects into their namespaces. Those of a kind that this chart
-// itself brings are placed as its definition says.
+// unmarked sets the namespaces of objects. For kinds that this chart itself defines, the scope is taken from its
+// CustomResourceDefinition.
 func unmarked(
 	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
 ) ([]*unstructured.Unstructured, error) {
-	brought := map[schema.GroupKind]bool{} // whether its objects stand in namespaces
+	brought := map[schema.GroupKind]bool{} // whether the kind is namespaced
 	for _, o := range slices.Concat(crds, objs) {
 		if o.GroupVersionKind().GroupKind() == crdKind {
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
@@ -119,9 +119,8 @@ func unmarked(
 	return out, nil
 }
 
-// fold puts a Secret's stringData into its data: the API server notes only the
-// former as a manager's, and so sees conflicts where there are none, and what is
-// to be removed not at all.
+// fold moves a Secret's stringData into its data. The API server records only stringData as the manager's, and so
+// reports conflicts where there are none and does not remove keys.
 func fold(o *unstructured.Unstructured) error {
 	open, found := o.Object["stringData"].(map[string]any)
 	if !found || o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
@@ -143,7 +142,7 @@ func fold(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// own writes Helm's own marks on an object.
+// own sets Helm's labels and annotations on an object.
 func own(o *unstructured.Unstructured, name, namespace string) {
 	put(o, map[string]string{managedBy: managedByHelm}, map[string]string{releaseName: name, releaseNamespace: namespace})
 }
@@ -166,13 +165,13 @@ func put(o *unstructured.Unstructured, labels, annotations map[string]string) {
 	o.SetAnnotations(a)
 }
 
-// owned tells whether an object says that it belongs to a release.
+// owned reports whether an object's annotations assign it to the release.
 func owned(o *unstructured.Unstructured, name, namespace string) bool {
 	a := o.GetAnnotations()
 	return a[releaseName] == name && a[releaseNamespace] == namespace
 }
 
-// describe names an object as the screen does: "Role renku-sessions/renku".
+// describe names an object for display: "Role renku-sessions/renku".
 func describe(o *unstructured.Unstructured) string {
 	if o.GetNamespace() != "" {
 		return clean.Text(o.GetKind() + " " + o.GetNamespace() + "/" + clean.Name(o.GetName()))
@@ -180,7 +179,7 @@ func describe(o *unstructured.Unstructured) string {
 	return clean.Text(o.GetKind() + " " + clean.Name(o.GetName()))
 }
 
-// same tells whether two name one object.
+// same reports whether a and b name the same object.
 func same(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() &&
 		a.GetName() == b.GetName()

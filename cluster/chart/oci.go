@@ -18,12 +18,10 @@ import (
 	"carrick/cluster/clean"
 )
 
-// chartLayer is the type of the layer that is the packed chart
-// (helm.sh/helm/v4/pkg/registry/constants.go).
+// chartLayer is the media type of the layer that holds the packed chart (helm.sh/helm/v4/pkg/registry/constants.go).
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// repository is a chart's repository in an OCI registry, seen by nobody in
-// particular: no credentials are sent.
+// repository returns a chart's repository in an OCI registry, for anonymous access: it sends no credentials.
 func repository(src Source, name string) (*remote.Repository, error) {
 	at := strings.TrimSuffix(strings.TrimPrefix(string(src), "oci://"), "/") + "/" + name
 	r, err := remote.NewRepository(at)
@@ -31,13 +29,13 @@ func repository(src Source, name string) (*remote.Repository, error) {
 		return nil, fmt.Errorf("registry %s: %q is not the name of a repository", src, clean.Text(at))
 	}
 	host, _, _ := strings.Cut(r.Reference.Registry, ":")
-	r.PlainHTTP = host == "localhost" || host == "127.0.0.1" // what docker and Helm do
+	r.PlainHTTP = host == "localhost" || host == "127.0.0.1" // as docker and Helm do
 	r.TagListMaxPages = mostTags
 	r.Client = &auth.Client{Client: &http.Client{}, Header: http.Header{"User-Agent": {"carrick"}}}
 	return r, nil
 }
 
-// tagged lists the tags of a chart. An OCI tag has _ where a version has +.
+// tagged lists the tags of a chart. An OCI tag has _ instead of the + of a version.
 func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -58,7 +56,7 @@ func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
 	return out, nil
 }
 
-// pulled fetches a packed chart. Its digest is checked on the way.
+// pulled pulls a packed chart and verifies its digest.
 func pulled(ctx context.Context, src Source, name, version string) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -107,7 +105,7 @@ func layer(ctx context.Context, r *remote.Repository, at ocispec.Descriptor) ([]
 	return nil, errors.New("what stands there is not a chart: it has no layer of a chart's type")
 }
 
-// registryError says the common refusals in plain words.
+// registryError explains common registry errors.
 func registryError(err error) error {
 	var answer *errcode.ErrorResponse
 	switch {

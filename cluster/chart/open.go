@@ -19,31 +19,30 @@ import (
 	"carrick/cluster/clean"
 )
 
-// quiet keeps Helm's packages away from stderr, where a screen may be: they
-// write through the standard logger, and have no other way.
+// quiet silences Helm's packages, which write to stderr through the standard logger and offer no option. The terminal
+// UI may be running on stderr.
 var quiet = sync.OnceFunc(func() { log.SetOutput(io.Discard) })
 
-// Chart is a chart that was loaded. It is safe for concurrent use: who renders
-// it gets a copy, for rendering takes away the subcharts that are turned off.
+// Chart is a loaded chart. It is safe for concurrent use: rendering uses a copy, because it removes disabled subcharts.
 type Chart struct {
 	files []*archive.BufferedFile
 	meta  *chartv2.Metadata
 	from  string
 }
 
-// From is where the chart was loaded from, with the checksum of what was sent: the one that a repository's index has.
+// From returns the source that the chart was loaded from, with the checksum of the download, which is the digest in a
+// repository's index.
 func (c *Chart) From() string { return c.from }
 
 // Name is the chart's own name.
 func (c *Chart) Name() string { return clean.Text(c.meta.Name) }
 
-// Version is the chart's version.
 func (c *Chart) Version() string { return clean.Text(c.meta.Version) }
 
-// AppVersion is the version of what it installs, in its own words.
+// AppVersion returns the version of the application that the chart installs.
 func (c *Chart) AppVersion() string { return clean.Text(c.meta.AppVersion) }
 
-// Digest tells the chart's content from any other's: 64 hexadecimal digits.
+// Digest identifies the chart's content: 64 hexadecimal digits.
 func (c *Chart) Digest() string {
 	h := sha256.New()
 	for _, f := range c.files {
@@ -53,7 +52,7 @@ func (c *Chart) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Dependencies are the subcharts that it names.
+// Dependencies returns the subcharts that the chart names.
 func (c *Chart) Dependencies() []Dependency {
 	var out []Dependency
 	for _, d := range c.meta.Dependencies {
@@ -77,7 +76,7 @@ func unpacked(data []byte) (*Chart, error) {
 	return checked(files)
 }
 
-// folder reads a chart that is not packed.
+// folder reads an unpacked chart.
 func folder(path string) (*Chart, error) {
 	c, err := loader.LoadDir(path)
 	if err != nil {
@@ -90,7 +89,7 @@ func folder(path string) (*Chart, error) {
 	return checked(files)
 }
 
-// checked makes a Chart of files that are one, with its subcharts in place.
+// checked returns a Chart of these files, and checks that they are a chart that contains its subcharts.
 func checked(files []*archive.BufferedFile) (*Chart, error) {
 	slices.SortStableFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	c := &Chart{files: files}
@@ -114,7 +113,7 @@ func checked(files []*archive.BufferedFile) (*Chart, error) {
 	return c, nil
 }
 
-// open is a fresh copy of the chart in Helm's shape.
+// open returns a new copy of the chart as Helm's type.
 func (c *Chart) open() (*chartv2.Chart, error) { return loader.LoadFiles(c.files) }
 
 func sorted(names []string) []string {

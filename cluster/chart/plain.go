@@ -10,20 +10,19 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Plain is what a chart makes, for those who apply it without Helm: the objects
-// in their namespaces, without Helm's marks.
+// Plain is a rendered chart for users who apply it without Helm: the objects with their namespaces, without Helm's
+// labels and annotations.
 type Plain struct {
 	Version string
-	CRDs    []*unstructured.Unstructured // of its crds folders
-	Objects []*unstructured.Unstructured // in the order of installing
-	Hooks   []*unstructured.Unstructured // what Helm would run before or after
-	Unknown []string                     // given values that the chart does not know
+	CRDs    []*unstructured.Unstructured // from its crds folders
+	Objects []*unstructured.Unstructured // in install order
+	Hooks   []*unstructured.Unstructured // objects that Helm would create before or after
+	Unknown []string                     // values that were set and that the chart does not use
 }
 
-// Template is what helm template makes for a cluster: its version and what it
-// serves count, what stands there does not. Lookups find nothing, so a second
-// time gives the same. Of req only Name, Namespace, Source, Chart, Version and
-// Values count.
+// Template renders a chart like helm template for a cluster. It uses the cluster's version and API resources but not
+// its objects: lookups find nothing, so rendering is repeatable. Of req it uses only Name, Namespace, Source, Chart,
+// Version and Values.
 func Template(ctx context.Context, c *cluster.Cluster, req Request) (*Plain, error) {
 	quiet()
 	ch, err := load(ctx, req)

@@ -16,26 +16,24 @@ import (
 	"carrick/cluster"
 )
 
-// ErrNoRelease means that no release of that name was ever installed there, or
-// that its history is gone.
+// ErrNoRelease means that no release of that name was ever installed in the namespace, or that its history was deleted.
 var ErrNoRelease = errors.New("there is no such release")
 
 const (
 	storageType = "helm.sh/release.v1" // type of the Secrets (helm.sh/helm/v4/pkg/storage/driver/secrets.go)
 	storageKey  = "release"
-	saltKey     = "salt" // Helm reads storageKey alone
-	atOnce      = 16     // requests at the same time
+	saltKey     = "salt" // Helm reads storageKey only
+	atOnce      = 16     // concurrent requests
 )
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// Releases returns the deployed releases of a namespace, "" being all, sorted
-// by namespace and name. It lists the Secrets in which Helm keeps them, and the
-// trace of ctx wakes when one comes, goes or changes. Releases that Helm keeps
-// elsewhere (HELM_DRIVER) are not seen, and neither is what Argo CD renders by
-// itself. One that can't be decoded is in the error, beside all others; without
-// the right to list Secrets there is only an error. It is one read, however many
-// there are: who knows the namespace names it, who knows the release uses Find.
+// Releases returns the deployed releases of a namespace, or of all namespaces if it is "", sorted by namespace and
+// name. It lists the Secrets in which Helm stores them, and wakes the trace of ctx when one is created, changed or
+// deleted. It does not see releases that Helm stores elsewhere (HELM_DRIVER) or charts that Argo CD renders itself. The
+// error names releases that cannot be decoded, and the others are returned as well. Without the permission to list
+// Secrets, only the error is returned. Releases is one read for all releases. Callers that know the namespace should
+// pass it; callers that know the release should use Find.
 func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
 	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,status=" + Deployed}, storageKey, saltKey)
 	if err != nil {
@@ -60,8 +58,7 @@ func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Rele
 	return out, errors.Join(faults...)
 }
 
-// Find returns the newest revision of a release, whatever its status, or
-// ErrNoRelease. It is tracked as Releases is.
+// Find returns the newest revision of a release, whatever its status, or ErrNoRelease. It is tracked like Releases.
 func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
 	if err := checkName(namespace, name); err != nil {
 		return nil, err
@@ -79,11 +76,10 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 	return nil, fmt.Errorf("release %s in namespace %s: %w", name, namespace, ErrNoRelease)
 }
 
-// ErrName means that nothing can be the name of a release.
+// ErrName means that a string cannot be the name of a release.
 var ErrName = errors.New("is not the name of a release")
 
-// checkName refuses what no release can be called
-// (helm.sh/helm/v4/pkg/chart/common/util: at most 53 characters).
+// checkName rejects invalid release names (helm.sh/helm/v4/pkg/chart/common/util: at most 53 characters).
 func checkName(namespace, name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 || len(name) > 53 {
 		return fmt.Errorf("%q %w: lower-case letters, digits, - and ., at most 53", name, ErrName)
@@ -94,7 +90,7 @@ func checkName(namespace, name string) error {
 	return nil
 }
 
-// Definitions are the CustomResourceDefinitions of the chart's crds folder, which are no parts of the release.
+// Definitions returns the CustomResourceDefinitions of the chart's crds folder, which are not part of the release.
 func (r *Release) Definitions() ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, text := range r.inner.crds {
@@ -107,19 +103,19 @@ func (r *Release) Definitions() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// revision is what the label of a release's Secret says.
+// revision returns the revision in the label of a release's Secret.
 func revision(s *cluster.Secret) int {
 	n, _ := strconv.Atoi(s.Labels["version"])
 	return n
 }
 
-// unpackedRelease is the release that a Secret holds.
+// unpackedRelease returns the release that a Secret holds.
 func unpackedRelease(s *cluster.Secret) (*Release, error) {
 	r, err := decodeOf(s.Name, s.Data[storageKey].Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", s.Namespace, s.Name, err)
 	}
-	// A Secret that was copied elsewhere still names the namespace it came from.
+	// A Secret that was copied elsewhere still names its original namespace.
 	r.Namespace = s.Namespace
 	r.Labels, r.Created, r.UID = s.Labels, s.Created, types.UID(s.UID)
 	r.inner.salt = s.Data[saltKey].Reveal()

@@ -21,9 +21,8 @@ var (
 	events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
-// reasons say what holds an object up: its own conditions, its pods, or, where
-// it has none, what was said of it in events. All reads are tracked, so that a
-// reason that changes is told.
+// reasons returns what blocks an object: its own conditions, its pods, or, if it has none, the last warning event. All
+// reads are tracked, so that a changed reason is reported.
 func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
 	var out []string
 	for _, cond := range conditions(o) {
@@ -62,13 +61,13 @@ func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructur
 	return out[:min(len(out), most)]
 }
 
-// told is the last warning about an object.
+// told returns the last warning event about an object.
 func told(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
 	list, err := c.List(ctx, events, o.GetNamespace(), cluster.Selector{Fields: fields.Set{
 		"involvedObject.kind": o.GetKind(), "involvedObject.name": o.GetName(), "type": "Warning",
 	}.String()})
 	if err != nil || len(list) == 0 {
-		return nil // nothing is said, or nobody may hear it
+		return nil // no event, or no permission to read events
 	}
 	last := slices.MaxFunc(list, func(a, b *unstructured.Unstructured) int {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
@@ -76,7 +75,7 @@ func told(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured)
 	return []string{text(last.Object, "reason") + ": " + text(last.Object, "message")}
 }
 
-// podReasons say why a pod does not run.
+// podReasons returns why a pod does not run.
 func podReasons(p *unstructured.Unstructured) []string {
 	var out []string
 	for _, c := range conditions(p) {
@@ -97,8 +96,7 @@ func podReasons(p *unstructured.Unstructured) []string {
 	return out
 }
 
-// brief leaves out what the scheduler says about making room: what it looked at
-// comes first.
+// brief cuts what the scheduler says about preemption, and keeps the reasons before it.
 func brief(message string) string {
 	for _, from := range []string{" no new claims to deallocate", " preemption: "} {
 		message, _, _ = strings.Cut(message, from)
@@ -106,8 +104,7 @@ func brief(message string) string {
 	return strings.TrimRight(message, " ,.")
 }
 
-// containerReason says why a container does not run; "" where it does, or is
-// about to.
+// containerReason returns why a container does not run, or "" if it does or is about to.
 func containerReason(p *unstructured.Unstructured, s map[string]any) string {
 	name := text(s, "name")
 	waiting, _, _ := unstructured.NestedMap(s, "state", "waiting")
@@ -144,7 +141,7 @@ func conditions(o *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
-// text is a field that is a string, fit to be shown.
+// text returns a string field, cleaned for display.
 func text(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return clean.Text(s)

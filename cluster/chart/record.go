@@ -24,11 +24,11 @@ import (
 
 type managed = metav1.ManagedFieldsEntry
 
-// mostStored is what a Secret can hold.
+// mostStored is the maximum size of a Secret.
 const mostStored = 1 << 20
 
-// Current returns the newest revision of a release, whatever its status, as it
-// is at this moment and untracked, or ErrNoRelease.
+// Current returns the newest revision of a release, whatever its status, read directly from the API server and
+// untracked, or ErrNoRelease.
 func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
 	if err := checkName(namespace, name); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*
 	return r, err
 }
 
-// current reads the newest revision of a release with its Secret, as it is at
-// this moment: what is about to change must not rest on what a watch knows.
+// current reads the newest revision of a release with its Secret directly from the API server: a change must not depend
+// on a watch's state.
 func current(
 	ctx context.Context, c *cluster.Cluster, namespace, name string,
 ) (*Release, *unstructured.Unstructured, error) {
@@ -58,7 +58,7 @@ func current(
 	return fetched(ctx, c, namespace, last.Name)
 }
 
-// UnreadableError means that a Secret with the labels of a release does not hold one.
+// UnreadableError means that a Secret has the labels of a release but does not hold one.
 type UnreadableError struct {
 	Namespace, Secret string
 	Err               error
@@ -72,7 +72,7 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// fetched reads the release that a Secret holds; an UnreadableError says that it holds none.
+// fetched reads the release that a Secret holds, or returns an UnreadableError.
 func fetched(
 	ctx context.Context, c *cluster.Cluster, namespace, secret string,
 ) (*Release, *unstructured.Unstructured, error) {
@@ -87,7 +87,7 @@ func fetched(
 	return r, live, err
 }
 
-// opened is the release that a Secret holds.
+// opened decodes the release that a Secret holds.
 func opened(secret *unstructured.Unstructured) (*Release, error) {
 	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
 	salt, _, _ := unstructured.NestedString(secret.Object, "data", saltKey)
@@ -105,7 +105,7 @@ func opened(secret *unstructured.Unstructured) (*Release, error) {
 	return r, nil
 }
 
-// ContentOf is the Content of the release that a Secret holds.
+// ContentOf returns the Content of the release that a Secret holds.
 func ContentOf(secret *unstructured.Unstructured) (string, error) {
 	r, err := opened(secret)
 	if err != nil {
@@ -135,8 +135,7 @@ func number(labels map[string]string) int {
 	return n
 }
 
-// secretName is Helm's name for the Secret of a revision
-// (helm.sh/helm/v4/pkg/storage/storage.go).
+// secretName returns Helm's name for the Secret of a revision (helm.sh/helm/v4/pkg/storage/storage.go).
 func secretName(name string, revision int) string {
 	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
 }
@@ -148,8 +147,8 @@ func secretOf(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Record is the Secret of the revision that the work writes, or keeps, without
-// Labels and Annotations, for a plan of what is written. Its data is in the open.
+// Record returns the Secret of the revision that the work writes or keeps, without Labels and Annotations, for a plan.
+// Its data is not masked.
 func (w *Work) Record() (*unstructured.Unstructured, error) {
 	if w.Kind != Keep {
 		return encode(w.release(Deployed, ""), w.salt)
@@ -165,9 +164,8 @@ func (w *Work) Record() (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// release is the revision that the work writes, in Helm's shape. How a new one
-// is applied is not said, which for Helm is client-side: so its users may go on
-// with helm upgrade, and meet no conflict of field managers.
+// release returns the revision that the work writes, as Helm's type. A new release has no apply method set, which Helm
+// reads as client-side apply, so that users can run helm upgrade later without field manager conflicts.
 func (w *Work) release(status, words string) *release.Release {
 	now := time.Now()
 	how := ""
@@ -184,7 +182,7 @@ func (w *Work) release(status, words string) *release.Release {
 	}
 }
 
-// encode makes the Secret of a release (helm.sh/helm/v4/pkg/storage/driver).
+// encode returns the Secret of a release (helm.sh/helm/v4/pkg/storage/driver).
 func encode(r *release.Release, salt string) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -213,22 +211,22 @@ func encode(r *release.Release, salt string) (*unstructured.Unstructured, error)
 	return o, nil
 }
 
-// pack is gzip, then base64.
+// pack compresses with gzip and encodes in base64.
 func pack(raw []byte) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	_, _ = z.Write(raw) // to memory
+	_, _ = z.Write(raw) // bytes.Buffer never fails
 	if err := z.Close(); err != nil {
 		return nil, err
 	}
 	return base64.StdEncoding.AppendEncode(nil, out.Bytes()), nil
 }
 
-// supersede writes into the old revision that it is not the one that counts
-// any more; where the work went on with that one, into those before it.
+// supersede sets the status of the old revision to superseded. If the work resumed that revision, it sets the status of
+// those before it instead.
 func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
 	switch {
 	case w.Old == nil, w.Old.Status == Failed, w.Old.Status == Uninstalled:
@@ -255,8 +253,7 @@ func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// superseded changes the status of one revision alone: everything else that a
-// newer Helm may have written there stays.
+// superseded changes only the status of one revision. It keeps all fields that a newer Helm may have written.
 func (w *Work) superseded(ctx context.Context, c *cluster.Cluster, secret *unstructured.Unstructured) error {
 	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
 	outer, err := base64.StdEncoding.DecodeString(packed)

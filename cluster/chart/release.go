@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Statuses of a release, as Helm writes them
-// (helm.sh/helm/v4/pkg/release/common/status.go).
+// Statuses of a release, as Helm writes them (helm.sh/helm/v4/pkg/release/common/status.go).
 const (
 	Deployed        = "deployed"
 	Failed          = "failed"
@@ -24,23 +23,22 @@ const (
 	PendingRollback = "pending-rollback"
 )
 
-// Dependency is a subchart that a chart names.
+// Dependency is a subchart that a chart declares.
 type Dependency struct {
 	Name, Version, Repository string
-	Condition                 string // the value that turns it on: "csi-rclone.enabled"; "": always on
+	Condition                 string // the value that enables it: "csi-rclone.enabled"; "": always enabled
 	Alias                     string
 }
 
-// Release is one revision of an installed chart. Strings are cleaned for the
-// screen. Values, the manifest and hooks may hold passwords, so they stand
-// behind a pointer that no printing and no encoding follows.
+// Release is one revision of an installed chart. Strings are cleaned for display. Values, the manifest and hooks may
+// hold passwords, so they are behind a pointer that fmt and the encoders do not follow.
 type Release struct {
 	Name, Namespace string
 	Chart           string // the chart's name
 	Version         string // the chart's version: "0.30.2"
 	AppVersion      string
-	Status          string // one of the constants, or what a newer Helm says
-	Description     string // Helm's last words about it: why it failed
+	Status          string // one of the constants, or a status of a newer Helm
+	Description     string // Helm's last message: why it failed
 	Revision        int    // from 1
 	Changed         time.Time
 	Dependencies    []Dependency
@@ -53,25 +51,23 @@ type Release struct {
 	inner *inner
 }
 
-// inner is what must not be printed.
+// inner holds the fields that must not be printed.
 type inner struct {
-	given    map[string]any // what the user set
+	given    map[string]any // set by the user
 	defaults map[string]any // the chart's values.yaml
 	manifest string
-	how      string   // "ssa", "csa"; "" is the latter
-	crds     []string // of its crds folder; those of subcharts Helm does not keep
+	how      string   // "ssa", "csa"; "" means "csa"
+	crds     []string // of its crds folder; Helm does not store those of subcharts
 	hooks    []*release.Hook
-	salt     string // in the Secret, beside the release
+	salt     string // in the Secret, next to the release
 }
 
-// Pending tells whether Helm was stopped in the middle of an operation, or
-// still is at it.
+// Pending reports whether a Helm operation was interrupted or is still running.
 func (r *Release) Pending() bool { return strings.HasPrefix(r.Status, "pending-") }
 
-// Value is the value at a path such as "dataService.secretName": what the user
-// gave, else the chart's default. A key with a dot in it is written `a\.b`. ok
-// is false where neither has it, and where the user took the default away with
-// null. Maps and lists are shared: callers must not change them.
+// Value returns the value at a path such as "dataService.secretName": the user's value, else the chart's default. A key
+// that contains a dot is written `a\.b`. ok is false if neither is set, and if the user removed the default with null.
+// Maps and lists are shared: callers must not change them.
 func (r *Release) Value(path string) (value any, ok bool) {
 	if r.inner == nil {
 		return nil, false
@@ -96,7 +92,7 @@ func (r *Release) Value(path string) (value any, ok bool) {
 	return v, true
 }
 
-// Given is the value at a path that the user set, without the chart's default.
+// Given returns the value that the user set at a path, without the chart's default.
 func (r *Release) Given(path string) (value any, ok bool) {
 	if r.inner == nil {
 		return nil, false
@@ -105,7 +101,7 @@ func (r *Release) Given(path string) (value any, ok bool) {
 	return v, found
 }
 
-// splitPath cuts a path at its dots, but not at `\.`.
+// splitPath splits a path at its dots, but not at `\.`.
 func splitPath(path string) []string {
 	const kept = "\x00"
 	keys := strings.Split(strings.ReplaceAll(path, `\.`, kept), ".")
@@ -115,8 +111,8 @@ func splitPath(path string) []string {
 	return keys
 }
 
-// walk goes down a tree of tables. blocked: the way ends at something that is
-// no table, which hides whatever defaults there are below it.
+// walk follows keys down a tree of maps. blocked means that the path ends at a value that is not a map, which hides all
+// defaults below it.
 func walk(table map[string]any, keys []string) (value any, found, blocked bool) {
 	for i, key := range keys {
 		v, ok := table[key]
@@ -135,8 +131,7 @@ func walk(table map[string]any, keys []string) (value any, found, blocked bool) 
 	return nil, false, false
 }
 
-// merged is over laid on under, as Helm does: tables key by key, null takes a
-// key away.
+// merged merges over into under, as Helm does: maps key by key, and null removes a key.
 func merged(over, under map[string]any) map[string]any {
 	out := make(map[string]any, len(over)+len(under))
 	for k, v := range under {
@@ -159,16 +154,16 @@ func merged(over, under map[string]any) map[string]any {
 	return out
 }
 
-// Content tells what a release consists of, its chart, values, objects and definitions, from anything else. Its hooks
-// and its status are no part of that. The salt keeps whoever can see it from guessing secret values.
+// Content identifies the content of a release: its chart, values, objects and CustomResourceDefinitions, but not its
+// hooks and status. The salt prevents anyone who can see the result from guessing secret values.
 func (r *Release) Content() string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode([]any{r.inner.salt, r.Chart, r.Version, r.inner.given, r.inner.manifest, r.inner.crds})
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Secret is the name of the Secret that holds the release.
+// Secret returns the name of the Secret that holds the release.
 func (r *Release) Secret() string { return secretName(r.Name, r.Revision) }
 
-// SameVersion tells whether the release is of that version of its chart.
+// SameVersion reports whether the release has that version of its chart.
 func (r *Release) SameVersion(version string) bool { return sameVersion(r.Version, version) }

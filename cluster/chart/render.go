@@ -21,24 +21,22 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Rendered is what a chart makes with some values.
+// Rendered is a chart rendered with some values.
 type Rendered struct {
-	CRDs    []*unstructured.Unstructured // of its crds folders: made first, and never deleted by Helm
-	Objects []*unstructured.Unstructured // in the order of installing; namespaces are as the templates say
-	Hooks   int                          // objects that run before or after, and are no part of the release
+	CRDs    []*unstructured.Unstructured // from its crds folders: created first, never deleted by Helm
+	Objects []*unstructured.Unstructured // in install order; namespaces as in the templates
+	Hooks   int                          // number of objects that run before or after, and are not part of the release
 	Notes   string                       // NOTES.txt, cleaned
-	Unknown []string                     // values that were given and that the chart does not know
+	Unknown []string                     // values that were set and that the chart does not use
 
-	chart    *chartv2.Chart // as it is stored: without the subcharts that are off
+	chart    *chartv2.Chart // as it is stored: without disabled subcharts
 	config   map[string]any
 	manifest string
 	hooks    []*release.Hook
 }
 
-// Render makes the objects of a chart on this machine, for a cluster of which
-// nothing is known: no lookup finds anything, and the capabilities are those of
-// the Kubernetes version that this program is built with. Values are checked
-// against values.schema.json.
+// Render renders a chart without a cluster: lookups find nothing, and the capabilities are those of the Kubernetes
+// version that this program is built with. Values are checked against values.schema.json.
 func Render(ctx context.Context, c *Chart, name, namespace string, values map[string]any) (*Rendered, error) {
 	return render(ctx, nil, nil, c, options(name, namespace, 1), values)
 }
@@ -49,8 +47,8 @@ func options(name, namespace string, revision int) common.ReleaseOptions {
 	}
 }
 
-// render renders for a cluster: with its version and what it serves, and with
-// lookups in asked, by that cluster's own credentials. nil is no cluster.
+// render renders for the cluster on, with its version and API resources. Lookups are sent to the cluster asked with its
+// own credentials. Either may be nil.
 func render(
 	ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any,
 ) (*Rendered, error) {
@@ -80,7 +78,7 @@ func render(
 			caps.KubeVersion.Version,
 		)
 	}
-	const checkedHere = true // by conform, which reads no file and no network
+	const checkedHere = true // by conform, which reads no files and no network
 	all, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.config, o, caps, checkedHere)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
@@ -107,7 +105,7 @@ func templates(
 	return engine.RenderWithClientProvider(c, values, lookups{ctx, asked})
 }
 
-// sort parts what was rendered into notes, hooks and objects.
+// sort separates the rendered files into notes, hooks and objects.
 func (r *Rendered) sort(files map[string]string) error {
 	for name, text := range files {
 		if !strings.HasSuffix(name, "NOTES.txt") {
@@ -148,7 +146,7 @@ func (r *Rendered) sort(files map[string]string) error {
 	return nil
 }
 
-// capabilities are what templates may ask of the cluster.
+// capabilities returns the cluster capabilities for templates.
 func capabilities(ctx context.Context, on *cluster.Cluster) (*common.Capabilities, error) {
 	caps := common.DefaultCapabilities.Copy()
 	if on == nil {

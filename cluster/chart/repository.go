@@ -20,8 +20,7 @@ import (
 
 const fetchWithin = 60 * time.Second
 
-// index is what is read of a repository's index.yaml
-// (helm.sh/helm/v4/pkg/repo/v1/index.go).
+// index holds the fields that are read of a repository's index.yaml (helm.sh/helm/v4/pkg/repo/v1/index.go).
 type index struct {
 	Entries map[string][]struct {
 		Version    string   `json:"version"`
@@ -64,7 +63,7 @@ func indexed(ctx context.Context, src Source, name string) ([]Version, error) {
 	return out, nil
 }
 
-// downloaded fetches a packed chart of a repository and checks its digest.
+// downloaded downloads a packed chart from a repository and verifies its digest.
 func downloaded(ctx context.Context, src Source, name, version string) ([]byte, error) {
 	all, err := Versions(ctx, src, name)
 	if err != nil {
@@ -100,8 +99,8 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 	return nil, &VersionError{src, name, version, names}
 }
 
-// within resolves a reference against the URL of a repository. All of it must come by https, for a chart may make
-// anything of the cluster; only what listens on this machine may do without.
+// within resolves a reference against the URL of a repository. All of it must use https, because a chart can create
+// anything in the cluster. Only a server on this machine may use http.
 func within(base, ref string) (*url.URL, error) {
 	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
 	if err != nil || b.Host == "" {
@@ -122,13 +121,13 @@ func within(base, ref string) (*url.URL, error) {
 	return at, nil
 }
 
-// safe tells whether nobody can change on its way what an address sends.
+// safe reports whether an address is protected against tampering in transit.
 func safe(at *url.URL) bool {
 	ip := net.ParseIP(at.Hostname())
 	return at.Scheme == "https" || at.Scheme == "http" && (at.Hostname() == "localhost" || ip.IsLoopback())
 }
 
-// get fetches a document of at most so many bytes.
+// get fetches a document of at most most bytes.
 func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()

@@ -19,63 +19,62 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Request says which release is wanted.
+// Request describes the wanted release.
 type Request struct {
-	Name, Namespace string // of the release; the namespace must be there
+	Name, Namespace string // of the release; the namespace must exist
 	Source          Source
-	Chart, Version  string         // Version "" is what a folder or a file has
+	Chart, Version  string         // "" is the version in the folder or file
 	Values          map[string]any // may hold secrets: never printed
 
-	Labels, Annotations map[string]string // on everything that is made, the release's own Secret included
+	Labels, Annotations map[string]string // on every object, including the release's own Secret
 	Manager             string            // field manager; required
-	TakeOver            bool              // change a release of somebody else's, and fields that another manager owns
-	Timeout             time.Duration     // until all is ready, and of each hook; 0: 5 min
+	TakeOver            bool              // change a release of another owner, and fields of another manager
+	Timeout             time.Duration     // until everything is ready, and of each hook; 0: 5 min
 
-	// Believes reports whether a stored release may be kept, or resumed, as its Secret has it; nil: any may.
-	// Whoever can write Secrets in its namespace can write that. What is not believed is rendered from the chart.
+	// Believes reports whether a stored release may be kept or resumed as its Secret describes it; nil accepts any. Anyone
+	// who can write Secrets in the namespace can change that Secret. If Believes returns false, the release is rendered
+	// from the chart.
 	Believes func(context.Context, *Release) (bool, error)
-	// Write puts one object into the cluster as it is given; nil: server-side
-	// apply with Labels, Annotations and Manager.
+	// Write writes one object to the cluster unchanged; nil: server-side apply with Labels, Annotations and Manager.
 	Write func(context.Context, *unstructured.Unstructured) error
-	// Remove takes one object out again, and may say why it stays; nil: it is
-	// deleted, but for a definition whose objects are still there.
+	// Remove deletes one object, or says why it is kept; nil: deletes it, except a CustomResourceDefinition that still has
+	// objects.
 	Remove func(context.Context, *unstructured.Unstructured) (left string, err error)
 }
 
-// Kind says what it takes to have a release as it is wanted.
+// Kind is the kind of work that a request requires.
 type Kind string
 
 // The kinds of work.
 const (
-	Fresh   Kind = "install" // there is none
-	Upgrade Kind = "upgrade" // it stands in another version, or with other values
-	Renew   Kind = "renew"   // it failed, or is stuck half-way
-	Keep    Kind = "keep"    // it stands as it should; its objects are made anew where they are not
+	Fresh   Kind = "install" // the release does not exist
+	Upgrade Kind = "upgrade" // it has another version or other values
+	Renew   Kind = "renew"   // it failed, or is stuck in a pending status
+	Keep    Kind = "keep"    // it is as requested; missing or changed objects are recreated
 )
 
-// Work is what it takes to have a release as it is wanted. Objects are as they
-// would be written, without Labels and Annotations.
+// Work is the work that a request requires. Objects are as they would be written, without Labels and Annotations.
 type Work struct {
 	Kind    Kind
 	Old     *Release                     // nil: there is none
 	Version string                       // of the chart
-	CRDs    []*unstructured.Unstructured // of the crds folder, to be made first
-	Objects []*unstructured.Unstructured // in their order
-	Hooks   []*unstructured.Unstructured // what runs before or after
-	Gone    []*unstructured.Unstructured // those of the old revision that the new one has no more
-	Left    []string                     // what is there already and is left as it is
-	Unknown []string                     // given values that the chart does not know
-	From    string                       // where the chart was loaded from, as Chart.From; "": it was not
-	Doubted bool                         // what is stored would do, and is not believed
+	CRDs    []*unstructured.Unstructured // from the crds folder, created first
+	Objects []*unstructured.Unstructured // in install order
+	Hooks   []*unstructured.Unstructured // objects that run before or after
+	Gone    []*unstructured.Unstructured // objects of the old revision that the new one does not have
+	Left    []string                     // existing objects that are left unchanged
+	Unknown []string                     // values that were set and that the chart does not use
+	From    string                       // where the chart was loaded from, see Chart.From; "": it was not loaded
+	Doubted bool                         // the stored release would match, but Believes rejects it
 
 	request  Request
 	rendered *Rendered
 	secret   *unstructured.Unstructured // of the old release
-	resumes  bool                       // what the request itself began and did not finish: the old revision goes on
-	salt     string                     // of the revision that is written
+	resumes  bool                       // resumes the old revision, which the request itself began and did not finish
+	salt     string                     // of the revision to be written
 }
 
-// Ours tells whether a release carries all labels of the request.
+// Ours reports whether a release has all labels of the request.
 func (r Request) Ours(old *Release) bool {
 	for k, v := range r.Labels {
 		if old.Labels[k] != v {
@@ -85,13 +84,13 @@ func (r Request) Ours(old *Release) bool {
 	return len(r.Labels) > 0
 }
 
-// wrote tells whether the request's manager has written into an object.
+// wrote reports whether the request's manager owns fields of an object.
 func (r Request) wrote(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f managed) bool { return f.Manager == r.Manager })
 }
 
-// Prepare says what it takes, and touches nothing. Nothing is fetched where
-// the release stands as it should.
+// Prepare returns the work that a request requires, and changes nothing. It does not fetch the chart if the release is
+// already as requested.
 func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error) {
 	quiet()
 	if err := checkName(req.Namespace, req.Name); err != nil {
@@ -141,16 +140,14 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	return w, w.render(ctx, c)
 }
 
-// Resumes tells whether the work goes on with a revision that the request itself
-// began and did not finish.
+// Resumes reports whether the work resumes a revision that the request itself began and did not finish.
 func (w *Work) Resumes() bool { return w.resumes }
 
 func equal(a, b map[string]any) bool {
 	return (len(a) == 0 && len(b) == 0) || reflect.DeepEqual(a, b)
 }
 
-// keep takes the objects from the release as it stands: what a template makes
-// at random is not made a second time.
+// keep takes the objects from the existing release, so that random values in templates are not generated again.
 func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	w.Kind = Keep
 	objs, err := objects(w.Old.inner.manifest)
@@ -167,7 +164,7 @@ func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, crds)
 }
 
-// load fetches the chart once for a plan and what comes of it.
+// load fetches the chart once, for the plan and for its execution.
 func load(ctx context.Context, req Request) (*Chart, error) {
 	key := fmt.Sprintf("chart/%s %s %s", req.Source, req.Chart, req.Version)
 	return tracked.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
@@ -186,7 +183,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if w.resumes { // what a template makes at random is not made a second time
+	if w.resumes { // random values in templates are not generated again
 		w.salt = w.Old.inner.salt
 		r.manifest = w.Old.inner.manifest
 		if r.Objects, err = objects(r.manifest); err != nil {
@@ -217,7 +214,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, r.CRDs)
 }
 
-// parts names what the old revision has, and notes what the new one has not.
+// parts returns the names of the old revision's objects, and notes those that the new revision does not have.
 func (w *Work) parts(
 	ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured,
 ) (map[string]bool, error) {
@@ -243,7 +240,7 @@ func (w *Work) parts(
 	return before, nil
 }
 
-// served leaves out objects of kinds that are gone, with all their objects.
+// served drops objects of kinds that are no longer served, because their objects are gone too.
 func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objs, func(o *unstructured.Unstructured) bool {
 		_, _, err := c.Resource(ctx, o.GroupVersionKind())
@@ -251,7 +248,7 @@ func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstru
 	})
 }
 
-// look refuses objects that are there already and are no part of the release.
+// look rejects existing objects that are not part of the release.
 func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]bool) error {
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
@@ -263,13 +260,12 @@ func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]b
 	return all.Wait()
 }
 
-// free refuses an object that is there already and belongs to nobody, or to
-// another release.
+// free rejects an existing object that belongs to no release or to another one.
 func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, failure.ErrNotServed), apierrors.IsForbidden(err):
-		return nil // a right that is missing is told with all others
+		return nil // missing permissions are reported together
 	case err != nil:
 		return err
 	case owned(live, w.request.Name, w.request.Namespace):
@@ -286,8 +282,8 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	)
 }
 
-// definitions parts those of the crds folder into what is to be made and what
-// is there already. As Helm does, one that somebody else made is left alone.
+// definitions separates the crds folder into definitions to create and existing ones. Like Helm, it leaves definitions
+// of others unchanged.
 func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) error {
 	for _, o := range crds {
 		live, err := c.Fetch(ctx, o)
@@ -303,7 +299,7 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 	return nil
 }
 
-// revision is the number of the revision that would be written.
+// revision returns the number of the revision to be written.
 func (w *Work) revision() int {
 	switch {
 	case w.Old == nil:

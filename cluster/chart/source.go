@@ -15,34 +15,33 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Source is where charts come from: the URL of a chart repository (https, or
-// http on this machine), an OCI registry ("oci://ghcr.io/org/charts"), or a
-// folder or .tgz on this machine. The user's own Helm configuration, its
-// repositories and its credentials play no part in it, and neither do plugins.
+// Source is where charts come from: the URL of a chart repository (https, or http on this machine), an OCI registry
+// ("oci://ghcr.io/org/charts"), or a folder or .tgz on this machine. The user's Helm configuration is not used: neither
+// its repositories nor its credentials nor its plugins.
 type Source string
 
-// Bounds of what is taken from a source.
+// Limits for data from a source.
 const (
 	mostIndex = 32 << 20 // bytes of a repository's index.yaml
-	mostChart = 20 << 20 // bytes of a packed chart; unpacked Helm allows 100 MiB
+	mostChart = 20 << 20 // bytes of a packed chart; Helm allows 100 MiB unpacked
 	mostTags  = 20       // pages of an OCI registry's list of tags
 )
 
-// Version is one version of a chart that a source has.
+// Version is one version of a chart in a source.
 type Version struct {
 	Version, AppVersion string
 	Deprecated          bool
 
-	urls   []string // where it is, in a repository
-	digest string   // sha256 of the packed chart, in hexadecimal; "": not told
+	urls   []string // download URLs, in a repository
+	digest string   // sha256 of the packed chart, in hexadecimal; "": unknown
 }
 
-// VersionError means that a source does not have the version that was asked for.
+// VersionError means that a source does not have the requested version.
 type VersionError struct {
 	Source  Source
 	Name    string
 	Version string
-	Has     []string // newest first, some of them
+	Has     []string // some of the available versions, newest first
 }
 
 func (e *VersionError) Error() string {
@@ -76,8 +75,7 @@ func Versions(ctx context.Context, src Source, name string) ([]Version, error) {
 	return found, nil
 }
 
-// Load fetches one version of a chart, checks it against the digest that the
-// source gives, and unpacks it.
+// Load fetches one version of a chart, verifies it against the digest in the source, and unpacks it.
 func Load(ctx context.Context, src Source, name, version string) (*Chart, error) {
 	quiet()
 	if src.kind() == "local" {
@@ -130,7 +128,7 @@ func (s Source) kind() string {
 	return "local"
 }
 
-// String is the source as it may be shown: without a password in its URL.
+// String returns the source for display, without a password in its URL.
 func (s Source) String() string {
 	if u, err := url.Parse(string(s)); err == nil && u.User != nil {
 		return u.Redacted()
@@ -138,7 +136,7 @@ func (s Source) String() string {
 	return clean.Text(string(s))
 }
 
-// local loads a chart from a folder or a packed file of this machine.
+// local loads a chart from a folder or a packed file on this machine.
 func local(src Source, name string) (*Chart, error) {
 	info, err := os.Stat(string(src))
 	switch {
@@ -175,7 +173,7 @@ func file(path string, size int64) (*Chart, error) {
 	return unpacked(data)
 }
 
-// newer sorts versions downwards; what is no version comes last.
+// newer sorts versions in descending order, with invalid versions last.
 func newer(a, b string) int {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)
@@ -190,13 +188,12 @@ func newer(a, b string) int {
 	return y.Compare(x)
 }
 
-// sameVersion tells whether two versions are one: "v1.2.3" is "1.2.3", which
-// Helm allows, too.
+// sameVersion reports whether two versions are equal. "v1.2.3" equals "1.2.3", as in Helm.
 func sameVersion(a, b string) bool {
 	return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v")
 }
 
-// listed names the first dozen.
+// listed joins the first dozen names.
 func listed(names []string) string {
 	const most = 12
 	if len(names) <= most {

@@ -16,12 +16,10 @@ import (
 	"carrick/cluster/failure"
 )
 
-// Uninstall removes the release that req names, with its whole history, and
-// returns what is left and why. Of req only Name, Namespace, Labels,
-// Annotations, Manager and Remove count. Definitions of the
-// crds folder are left, as Helm does; so is what hooks have left, unless there
-// is a Remove, which is asked for each of it. It runs no hooks: see DeleteHooks.
-// A release that does not exist is ErrNoRelease.
+// Uninstall removes the release that req names with its whole history, and returns what it keeps and why. Of req it
+// uses only Name, Namespace, Labels, Annotations, Manager and Remove. It keeps CustomResourceDefinitions from the crds
+// folder, as Helm does. It also keeps objects that hooks left, unless there is a Remove, which is then called for each
+// of them. It runs no hooks: see DeleteHooks. A release that does not exist returns ErrNoRelease.
 func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []string, err error) {
 	quiet()
 	r, _, err := current(ctx, c, req.Namespace, req.Name)
@@ -50,8 +48,8 @@ func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []str
 }
 
 // DeleteHooks returns the hooks that Helm would run when it uninstalls the release, each as "pre-delete hook Job NAME".
-// Uninstall does not run them. They come from a Secret of the release's namespace, and whoever can write that could
-// have anything done with the rights of the one who uninstalls.
+// Uninstall does not run them. They come from a Secret in the release's namespace, and anyone who can write it could
+// run anything with the permissions of the user who uninstalls.
 func (r *Release) DeleteHooks() []string {
 	var out []string
 	for _, h := range r.inner.hooks {
@@ -64,7 +62,7 @@ func (r *Release) DeleteHooks() []string {
 	return out
 }
 
-// sweep offers what the hooks have left to Remove.
+// sweep passes objects that the hooks left to Remove.
 func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) error {
 	objs, err := r.Traces(ctx, c)
 	if err != nil {
@@ -85,8 +83,8 @@ func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) er
 	return nil
 }
 
-// Parts are the objects of a release in the order of taking them away, without
-// hooks. Those of kinds that are not served any more are gone.
+// Parts returns the objects of a release in uninstall order, without hooks. It omits objects of kinds that are no
+// longer served.
 func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	_, manifests, err := releaseutil.SortManifests(
 		releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder,
@@ -102,19 +100,19 @@ func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructure
 		}
 		objs = append(objs, made...)
 	}
-	// Kinds that Helm does not know come first, while what serves them still runs.
+	// Custom resources come first, while their controller still runs.
 	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
 }
 
-// unreadable is the error of a part of the release that is not what Helm writes.
+// unreadable returns the error for a part of the release that Helm would not write.
 func (r *Release) unreadable(what string, err error) error {
 	return &UnreadableError{
 		r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, clean.Text(err.Error())),
 	}
 }
 
-// rank puts custom objects before everything else.
+// rank sorts custom resources before everything else.
 func rank(o *unstructured.Unstructured) int {
 	if slices.Contains(releaseutil.UninstallOrder, o.GetKind()) {
 		return 1
@@ -122,8 +120,8 @@ func rank(o *unstructured.Unstructured) int {
 	return 0
 }
 
-// Traces are the objects of a release's hooks: they may be left from its
-// installation, and Helm does not count them among its parts.
+// Traces returns the objects of a release's hooks. They may be left over from its installation, and Helm does not count
+// them among its objects.
 func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
 	for _, h := range r.inner.hooks {
@@ -136,8 +134,8 @@ func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructur
 	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
 }
 
-// forget deletes the Secrets of all revisions, the newest last: what was cut
-// short is found again.
+// forget deletes the Secrets of all revisions, the newest last, so that an interrupted uninstall finds the release
+// again.
 func forget(ctx context.Context, c *cluster.Cluster, req Request) error {
 	list, err := Revisions(ctx, c, req.Namespace, req.Name)
 	if err != nil {

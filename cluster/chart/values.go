@@ -16,8 +16,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// plain brings values into the shape that JSON has, so that those of a release
-// and those that are wanted can be compared. It copies.
+// plain converts values to JSON types, so that a release's values and the wanted ones can be compared. It copies.
 func plain(values map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	raw, err := json.Marshal(values)
@@ -30,9 +29,8 @@ func plain(values map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// conform checks values, merged with the defaults, against the schemas of a
-// chart and its subcharts. A schema that another one only refers to elsewhere,
-// on this machine or in the network, is not fetched.
+// conform validates values, merged with the defaults, against the schemas of a chart and its subcharts. It does not
+// fetch external schemas, neither files nor URLs.
 func conform(c *chartv2.Chart, values map[string]any) error {
 	var faults []error
 	if len(c.Schema) > 0 {
@@ -52,7 +50,7 @@ func conform(c *chartv2.Chart, values map[string]any) error {
 	return errors.Join(faults...)
 }
 
-// nowhere is a loader of schemas that loads none.
+// nowhere is a schema loader that loads nothing.
 type nowhere struct{}
 
 func (nowhere) Load(url string) (any, error) {
@@ -91,8 +89,7 @@ func against(schema []byte, values map[string]any) error {
 	}
 }
 
-// problems are the leaves of a validation error: "at replicas: got string, want
-// integer".
+// problems returns the leaves of a validation error: "at replicas: got string, want integer".
 func problems(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		where := strings.Join(e.InstanceLocation, ".")
@@ -112,13 +109,12 @@ func problems(e *jsonschema.ValidationError) []string {
 	return out
 }
 
-// unknown names the given values that neither the chart's values.yaml nor its
-// schema nor its templates name. A chart may use them all the same: they are worth
-// a word, and no error. Below a default that is empty, or no table, everything is
-// allowed.
+// unknown returns the set values that appear neither in the chart's values.yaml nor in its schema nor in its templates.
+// A chart may use them all the same, so they are worth a warning and are no error. Below a default that is empty or not
+// a map, every key is allowed.
 func unknown(c *chartv2.Chart, given map[string]any) []string {
 	var schema map[string]any
-	_ = json.Unmarshal(c.Schema, &schema) // whoever validates complains
+	_ = json.Unmarshal(c.Schema, &schema) // validation reports the error
 	subs := map[string]*chartv2.Chart{}
 	for _, sub := range c.Dependencies() {
 		subs[sub.Name()] = sub
@@ -146,20 +142,19 @@ func unknown(c *chartv2.Chart, given map[string]any) []string {
 	return out
 }
 
-// reads reports whether a template names a value: some charts have one in
-// values.yaml as a comment alone (nfs-subdir-external-provisioner @ 59a3ca2:
-// storageClass.provisionerName).
+// reads reports whether a template uses a value: some charts have it in values.yaml as a comment only
+// (nfs-subdir-external-provisioner @ 59a3ca2: storageClass.provisionerName).
 func reads(c *chartv2.Chart, value string) bool {
 	name := regexp.MustCompile(`\.Values\.` + regexp.QuoteMeta(value) + `\b`)
 	return slices.ContainsFunc(c.Templates, func(f *common.File) bool { return name.Match(f.Data) })
 }
 
-// without leaves out what the parent chart's defaults know of a subchart.
+// without drops the values that the parent chart's defaults define for a subchart.
 func without(given map[string]any, known any) map[string]any {
 	table, _ := known.(map[string]any)
 	out := map[string]any{}
 	for k, v := range given {
-		if _, ok := table[k]; !ok && k != "enabled" { // the usual condition
+		if _, ok := table[k]; !ok && k != "enabled" { // the usual condition of a subchart
 			out[k] = v
 		}
 	}

@@ -16,34 +16,31 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// state is where one object stands.
+// state is the state of one object.
 type state struct {
 	done, failed bool
 	words        string   // "Deployment x: 0 of 1 ready"
-	why          []string // what holds it up
+	why          []string // what blocks it
 }
 
-// judge says where an object stands. The object is nil where it is not there.
+// judge returns the state of an object, which is nil if it does not exist.
 type judge func(*unstructured.Unstructured) state
 
-// ready waits until objects are as far as they can be: workloads run, claims
-// are bound, definitions are established.
+// ready waits until objects are ready: workloads run, claims are bound, CustomResourceDefinitions are established.
 func ready(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 ) error {
 	return until(ctx, c, objs, within, say, readiness)
 }
 
-// finished waits until Jobs and Pods have come to their end; of anything else
-// it is enough that it is there.
+// finished waits until Jobs and Pods have finished. Other objects only need to exist.
 func finished(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 ) error {
 	return until(ctx, c, objs, within, say, completion)
 }
 
-// until waits on tracked reads, so that every change is seen at once and
-// nothing is asked twice.
+// until waits with tracked reads, so that every change is noticed immediately and no request is repeated.
 func until(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 	of judge,
@@ -138,7 +135,7 @@ func completion(o *unstructured.Unstructured) state {
 	return s
 }
 
-// counted is "0 of 1 ready" for a workload, and otherwise what kstatus says.
+// counted returns "0 of 1 ready" for a workload, and otherwise for any other kind.
 func counted(o *unstructured.Unstructured, otherwise string) string {
 	pair := map[string][2][]string{
 		"Deployment":  {{"status", "availableReplicas"}, {"spec", "replicas"}},
@@ -163,7 +160,7 @@ func sentence(s state) string {
 	return s.words + ": " + strings.Join(s.why, "; ")
 }
 
-// explained makes one error of what is open. Its first line is what counts.
+// explained combines the unfinished states into one error. Its first line is the summary.
 func explained(open []state, what string) error {
 	var all []string
 	for _, s := range open {

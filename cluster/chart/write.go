@@ -18,11 +18,11 @@ import (
 	"carrick/cluster/failure"
 )
 
-// HelmManager is the field manager of Helm itself. A release that stays
-// somebody else's is changed under its name, so that its owner can go on.
+// HelmManager is the field manager of Helm itself. A release that keeps another owner is changed under this name, so
+// that its owner can still upgrade it.
 const HelmManager = "helm"
 
-// write puts one object into the cluster.
+// write writes one object to the cluster.
 func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	if r.Write != nil {
 		return r.Write(ctx, o)
@@ -36,8 +36,7 @@ func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.
 	return err
 }
 
-// DryRun returns an object as it stands, nil where it is not there, and as
-// writing it would leave it, without Write.
+// DryRun returns an object as it exists, or nil, and as server-side apply would leave it. It does not use Write.
 func (r Request) DryRun(
 	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 ) (live, after *unstructured.Unstructured, err error) {
@@ -58,8 +57,8 @@ func (r Request) marked(o *unstructured.Unstructured) *unstructured.Unstructured
 	return o
 }
 
-// inherit makes what Helm once wrote without server-side apply the manager's
-// own, so that what the new version leaves out goes away. Helm 4 does the same.
+// inherit transfers fields that Helm wrote without server-side apply to the manager, so that fields missing from the
+// new version are removed. Helm 4 does the same.
 func (r Request) inherit(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
 	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {

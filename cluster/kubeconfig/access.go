@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Access says how to reach a cluster, in kubectl's terms.
+// Access describes how to reach a cluster, in kubectl's terms.
 type Access struct {
 	Kubeconfig string        // path, may start with ~/; "": $KUBECONFIG (merged), then ~/.kube/config
 	Context    string        // "": the current context
@@ -13,7 +13,7 @@ type Access struct {
 	AsGroups   []string      // groups to impersonate
 	Timeout    time.Duration // of one request; 0: 10 s
 	Stderr     io.Writer     // where exec plugins and the API server's warnings write; nil: discarded
-	// FromFile: a file named the kubeconfig, and not the user. Unless it is one of the user's own, in ~/.kube or in
-	// $KUBECONFIG, it runs no program and reads no token file, whose content its server would get.
+	// FromFile means that a file named the kubeconfig, and not the user. Unless it is one of the user's own, in ~/.kube or
+	// in $KUBECONFIG, it may run no program and read no token file, because its server would receive the content.
 	FromFile bool
 }

@@ -9,12 +9,11 @@ import (
 type Context struct {
 	Name, Cluster, User, Namespace, Server string
 
-	Current bool // the one that is used when none is named
+	Current bool // the current context
 }
 
-// Contexts returns the contexts of the kubeconfig at the given path, or, when
-// that is "", of those that kubectl would read, sorted by name. It starts
-// nothing and makes no request.
+// Contexts returns the contexts of the kubeconfig at the given path, sorted by name. If the path is "", it returns
+// those of the kubeconfigs that kubectl would read. It starts no program and makes no request.
 func Contexts(kubeconfig string) ([]Context, error) {
 	merged, err := merge(atHome(kubeconfig))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseReferring is Parse of a kubeconfig that may refer to files, relative ones from folder on. read returns
-// their content; a file that is unusable (it does not exist, or is a folder) is a problem of the kubeconfig. The first
-// err of read is returned in the place of a Error.
+// ParseReferring is like Parse for a kubeconfig that may refer to files. Relative paths are resolved against folder.
+// read returns their content. An unusable file (it does not exist, or is a folder) is a problem of the kubeconfig. The
+// first err of read is returned instead of an Error.
 func ParseReferring(
 	data []byte, folder string, read func(path string) (data []byte, unusable, err error),
 ) (Config, error) {
@@ -45,8 +45,8 @@ func ParseReferring(
 	return k, nil
 }
 
-// inline puts what files hold in the place of the references to them, where they may be followed. As with kubectl, what
-// stands in the kubeconfig itself comes first.
+// inline replaces references to files with their content, where that is allowed. As in kubectl, data in the kubeconfig
+// itself takes precedence.
 func (p *parser) inline(f settings, keys ...string) {
 	for _, key := range keys {
 		if f[key] == nil || p.file == nil {
@@ -55,7 +55,7 @@ func (p *parser) inline(f settings, keys ...string) {
 		if f[key+"-data"] == nil {
 			data, ok := p.file(f[key], key)
 			if !ok {
-				continue // said already
+				continue // already reported
 			}
 			f[key+"-data"] = textAt(f[key], base64.StdEncoding.EncodeToString(data))
 		}
@@ -63,7 +63,7 @@ func (p *parser) inline(f settings, keys ...string) {
 	}
 }
 
-// inlineToken does it for a token. As with kubectl, the file comes before a token in the kubeconfig.
+// inlineToken does the same for a token. As in kubectl, the file takes precedence over a token in the kubeconfig.
 func (p *parser) inlineToken(f settings) {
 	at := f["tokenFile"]
 	if at == nil || p.file == nil {

@@ -14,60 +14,60 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Config is one self-contained way into one cluster: what a kubeconfig holds when it needs no file, no command and
-// no other machine.
+// Config is one self-contained way to access one cluster: the content of a kubeconfig that needs no file, no command
+// and no other machine.
 type Config struct {
 	Name          string // of the context
 	Server        string // https URL
 	CA            []byte // PEM; nil: the system's roots
-	TLSServerName string // the name that the server's certificate must be good for; "": that of Server
+	TLSServerName string // the name that the server's certificate must be valid for; "": that of Server
 	ProxyURL      string
-	Namespace     string // "" when the context names none
+	Namespace     string // "" if the context names none
 	Token         masked.Value
 	ClientCert    []byte       // PEM
 	ClientKey     masked.Value // PEM
 }
 
-// Error says all that is wrong with a kubeconfig, in the order of its lines; at least one problem.
+// Error lists all problems of a kubeconfig, in the order of its lines; at least one.
 type Error struct{ Problems []Problem }
 
 // Problem is one rule that a kubeconfig breaks.
 type Problem struct {
 	Rule   string // kebab-case, one of the Rule constants
-	Detail string // where and what, in plain words; never a secret value
+	Detail string // where and what; never a secret value
 }
 
-// The rules that Parse keeps.
+// The rules that Parse enforces.
 const (
 	RuleTooLarge         = "too-large"          // more than 1 MiB
-	RuleNotYAML          = "not-yaml"           // no YAML, or no mapping at its top
+	RuleNotYAML          = "not-yaml"           // not YAML, or its top level is not a mapping
 	RuleSeveralDocuments = "several-documents"  // more than one YAML document
-	RuleAlias            = "alias"              // YAML anchors are referred to
-	RuleDuplicateKey     = "duplicate-key"      // a key twice in one mapping
-	RuleUnknownKey       = "unknown-key"        // a key that kubeconfigs don't have
-	RuleWrongType        = "wrong-type"         // a list where text belongs, and the like
-	RuleWrongKind        = "wrong-kind"         // another apiVersion or kind than v1, Config
-	RuleDuplicateName    = "duplicate-name"     // two contexts, clusters or users of one name
+	RuleAlias            = "alias"              // a YAML alias
+	RuleDuplicateKey     = "duplicate-key"      // a duplicate key in one mapping
+	RuleUnknownKey       = "unknown-key"        // a key that kubeconfigs do not have
+	RuleWrongType        = "wrong-type"         // a list where a string is expected, and the like
+	RuleWrongKind        = "wrong-kind"         // apiVersion or kind other than v1, Config
+	RuleDuplicateName    = "duplicate-name"     // two contexts, clusters or users of the same name
 	RuleNoName           = "no-name"            // a context, cluster or user without a name
 	RuleNoCurrentContext = "no-current-context" // current-context is absent or empty
 	RuleUnknownContext   = "unknown-context"    // current-context names none of the contexts
-	RuleNoCluster        = "no-cluster"         // the context names no cluster, or one that is not there
-	RuleNoUser           = "no-user"            // the context names no user, or one that is not there
+	RuleNoCluster        = "no-cluster"         // the context names no cluster, or one that does not exist
+	RuleNoUser           = "no-user"            // the context names no user, or one that does not exist
 	RuleNoServer         = "no-server"          // the cluster has no server
-	RuleBadServer        = "bad-server"         // the server is not a URL of a host
+	RuleBadServer        = "bad-server"         // the server is not a URL with a host
 	RuleNotHTTPS         = "not-https"          // the server's URL is not https
 	RuleInsecure         = "insecure"           // insecure-skip-tls-verify
 	RuleBadCA            = "bad-ca"             // certificate-authority-data holds no certificate
-	RuleBadProxy         = "bad-proxy"          // proxy-url is no proxy, or holds a password
+	RuleBadProxy         = "bad-proxy"          // proxy-url is not a proxy, or contains a password
 	RuleFileReference    = "file-reference"     // certificate-authority, client-certificate, client-key, tokenFile
 	RuleExec             = "exec"               // a command to run
-	RuleAuthProvider     = "auth-provider"      // a plugin of old
+	RuleAuthProvider     = "auth-provider"      // the deprecated auth-provider plugin
 	RuleBasicAuth        = "basic-auth"         // username, password
 	RuleImpersonation    = "impersonation"      // as, as-uid, as-groups, as-user-extra
 	RuleNoCredentials    = "no-credentials"     // neither a token nor a client certificate
-	RuleBadToken         = "bad-token"          // characters that no token has
-	RuleBadClientCert    = "bad-client-cert"    // no certificate, no key, or they don't belong together
-	RuleDoubleBase64     = "double-base64"      // encoded once more than it should be
+	RuleBadToken         = "bad-token"          // characters that are invalid in a token
+	RuleBadClientCert    = "bad-client-cert"    // no certificate, no key, or they do not match
+	RuleDoubleBase64     = "double-base64"      // base64-encoded twice
 )
 
 // Error lists the problems in one line.
@@ -79,7 +79,7 @@ func (e Error) Error() string {
 	return "kubeconfig: " + strings.Join(details, "; ")
 }
 
-// Has tells whether a rule is among those that are broken.
+// Has reports whether a rule is among the broken ones.
 func (e Error) Has(rule string) bool {
 	for _, p := range e.Problems {
 		if p.Rule == rule {
@@ -89,8 +89,8 @@ func (e Error) Has(rule string) bool {
 	return false
 }
 
-// Bytes returns a self-contained kubeconfig with its current context set. Equal Kubeconfigs give equal bytes, and
-// Parse returns the same Kubeconfig from them, if it is a valid one. An empty Name becomes "carrick".
+// Bytes returns a self-contained kubeconfig with its current context set. Equal Configs return equal bytes, and Parse
+// returns an equal Config from them if it is valid. An empty Name becomes "carrick".
 func (k Config) Bytes() masked.Value {
 	name, encode := cmp.Or(k.Name, "carrick"), base64.StdEncoding.EncodeToString
 	file := document{APIVersion: "v1", Kind: "Config", CurrentContext: name}
@@ -104,12 +104,12 @@ func (k Config) Bytes() masked.Value {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	// A struct of strings can always be encoded, and a buffer takes everything.
+	// Encoding a struct of strings into a buffer cannot fail.
 	_, _ = encoder.Encode(file), encoder.Close()
 	return masked.New(out.String())
 }
 
-// document is a kubeconfig in its usual order, with one entry of each kind.
+// document is a kubeconfig with its keys in the usual order and one entry of each kind.
 type document struct {
 	APIVersion     string `yaml:"apiVersion"`
 	Kind           string `yaml:"kind"`
@@ -141,13 +141,12 @@ type document struct {
 	} `yaml:"users"`
 }
 
-// limit is far above any kubeconfig that one could be handed.
+// limit is far above the size of any real kubeconfig.
 const limit = 1 << 20
 
-// Parse reads a kubeconfig that somebody else made, strictly: whatever would run a command, read a file, send
-// a password or talk to an unproved server is refused, whoever's entry it stands in, and so is whatever can't be
-// understood in one way only. It touches no file, no network and no environment. The error is a Error that
-// has all the problems at once.
+// Parse reads a kubeconfig that another user created, strictly. It rejects anything that would run a command, read a
+// file, send a password or connect to an unverified server, even in an entry that is not used, and anything ambiguous.
+// It accesses no file, no network and no environment. The error is an Error that lists all problems at once.
 func Parse(data []byte) (Config, error) {
 	p := parser{}
 	k := p.parse(data)
@@ -157,10 +156,10 @@ func Parse(data []byte) (Config, error) {
 	return k, nil
 }
 
-// atLine says a line for a Detail.
+// atLine returns the line of a node as the prefix of a Detail.
 func atLine(n *yaml.Node) string { return fmt.Sprintf("line %d: ", n.Line) }
 
-// RESTConfig is the configuration that a parsed foreign kubeconfig describes.
+// RESTConfig returns the rest.Config of a parsed kubeconfig.
 func RESTConfig(k Config) *rest.Config {
 	return &rest.Config{
 		Host:        k.Server,

@@ -18,14 +18,14 @@ import (
 	"carrick/cluster/nearest"
 )
 
-// Loaded is what a kubeconfig says about one context.
+// Loaded is the configuration of one kubeconfig context.
 type Loaded struct {
 	Config             *rest.Config
 	Context, Namespace string
 }
 
-// Load reads the kubeconfig by kubectl's rules, and takes one context of it.
-// Without any kubeconfig, in a pod, it is the pod's own cluster.
+// Load reads the kubeconfig by kubectl's rules and returns one of its contexts. In a pod without a kubeconfig, it
+// returns the pod's own cluster.
 func Load(a Access) (Loaded, error) {
 	a.Kubeconfig = atHome(a.Kubeconfig)
 	merged, err := merge(a.Kubeconfig)
@@ -59,7 +59,7 @@ func Load(a Access) (Loaded, error) {
 	return Loaded{Config: impersonating(cfg, a), Context: name, Namespace: merged.Contexts[name].Namespace}, nil
 }
 
-// usersOwn reports whether a kubeconfig is one that the user has set up: in ~/.kube, or in $KUBECONFIG.
+// usersOwn reports whether a kubeconfig is in ~/.kube or in $KUBECONFIG, where the user has set it up.
 func usersOwn(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,7 +74,8 @@ func usersOwn(path string) bool {
 		slices.ContainsFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), same)
 }
 
-// unasked says what a user's entry in a kubeconfig would run or send; nil: it holds its credentials itself.
+// unasked returns an error that says what a user entry in a kubeconfig would run or send. It returns nil if the entry
+// contains its credentials itself.
 func unasked(user *clientcmdapi.AuthInfo, path string) error {
 	does := ""
 	switch {
@@ -106,12 +107,12 @@ func impersonating(cfg *rest.Config, a Access) *rest.Config {
 func loadingRules(path string) *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
-	rules.MigrationRules = nil // they write
+	rules.MigrationRules = nil // they write files
 	rules.WarnIfAllMissing = false
 	return rules
 }
 
-// atHome replaces "~/" at the start of a path, which no shell did in a file.
+// atHome expands "~/" at the start of a path that no shell has expanded.
 func atHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	home, err := os.UserHomeDir()
@@ -168,8 +169,7 @@ func missing(path string, files []string) error {
 	}
 }
 
-// checkContext says what is wrong with the choice of a context, and which
-// others there are.
+// checkContext returns an error if the chosen context is wrong. The error lists the available contexts.
 func checkContext(merged *clientcmdapi.Config, name, path string) error {
 	where := "the kubeconfig"
 	if path != "" {

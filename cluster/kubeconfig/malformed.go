@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shape is what a kubeconfig must look like for its errors to have a
-// line; the values don't matter here.
+// shape is the structure that a kubeconfig must have. It exists to get line numbers for errors; the values do not
+// matter.
 type shape struct {
 	APIVersion     string `yaml:"apiVersion"`
 	Kind           string `yaml:"kind"`

@@ -14,10 +14,10 @@ import (
 	"carrick/cluster/clean"
 )
 
-// parser gathers what is wrong on its way through the YAML tree.
+// parser collects problems while it walks the YAML tree.
 type parser struct {
 	problems []problem
-	// file reads what the chosen entries refer to; nil: a reference is refused.
+	// file reads the files that the chosen entries refer to; nil rejects references.
 	file func(at *yaml.Node, key string) ([]byte, bool)
 }
 
@@ -38,7 +38,7 @@ func (p *parser) say(at *yaml.Node, rule, format string, args ...any) {
 	p.problems = append(p.problems, problem)
 }
 
-// sorted returns the problems by line; what belongs to no line comes last.
+// sorted returns the problems by line, with those without a line last.
 func (p *parser) sorted() []Problem {
 	slices.SortStableFunc(p.problems, func(a, b problem) int {
 		if (a.line == 0) != (b.line == 0) {
@@ -83,7 +83,7 @@ func (p *parser) parse(data []byte) Config {
 	return p.chosen(config, clusters, users, contexts)
 }
 
-// document returns the mapping at the top of the only document in data, or nil.
+// document returns the top-level mapping of the only document in data, or nil.
 func (p *parser) document(data []byte) *yaml.Node {
 	if len(data) > limit {
 		p.say(nil, RuleTooLarge, "it is larger than 1 MiB")
@@ -117,7 +117,7 @@ func (p *parser) document(data []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// findAlias never follows an alias, so it ends whatever the aliases stand for.
+// findAlias never follows an alias, so it terminates for any input.
 func findAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n
@@ -130,7 +130,7 @@ func findAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// mapping returns the values of a mapping, and refuses keys that stand twice or are not among known.
+// mapping returns the values of a mapping, and rejects keys that are duplicate or not among known.
 func (p *parser) mapping(n *yaml.Node, what string, known ...string) settings {
 	if n.Kind != yaml.MappingNode {
 		p.say(n, RuleWrongType, "%s must be a mapping", what)
@@ -188,7 +188,7 @@ func (p *parser) named(list *yaml.Node, kind string, known ...string) map[string
 	return out
 }
 
-// text returns the string under key, "" when it is absent or not a string.
+// text returns the string under key, or "" if it is absent or not a string.
 func (p *parser) text(from settings, key string) string {
 	n := from[key]
 	if n == nil {
@@ -201,7 +201,7 @@ func (p *parser) text(from settings, key string) string {
 	return n.Value
 }
 
-// truth returns the boolean under key, false when it is absent.
+// truth returns the boolean under key, or false if it is absent.
 func (p *parser) truth(from settings, key string) bool {
 	n := from[key]
 	if n == nil {

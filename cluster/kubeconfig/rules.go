@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/probe"
 )
 
-// refuseCluster says what no cluster entry may have, whether it is the chosen one or not.
+// refuseCluster reports forbidden keys of a cluster entry, whether it is the chosen one or not.
 func (p *parser) refuseCluster(name string, f settings) {
 	if n := f["certificate-authority"]; n != nil && p.file == nil {
 		p.say(
@@ -28,7 +28,7 @@ func (p *parser) refuseCluster(name string, f settings) {
 	p.truth(f, "disable-compression")
 }
 
-// refuseUser says what no user entry may have, whether it is the chosen one or not.
+// refuseUser reports forbidden keys of a user entry, whether it is the chosen one or not.
 func (p *parser) refuseUser(name string, f settings) {
 	for _, refused := range []struct{ key, rule, words string }{
 		{
@@ -186,7 +186,7 @@ func (p *parser) material(at *yaml.Node, rule, key string, err error) {
 	}
 }
 
-// data decodes the base64 under key; nil when it is absent or can't be decoded.
+// data decodes the base64 under key. It returns nil if the key is absent or cannot be decoded.
 func (p *parser) data(f settings, key string) []byte {
 	text := p.text(f, key)
 	if text == "" {

@@ -13,24 +13,24 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Problem says what kind of thing is wrong with a certificate or a handshake. The zero value is no problem.
+// Problem is the kind of problem with a certificate or a handshake. The zero value is no problem.
 type Problem string
 
-// The kinds of problems. Where several hold, the first in this order is the kind, and the words name them all.
+// The kinds of problems. If several apply, the first in this order is the kind, and the text names them all.
 const (
-	NotTLS             Problem = "not-tls"              // something answers, but not in TLS
-	ClientCertRequired Problem = "client-cert-required" // the server ends handshakes that show no client certificate
-	UnknownAuthority   Problem = "unknown-authority"    // signed by nobody who is trusted, or by itself
-	NameMismatch       Problem = "name-mismatch"        // good for other names than the one that was asked for
-	Expired            Problem = "expired"              // past its last day
-	NotYetValid        Problem = "not-yet-valid"        // before its first day, or this machine's clock is behind
-	Other              Problem = "other"                // said in words
+	NotTLS             Problem = "not-tls"              // the server answers, but not with TLS
+	ClientCertRequired Problem = "client-cert-required" // the server aborts handshakes without a client certificate
+	UnknownAuthority   Problem = "unknown-authority"    // self-signed, or signed by an untrusted CA
+	NameMismatch       Problem = "name-mismatch"        // valid for other names than the requested one
+	Expired            Problem = "expired"              // past its notAfter
+	NotYetValid        Problem = "not-yet-valid"        // before its notBefore, or this machine's clock is behind
+	Other              Problem = "other"                // see the text
 )
 
-// CertProblem judges a chain (the certificate itself first, then what was sent with it) and says in plain words all
-// that is wrong with it; "" and "" mean that it is trusted. Roots nil are the system's. With a name, a host name or an
-// IP address, the certificate must be good for that name and for use by a server; without one neither is looked at. A
-// zero now is the present.
+// CertProblem verifies a chain (the certificate first, then the certificates sent with it) and describes all its
+// problems. It returns "" and "" if the chain is trusted. Nil roots are the system's. With a name, a host name or an IP
+// address, the certificate must be valid for that name and for server authentication. Without a name neither is
+// checked. A zero now is the current time.
 func CertProblem(chain []*x509.Certificate, roots *x509.CertPool, name string, now time.Time) (Problem, string) {
 	if len(chain) == 0 {
 		return Other, "there is no certificate"
@@ -63,8 +63,8 @@ func (f *findings) add(kind Problem, words string) {
 	f.words = append(f.words, words)
 }
 
-// authorityProblem looks at who signed, leaving the certificate's own dates and names to others: it verifies at the
-// moment of the certificate's life that is nearest to now.
+// authorityProblem checks only the signatures, not the certificate's dates and names: it verifies the chain at the
+// moment of the certificate's validity that is nearest to now.
 func authorityProblem(chain []*x509.Certificate, roots *x509.CertPool, now time.Time) (Problem, string) {
 	leaf := chain[0]
 	at := now
@@ -99,7 +99,7 @@ func authorityProblem(chain []*x509.Certificate, roots *x509.CertPool, now time.
 	return unverified(chain, roots, err)
 }
 
-// unverified puts into words why no way leads from the chain to a trusted authority.
+// unverified explains why the chain does not verify against a trusted CA.
 func unverified(chain []*x509.Certificate, roots *x509.CertPool, err error) (Problem, string) {
 	leaf, top := chain[0], chain[len(chain)-1]
 	trust := "in the given CA"
@@ -160,7 +160,7 @@ func usageProblem(cert *x509.Certificate) (Problem, string) {
 	return Other, "not made for a server (its extended key usage leaves server authentication out)"
 }
 
-// Names lists what a certificate is good for: its DNS names and IP addresses, printable, in its own order.
+// Names lists the DNS names and IP addresses of a certificate, printable, in their original order.
 func Names(cert *x509.Certificate) []string {
 	names := make([]string, 0, len(cert.DNSNames)+len(cert.IPAddresses))
 	for _, name := range cert.DNSNames {
@@ -191,7 +191,7 @@ func issuer(cert *x509.Certificate) string {
 	return cert.Issuer.String()
 }
 
-// plain returns s as it is when it is printable, else quoted.
+// plain returns s unchanged if it is printable, else quoted.
 func plain(s string) string {
 	if quoted := strconv.Quote(s); len(s) == 0 || quoted != `"`+s+`"` {
 		return strconv.QuoteToASCII(s)
@@ -201,7 +201,7 @@ func plain(s string) string {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// span says a duration in its largest fitting unit.
+// span formats a duration in its largest fitting unit.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

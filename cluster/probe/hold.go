@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// HoldReport is how long an answer that does not end was held.
+// HoldReport describes how long a streaming response was held open.
 type HoldReport struct {
 	Status int
 	Body   []byte        // the first 64 KiB, untrusted
-	Held   time.Duration // from the headers until it ended, or until it was let go
-	Ended  bool          // the other end, or something on the way, ended it
-	Why    string        // how it ended, in plain words; "": in good order
+	Held   time.Duration // from the headers until it ended or Hold closed it
+	Ended  bool          // the server, or something on the path, ended it
+	Why    string        // why it ended; "": normally
 }
 
-// Hold asks url by GET for an answer that goes on, such as a watch, and reads it until it ends or has been held for
-// that long. The error is not nil only where no answer came, or where ctx ended first.
+// Hold requests url by GET for a streaming response, such as a watch, and reads it until it ends or until long has
+// passed. The error is not nil only if no response came or if ctx ended first.
 func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (HoldReport, error) {
 	short, cancel := bounded(ctx)
 	defer cancel()

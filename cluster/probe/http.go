@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// bodyLimit is how much of an answer is read.
+// bodyLimit is the maximum number of body bytes that are read.
 const bodyLimit = 64 << 10
 
-// HTTPReport is what an HTTP server answered.
+// HTTPReport is the response of an HTTP server.
 type HTTPReport struct {
 	Status      int
-	Server      string // the header of that name, untrusted
+	Server      string // the Server header, untrusted
 	ContentType string
 	Header      http.Header
 	Body        []byte        // the first 64 KiB, untrusted
-	Latency     time.Duration // until the headers were there, redirects included
-	Date        time.Time     // the server's clock; zero when it does not say
-	URL         string        // where the answer came from, after redirects
+	Latency     time.Duration // until the headers arrived, including redirects
+	Date        time.Time     // the server's clock; zero if unknown
+	URL         string        // URL of the response, after redirects
 }
 
-// HTTPOptions say how to ask.
+// HTTPOptions are the options of a request.
 type HTTPOptions struct {
 	Roots       []byte      // PEM; nil: the system's
-	ServerName  string      // the name that the certificate must be good for; "": the URL's host
-	Header      http.Header // sent along; Authorization and cookies are not passed on to other hosts
+	ServerName  string      // the name that the certificate must be valid for; "": the URL's host
+	Header      http.Header // additional headers; Authorization and cookies are not sent to other hosts on redirect
 	Body        []byte
-	NoRedirects bool // a redirect is the answer; else up to ten are followed, but never from https to http
+	NoRedirects bool // return a redirect as the response; else up to ten are followed, but never from https to http
 }
 
-// HTTP asks url and reports the answer, whatever its status. It goes through the proxy that the environment names, as
-// curl does. An untrusted certificate is an error, a *tls.CertificateVerificationError.
+// HTTP requests url and reports the response, whatever its status. It uses the proxy from the environment, as curl
+// does. An untrusted certificate returns a *tls.CertificateVerificationError.
 func HTTP(ctx context.Context, method, url string, o HTTPOptions) (HTTPReport, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -53,7 +53,7 @@ func HTTP(ctx context.Context, method, url string, o HTTPOptions) (HTTPReport, e
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	start := time.Now()
-	// The client's own error names the method and the URL, without a password in it.
+	// The client's own error names the method and the URL, without its password.
 	resp, err := client.Do(req)
 	if err != nil {
 		return HTTPReport{}, orCause(ctx, err)

@@ -13,21 +13,21 @@ import (
 	"fmt"
 )
 
-// What can be wrong with PEM text before any certificate or key in it is looked at.
+// Problems of PEM text as a whole.
 var (
-	// ErrNoPEM says that the text holds nothing in PEM.
+	// ErrNoPEM means that the text has no PEM block.
 	ErrNoPEM = errors.New("there is no PEM block in it")
-	// ErrDoubleBase64 says that the text is PEM that was base64-encoded once more, the usual mistake with Secrets.
+	// ErrDoubleBase64 means that the text is PEM that was base64-encoded once more, a common mistake with Secrets.
 	ErrDoubleBase64 = errors.New("it is base64-encoded once more than it should be")
-	// ErrKeyMismatch says that a private key does not belong to a certificate.
+	// ErrKeyMismatch means that a private key does not belong to a certificate.
 	ErrKeyMismatch = errors.New("the key does not belong to the certificate")
 )
 
 const certBlock = "CERTIFICATE"
 
-// ParseCerts returns every certificate in PEM text, in order and at least one. Text between the blocks and blocks of
-// other types are passed over, as every TLS library does. Errors are ErrNoPEM, ErrDoubleBase64, or name the block that
-// can't be read.
+// ParseCerts returns every certificate in PEM text, in order and at least one. It skips text between the blocks and
+// blocks of other types, as every TLS library does. Errors are ErrNoPEM, ErrDoubleBase64, or name the block that cannot
+// be parsed.
 func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	blocks := 0
@@ -51,8 +51,8 @@ func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	return nil, notPEM(data)
 }
 
-// KeyMatches says whether the private key in keyPEM (PKCS #8, PKCS #1 or SEC 1) belongs to cert: nil if so,
-// ErrKeyMismatch if not, and other errors where the key can't be read. No error ever holds a part of the key.
+// KeyMatches returns nil if the private key in keyPEM (PKCS #8, PKCS #1 or SEC 1) belongs to cert, ErrKeyMismatch if it
+// does not, and another error if the key cannot be parsed. No error contains a part of the key.
 func KeyMatches(cert *x509.Certificate, keyPEM []byte) error {
 	key, err := parseKey(keyPEM)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package probe looks at the network from this machine: names, ports, certificates, HTTP answers, WireGuard handshakes.
+// Package probe tests the network from this machine: names, ports, certificates, HTTP responses, WireGuard handshakes.
 //
-// Every function honours its context and ends as soon as that does. A context without a deadline is given ten seconds.
-// Errors wrap what the net and tls packages said, so errors.Is and errors.As work on them. Text that comes from the
-// other end is quoted wherever it holds anything but printable characters.
+// Every function honors its context and returns as soon as that ends. A context without a deadline gets a timeout of
+// ten seconds. Errors wrap those of the net and tls packages, so errors.Is and errors.As work on them. Text from the
+// other end is quoted if it contains anything but printable characters.
 //
-// The package knows nothing of Kubernetes, and keeps nothing between calls.
+// The package does not depend on Kubernetes, and keeps no state between calls.
 package probe
 
 import (
@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// patience is how long a look may last when its context has no deadline.
+// timeout is how long a probe may last if its context has no deadline.
 const timeout = 10 * time.Second
 
-// Resolve returns the addresses of host as this machine sees them: IPv4 first, each once, sorted. An IP address
-// resolves to itself. A name that does not exist is a *net.DNSError with IsNotFound.
+// Resolve returns the addresses of host as this machine resolves them: IPv4 first, sorted, without duplicates. An IP
+// address resolves to itself. A name that does not exist returns a *net.DNSError with IsNotFound.
 func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -43,8 +43,8 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return slices.Compact(addrs), nil
 }
 
-// TCP opens a connection to hostport and closes it. The latency is that of the connect alone, without resolving the
-// name: one round trip.
+// TCP opens a connection to hostport and closes it. The latency is one round trip: the connect alone, without resolving
+// the name.
 func TCP(ctx context.Context, hostport string) (latency time.Duration, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -55,7 +55,7 @@ func TCP(ctx context.Context, hostport string) (latency time.Duration, err error
 	return latency, conn.Close()
 }
 
-// dial connects to hostport and says how long the connect took that won.
+// dial connects to hostport and returns the duration of the successful connect.
 func dial(ctx context.Context, hostport string) (net.Conn, time.Duration, error) {
 	var mu sync.Mutex
 	started := map[string]time.Time{}
@@ -74,7 +74,7 @@ func dial(ctx context.Context, hostport string) (net.Conn, time.Duration, error)
 	return conn, time.Since(started[conn.RemoteAddr().String()]), nil
 }
 
-// bounded gives ctx a deadline where it has none.
+// bounded adds a deadline to ctx if it has none.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -82,7 +82,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, timeout)
 }
 
-// orCause adds to err why ctx ended, if it did: a cancelled dial says only "operation was canceled".
+// orCause adds the cause of ctx to err if ctx has ended: a canceled dial says only "operation was canceled".
 func orCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w (%w)", err, cause)

@@ -15,32 +15,32 @@ import (
 )
 
 var (
-	// ErrLogin says that a registry does not take a user and password.
+	// ErrLogin means that a registry rejects a user and password.
 	ErrLogin = errors.New("the registry refuses that user and password")
-	// ErrElsewhere says that a registry wants its logins sent to another site, where they are not sent.
+	// ErrElsewhere means that a registry requires logins at another site. They are not sent there.
 	ErrElsewhere = errors.New("the registry sends logins to another site")
-	// ErrNoRegistry says that what answers is no registry of the distribution API.
+	// ErrNoRegistry means that the server does not implement the distribution API.
 	ErrNoRegistry = errors.New("it does not answer as an image registry does")
 )
 
 // RegistryLogin is a login to try at an image registry.
 type RegistryLogin struct {
 	Registry       string // host[:port]
-	User, Password string // no report and no error holds the password
+	User, Password string // no report and no error contains the password
 	Roots          []byte // PEM; nil: the system's
 }
 
-// RegistryReport says how a registry took a login.
+// RegistryReport is the result of a login at a registry.
 type RegistryReport struct {
-	URL   string // what was asked
-	Realm string // where a token was asked for; "": the registry takes the login itself
-	Open  bool   // it answers without any login: then none was tried
+	URL   string // the requested URL
+	Realm string // where a token was requested; "": the registry checks the login itself
+	Open  bool   // the registry requires no login, so none was tried
 }
 
-// dockerHub is the host that answers for names of Docker's own registry.
+// dockerHub is the host that serves Docker's own registry.
 const dockerHub = "registry-1.docker.io"
 
-// RegistryHost is the host[:port] that answers for a registry of that name: Docker's own has several names.
+// RegistryHost returns the host[:port] that serves the registry of that name: Docker's own has several names.
 func RegistryHost(registry string) string {
 	switch strings.ToLower(registry) {
 	case "docker.io", "index.docker.io", "www.docker.io":
@@ -49,9 +49,10 @@ func RegistryHost(registry string) string {
 	return registry
 }
 
-// Try logs in as the distribution API has it: the registry says how by WWW-Authenticate, and either takes the login
-// itself or names a service that gives a token for it. The login goes over https alone, follows no redirect, and to no
-// host but the registry's own site. The errors are ErrLogin, ErrElsewhere, ErrNoRegistry, and those of HTTP.
+// Try logs in as the distribution API specifies. The registry announces the method in WWW-Authenticate: it either
+// checks the login itself or names a service that issues a token for it. Try sends the login only over https, follows
+// no redirect, and contacts only hosts of the registry's own site. The errors are ErrLogin, ErrElsewhere,
+// ErrNoRegistry, and those of HTTP.
 func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -77,7 +78,7 @@ func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
 	return report, fmt.Errorf("%w: %s asks for neither a Basic nor a Bearer login", ErrNoRegistry, base.String())
 }
 
-// bearer gets a token at the realm that the registry names, and shows it to the registry.
+// bearer gets a token from the realm that the registry names, and sends it to the registry.
 func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]string) (RegistryReport, error) {
 	report := RegistryReport{URL: base.String()}
 	realm, err := url.Parse(c["realm"])
@@ -112,7 +113,7 @@ func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]st
 	return report, l.judge(ctx, base.String(), "Bearer "+cmp.Or(token.Token, token.AccessToken))
 }
 
-// judge asks once more, now with a credential.
+// judge repeats the request with a credential.
 func (l RegistryLogin) judge(ctx context.Context, at, credential string) error {
 	answer, err := l.ask(ctx, at, credential)
 	if err != nil {
@@ -143,7 +144,7 @@ func (l RegistryLogin) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.User+":"+l.Password))
 }
 
-// named gives the error of a request an address without its query.
+// named replaces the address in a request's error with one without its query.
 func (l RegistryLogin) named(err error, at string) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -152,8 +153,8 @@ func (l RegistryLogin) named(err error, at string) error {
 	return err
 }
 
-// isRegistry tells a registry from a page that greets everybody: the API's version is a header of its own, or the
-// answer is JSON.
+// isRegistry distinguishes a registry from a server that answers every path: a registry sends the API version in a
+// header of its own, or answers with JSON.
 func isRegistry(r HTTPReport) bool {
 	return strings.HasPrefix(r.Header.Get("Docker-Distribution-Api-Version"), "registry/2") ||
 		strings.HasPrefix(r.ContentType, "application/json")
@@ -170,7 +171,7 @@ func challenge(h http.Header, scheme string) (map[string]string, bool) {
 	return nil, false
 }
 
-// parameters reads key=value and key="value" pairs with commas between; it ends at what is neither.
+// parameters reads key=value and key="value" pairs separated by commas. It stops at anything else.
 func parameters(text string) map[string]string {
 	out := map[string]string{}
 	for {

@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// TLSReport is what a TLS handshake showed.
+// TLSReport is the result of a TLS handshake.
 type TLSReport struct {
 	Chain    []*x509.Certificate // as sent: the server's own first; never empty without an error
-	Trusted  bool                // the chain leads to the given roots, is in date and names the server
-	Problem  string              // in plain words, all of them; "" when trusted
-	Kind     Problem             // the first of them; "" when trusted
-	Names    []string            // DNS names and IP addresses the certificate is good for
+	Trusted  bool                // the chain leads to the given roots, is valid now and names the server
+	Problem  string              // all problems as text; "" if trusted
+	Kind     Problem             // the first of them; "" if trusted
+	Names    []string            // DNS names and IP addresses that the certificate is valid for
 	NotAfter time.Time           // of the server's certificate
 	Version  string              // "TLS 1.3"
-	ALPN     string              // "h2", "http/1.1", or "" when the server chose none
+	ALPN     string              // "h2", "http/1.1", or "" if the server chose none
 	Latency  time.Duration       // of the handshake, after the connect
 
-	strangers bool // it turns away who shows no certificate
+	strangers bool // the server rejects clients without a certificate
 }
 
-// TLS shakes hands with hostport, sends nothing, and judges the certificate it is shown. The name that the certificate
-// must be good for is serverName, or the host of hostport when that is "". Roots are PEM; nil are the system's, and
-// anything else that holds no certificate is an error.
+// TLS performs a TLS handshake with hostport, sends no data, and verifies the server's certificate. The certificate
+// must be valid for serverName, or for the host of hostport if serverName is "". Roots are PEM; nil are the system's,
+// and anything else without a certificate is an error.
 //
-// The error is not nil when no handshake could be had: refused, no answer in time, not TLS. Kind and Problem then still
-// say NotTLS or ClientCertRequired where that is what happened.
+// The error is not nil if the handshake failed: connection refused, timeout, not TLS. Kind and Problem are then still
+// set for NotTLS and ClientCertRequired.
 func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSReport, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -54,7 +54,7 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 	conn := tls.Client(raw, &tls.Config{
 		ServerName: strings.TrimSuffix(serverName, "."),
 		NextProtos: []string{"h2", "http/1.1"},
-		// The chain is judged below, so that a bad one can be shown.
+		// The chain is verified below, so that an invalid one can be reported.
 		InsecureSkipVerify: true,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked = true
@@ -75,9 +75,8 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 	return report.judged(pool, serverName), nil
 }
 
-// Judge judges the certificates of a report anew, by other roots and for
-// another name than it was made with. Both are as in TLS, but that a name is
-// needed.
+// Judge verifies the certificates of a report again, with other roots and for another name. Both are as in TLS, but the
+// name is required.
 func (r TLSReport) Judge(serverName string, roots []byte) (TLSReport, error) {
 	pool, err := Pool(roots)
 	if err != nil {
@@ -96,7 +95,7 @@ func (r TLSReport) judged(pool *x509.CertPool, serverName string) TLSReport {
 	return r
 }
 
-// SystemAnd returns the system's roots and the certificates in PEM as trusted roots.
+// SystemAnd returns the system's roots together with the certificates in PEM.
 func SystemAnd(more []byte) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -109,7 +108,7 @@ func SystemAnd(more []byte) (*x509.CertPool, error) {
 	return pool, err
 }
 
-// Pool returns the certificates in PEM as trusted roots; nil for nil, which x509 takes as the system's.
+// Pool returns the certificates in PEM as a pool; nil for nil, which x509 reads as the system's roots.
 func Pool(roots []byte) (*x509.CertPool, error) {
 	if roots == nil {
 		return nil, nil
@@ -164,8 +163,8 @@ func handshakeProblem(err error, asked bool) (Problem, string) {
 	return Other, ""
 }
 
-// alertText returns the text of the TLS alert that the other end sent, or "". Outside of QUIC the tls package keeps the
-// type of its alerts to itself, but they have the texts of tls.AlertError.
+// alertText returns the text of the TLS alert that the other end sent, or "". Outside of QUIC the tls package does not
+// export the type of its alerts, but they have the texts of tls.AlertError.
 func alertText(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {
@@ -179,9 +178,9 @@ func needsClientCert(alert string, asked bool) bool {
 		asked && (alert == badCertificate.Error() || alert == handshakeFailure.Error())
 }
 
-// refusesStrangers waits a moment for the alert by which a TLS 1.3 server turns away a client that showed no
-// certificate: it comes a round trip after the client has called the handshake done. A session ticket in its place says
-// that the server calls it done, too, and ends the wait.
+// refusesStrangers waits briefly for the alert by which a TLS 1.3 server rejects a client without a certificate: it
+// arrives one round trip after the client has completed the handshake. A session ticket instead means that the server
+// has completed it too, and ends the wait.
 func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	if conn.ConnectionState().Version < tls.VersionTLS13 {
 		return false
@@ -194,18 +193,17 @@ func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	return needsClientCert(alertText(err), true)
 }
 
-// ticket is a cache of TLS sessions that keeps none. It ends a read that waits
-// for what follows the handshake when a session ticket comes: servers send it
-// once they have judged the client's certificate.
+// ticket is a TLS session cache that stores nothing. It ends a read that waits for data after the handshake when a
+// session ticket arrives: servers send it after they have verified the client's certificate.
 type ticket struct {
 	conn    net.Conn
-	awaited bool // used by one goroutine alone, as tls.Conn calls Put from Read
+	awaited bool // used by one goroutine only: tls.Conn calls Put from Read
 }
 
 func (t *ticket) Get(string) (*tls.ClientSessionState, bool) { return nil, false }
 
 func (t *ticket) Put(string, *tls.ClientSessionState) {
 	if t.awaited {
-		_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // long ago
+		_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // in the past
 	}
 }

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// HandshakeReport is what a WireGuard handshake showed. Where there is an error it says how far the look came.
+// HandshakeReport is the result of a WireGuard handshake. With an error, it contains what was known until then.
 type HandshakeReport struct {
 	Address  string         // as given
-	Resolved netip.AddrPort // where the initiations went: the first address of Resolve
-	From     netip.AddrPort // the local end of the last try
-	Sent     int            // initiations, each of them one datagram
-	Took     time.Duration  // from the initiation that was answered until its answer had been verified
+	Resolved netip.AddrPort // destination of the initiations: the first address of Resolve
+	From     netip.AddrPort // the local address of the last try
+	Sent     int            // number of initiations, each of them one datagram
+	Took     time.Duration  // from the answered initiation until its answer was verified
 }
 
-// NoAnswerError says that no answer came that verifies with the peer's key. WireGuard is silent by design, so it can
-// mean any of these: the datagrams don't get there or back; nothing listens, and that is not said either; the peer
-// has another key; the peer doesn't know ours; the peer has seen a handshake of our key with a later time in it, as
-// happens when the clock here is behind.
+// NoAnswerError means that no answer verified with the peer's key. WireGuard is silent by design, so there are several
+// possible causes: the datagrams are dropped in either direction; nothing listens and no ICMP error arrives; the peer
+// has another key; the peer does not know our key; or the peer has seen a handshake of our key with a later timestamp,
+// as happens if this machine's clock is behind.
 type NoAnswerError struct {
-	Sent   int           // initiations
-	Over   time.Duration // from the first of them until the look ended
-	Strays int           // datagrams that came from the peer's address and don't verify
+	Sent   int           // number of initiations
+	Over   time.Duration // from the first initiation until the end of the probe
+	Strays int           // datagrams from the peer's address that do not verify
 }
 
 func (e *NoAnswerError) Error() string {
@@ -46,19 +46,19 @@ func (e *NoAnswerError) Error() string {
 }
 
 // Handshake tries a WireGuard handshake with address (host:port) as the initiator, with the private key own, and
-// believes an answer only from the holder of the private key of peer. It sends initiations and nothing else: no
-// session is begun, the peer counts no handshake, and keys that a tunnel uses stay in use.
+// accepts an answer only from the holder of the private key of peer. It sends only initiations: no session begins, the
+// peer counts no handshake, and the keys of an existing tunnel stay in use.
 //
-// It lasts six seconds at most, or until ctx ends. The first initiation goes at once, another every 1.3 seconds.
-// Everything it opened is closed when it returns.
+// It takes at most six seconds, or until ctx ends. It sends the first initiation immediately and another every 1.3
+// seconds. It closes everything it opened before it returns.
 //
-// The errors: a *net.DNSError when the host does not resolve; syscall.ENETUNREACH or EHOSTUNREACH when there is no way
-// there, or a router or firewall says so; syscall.ECONNREFUSED when it says that nothing listens at the port; ErrKey;
-// a *NoAnswerError; and why ctx ended, if it did.
+// The errors: a *net.DNSError if the host does not resolve; syscall.ENETUNREACH or EHOSTUNREACH if there is no route,
+// or a router or firewall reports so; syscall.ECONNREFUSED if an ICMP error reports that nothing listens at the port;
+// ErrKey; a *NoAnswerError; and the cause of ctx if it ended.
 //
-// A caller who uses the key of a tunnel that is up should know: from the initiation on, the peer sends what it has for
-// that key to here, until it next hears from the key's owner; and it answers no handshake of the owner that bears an
-// earlier time than ours did, which matters when the clock here is ahead.
+// With the key of an active tunnel there are side effects. From the initiation on, the peer sends its traffic for that
+// key to this machine, until it next hears from the key's owner. It also rejects handshakes of the owner that have an
+// earlier timestamp than ours, which matters if this machine's clock is ahead.
 func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicKey) (HandshakeReport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 6*time.Second, errTimeout)
 	defer cancel()
@@ -72,11 +72,11 @@ func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicK
 	return report, nil
 }
 
-// errPatience is why a look's context ends when the caller's does not.
+// errTimeout is the cause of a probe's context if the caller's has not ended.
 var errTimeout = errors.New("six seconds are over")
 
-// handshake is one look. WireGuard's own second initiation comes only after five seconds, so another try, with a device
-// of its own, begins whenever again says so. All stay open until the end: a late answer counts.
+// handshake is one probe. WireGuard sends its own second initiation only after five seconds, so another try with its
+// own device starts whenever again fires. All tries stay open until the end, so that a late answer counts.
 type handshake struct {
 	again <-chan time.Time
 	dial  func(netip.AddrPort) (net.Conn, error)
@@ -84,7 +84,7 @@ type handshake struct {
 	sent, strays atomic.Int32
 }
 
-// outcome is what decides a look: a handshake on one try, or an error of the network.
+// outcome decides a probe: a handshake on one try, or a network error.
 type outcome struct {
 	by   *try
 	took time.Duration
@@ -119,7 +119,7 @@ func (h *handshake) run(
 			continue
 		case o = <-outcomes:
 		case <-ctx.Done():
-			t.tell(outcome{err: h.silence(ctx, time.Since(start))}) // unless something came in the same moment
+			t.tell(outcome{err: h.silence(ctx, time.Since(start))}) // unless an outcome arrived at the same moment
 			o = <-outcomes
 		}
 		if o.err == nil {
@@ -129,7 +129,7 @@ func (h *handshake) run(
 	}
 }
 
-// silence is the error of a look that ended without an outcome. One that was called off proves nothing.
+// silence returns the error of a probe without an outcome. A canceled probe proves nothing.
 func (h *handshake) silence(ctx context.Context, over time.Duration) error {
 	silent := &NoAnswerError{Sent: int(h.sent.Load()), Over: over, Strays: int(h.strays.Load())}
 	switch {
@@ -160,7 +160,7 @@ func resolveUDP(ctx context.Context, address string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addrs[0], uint16(port)), nil
 }
 
-// dialUDP connects a socket: only one that is connected is told of ICMP's errors.
+// dialUDP connects a socket: only a connected socket receives ICMP errors.
 func dialUDP(to netip.AddrPort) (net.Conn, error) {
 	return net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 }

@@ -10,13 +10,13 @@ import (
 	"unique"
 )
 
-// ErrKey says that bytes are no WireGuard key, or that two keys can't be a pair of peers.
+// ErrKey means that bytes are not a WireGuard key, or that two keys cannot be a pair of peers.
 var ErrKey = errors.New("not a usable WireGuard key")
 
 // keySize is the size of either key, in bytes (RFC 7748, section 5).
 const keySize = 32
 
-// The sizes that a key has which was stored the wrong way.
+// Sizes of a key that was stored in the wrong form.
 const (
 	base64Size  = 44 // the base64 text of a key; the DER form of a public key (RFC 8410) is as long
 	pkcs8Size   = 48 // the DER form of a private key
@@ -25,18 +25,18 @@ const (
 
 const hidden = "(hidden)"
 
-// PrivateKey is the private key of a WireGuard peer. However it is printed, logged or encoded, it says "(hidden)";
-// Reveal is the only way to the key. The zero value is no key.
+// PrivateKey is the private key of a WireGuard peer. It is printed, logged and encoded as "(hidden)"; only Reveal
+// returns the key. The zero value is no key.
 type PrivateKey struct {
-	// A pointer to a string, as fmt prints unexported fields without asking Format, and with some verbs follows pointers
-	// to structs and arrays. Equal keys are equal by ==.
+	// raw points to a string, because fmt prints unexported fields without calling Format, and with some verbs follows
+	// pointers to structs and arrays. Equal keys are equal by ==.
 	raw unique.Handle[string]
 }
 
 // PublicKey is the public key of a WireGuard peer.
 type PublicKey [keySize]byte
 
-// NewPrivateKey makes a private key, clamped as wg genkey clamps it.
+// NewPrivateKey generates a private key, clamped as wg genkey clamps it.
 func NewPrivateKey() (PrivateKey, error) {
 	var raw [keySize]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -47,8 +47,8 @@ func NewPrivateKey() (PrivateKey, error) {
 	return ParsePrivateKey(raw[:])
 }
 
-// ParsePrivateKey takes the 32 bytes of a private key, not their base64 text. A key that is not clamped is taken as it
-// is, as WireGuard does. The error is an ErrKey and says nothing of the key but its size.
+// ParsePrivateKey parses the 32 bytes of a private key, not their base64 text. Like WireGuard, it accepts a key that is
+// not clamped. The error is an ErrKey and reveals nothing of the key but its size.
 func ParsePrivateKey(raw []byte) (PrivateKey, error) {
 	if err := checkSize("private", raw); err != nil {
 		return PrivateKey{}, err
@@ -56,8 +56,8 @@ func ParsePrivateKey(raw []byte) (PrivateKey, error) {
 	return PrivateKey{unique.Make(string(raw))}, nil
 }
 
-// ParsePublicKey takes the 32 bytes of a public key, not their base64 text. The error is an ErrKey. The few points with
-// which nothing secret can be agreed on are no keys.
+// ParsePublicKey parses the 32 bytes of a public key, not their base64 text. The error is an ErrKey. It rejects the few
+// points of low order, with which no shared secret is possible.
 func ParsePublicKey(raw []byte) (PublicKey, error) {
 	if err := checkSize("public", raw); err != nil {
 		return PublicKey{}, err
@@ -70,7 +70,7 @@ func ParsePublicKey(raw []byte) (PublicKey, error) {
 	return public, anyone.agrees(public)
 }
 
-// Public returns the public key that belongs to k; of no key, the zero value.
+// Public returns the public key of k, or the zero value for no key.
 func (k PrivateKey) Public() PublicKey {
 	key := k.x25519()
 	if key == nil {
@@ -79,7 +79,7 @@ func (k PrivateKey) Public() PublicKey {
 	return PublicKey(key.PublicKey().Bytes())
 }
 
-// Reveal returns the 32 bytes of the key itself, nil of no key. Every call is a place to review.
+// Reveal returns the 32 bytes of the key, or nil for no key. Review every call.
 func (k PrivateKey) Reveal() []byte {
 	if k == (PrivateKey{}) {
 		return nil
@@ -87,10 +87,10 @@ func (k PrivateKey) Reveal() []byte {
 	return []byte(k.raw.Value())
 }
 
-// x25519 is the key for agreeing on secrets; nil for no key.
+// x25519 returns the key for key agreement, or nil for no key.
 func (k PrivateKey) x25519() *ecdh.PrivateKey {
 	key, err := ecdh.X25519().NewPrivateKey(k.Reveal())
-	if err != nil { // the size is not right: there is no key
+	if err != nil { // the size is wrong: there is no key
 		return nil
 	}
 	return key
@@ -105,7 +105,7 @@ func (k PrivateKey) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 // String returns the key in base64, as wg shows it.
 func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
-// agrees says whether a secret can be agreed on with the holder of peer.
+// agrees returns an error if no shared secret is possible with the holder of peer.
 func (k PrivateKey) agrees(peer PublicKey) error {
 	key := k.x25519()
 	if key == nil {
@@ -116,7 +116,7 @@ func (k PrivateKey) agrees(peer PublicKey) error {
 	}
 	point, err := ecdh.X25519().NewPublicKey(peer[:])
 	if err == nil {
-		_, err = key.ECDH(point) // fails on the points of low order, zero among them
+		_, err = key.ECDH(point) // fails on the points of low order, including zero
 	}
 	if err != nil {
 		return fmt.Errorf("%w: the public key %s is a point of low order", ErrKey, peer)
@@ -124,7 +124,7 @@ func (k PrivateKey) agrees(peer PublicKey) error {
 	return nil
 }
 
-// checkSize says what is wrong with the size of a key, and what may have happened to it.
+// checkSize returns an error for a key of the wrong size that suggests a cause.
 func checkSize(which string, raw []byte) error {
 	var zero byte
 	for _, b := range raw {

@@ -20,8 +20,8 @@ import (
 // try is one WireGuard device that initiates one handshake over a socket of its own. It is that device's conn.Bind.
 //
 // The order within the device (golang.zx2c4.com/wireguard: device/receive.go, RoutineHandshake): an answer that
-// verifies makes the session, sets the time of the last handshake and then sends the first data message. So that
-// message tells that the handshake is done; it is not let out.
+// verifies creates the session, sets the time of the last handshake and then sends the first data message. So that
+// message shows that the handshake is complete; it is not sent.
 type try struct {
 	look     *handshake
 	to       netip.AddrPort
@@ -54,16 +54,16 @@ func (t *try) begin(own PrivateKey, peer PublicKey) error {
 	return them.SendHandshakeInitiation(false)
 }
 
-// close ends the device and its socket.
+// close closes the device and its socket.
 func (t *try) close() {
 	if t.device != nil {
 		t.device.Close()
 	}
 }
 
-// verify asks the device itself whether there was a handshake.
+// verify asks the device whether there was a handshake.
 func (t *try) verify() error {
-	var state bytes.Buffer // holds the private key, too
+	var state bytes.Buffer // also contains the private key
 	defer func() { clear(state.Bytes()) }()
 	if err := t.device.IpcGetOperation(&state); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (t *try) verify() error {
 	return errors.New("the device began a session, and knows of no handshake")
 }
 
-// tell hands in what was found, unless another was first.
+// tell reports an outcome, unless another came first.
 func (t *try) tell(o outcome) {
 	select {
 	case t.outcomes <- o:
@@ -100,7 +100,7 @@ func (t *try) Open(uint16) ([]conn.ReceiveFunc, uint16, error) {
 	return []conn.ReceiveFunc{t.receive}, t.from.Port(), nil
 }
 
-// Close closes the socket, if there is one: the device calls it before Open, too.
+// Close closes the socket, if there is one: the device also calls Close before Open.
 func (t *try) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *try) Close() error {
 	return socket.Close()
 }
 
-// receive hands one datagram to the device. An error of the network ends the look.
+// receive passes one datagram to the device. A network error ends the probe.
 func (t *try) receive(packets [][]byte, sizes []int, from []conn.Endpoint) (int, error) {
 	t.mu.Lock()
 	socket := t.socket
@@ -126,14 +126,14 @@ func (t *try) receive(packets [][]byte, sizes []int, from []conn.Endpoint) (int,
 	}
 	if err != nil {
 		t.tell(outcome{by: t, err: err})
-		return 0, net.ErrClosed // the device tries no more
+		return 0, net.ErrClosed // the device stops receiving
 	}
-	t.look.strays.Add(1) // it is one until it has verified, and then nobody asks
+	t.look.strays.Add(1) // counts as stray until it verifies, and then the count is unused
 	sizes[0], from[0] = n, t
 	return 1, nil
 }
 
-// Send lets initiations out, and nothing else.
+// Send sends initiations only.
 func (t *try) Send(packets [][]byte, _ conn.Endpoint) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,13 +159,13 @@ func (t *try) Send(packets [][]byte, _ conn.Endpoint) error {
 // SetMark does nothing: the device has no mark.
 func (t *try) SetMark(uint32) error { return nil }
 
-// BatchSize is how many datagrams receive and Send take at a time.
+// BatchSize returns how many datagrams receive and Send handle at a time.
 func (t *try) BatchSize() int { return 1 }
 
-// ParseEndpoint knows no endpoint but the one.
+// ParseEndpoint returns the only endpoint.
 func (t *try) ParseEndpoint(string) (conn.Endpoint, error) { return t, nil }
 
-// A try is its own endpoint, too: there is one socket, to one address.
+// A try is its own endpoint: there is one socket, to one address.
 
 func (t *try) ClearSrc()           {}
 func (t *try) SrcToString() string { return t.from.String() }
@@ -178,7 +178,7 @@ func (t *try) DstToBytes() []byte {
 	return b
 }
 
-// noTunnel is the network device of a tunnel through which nothing goes.
+// noTunnel is a tunnel network device without traffic.
 type noTunnel struct {
 	events chan tun.Event
 	closed chan struct{}
