@@ -17,9 +17,9 @@ const (
 	answerWithin = 10 * time.Minute
 )
 
-// Box is one running sandbox program, which one test at a time uses.
+// Box is one running sandbox program, used by one test at a time.
 type Box struct {
-	Ready string // the line of JSON that says where its clusters are
+	Ready string // the JSON line that describes its clusters
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -34,9 +34,9 @@ func startBox(program string) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(stderr.Name()) // the file lives for as long as it is open
+	_ = os.Remove(stderr.Name()) // the file exists as long as it is open
 	b := &Box{cmd: exec.Command(program), stderr: stderr}
-	b.cmd.Env = append(os.Environ(), "GOGC=200") // collects garbage half as often: the cores are scarcer than memory
+	b.cmd.Env = append(os.Environ(), "GOGC=200") // collects garbage half as often: CPU is scarcer than memory
 	b.cmd.Stderr = stderr
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func startBox(program string) (*Box, error) {
 	return b, nil
 }
 
-// Ask sends a command and returns the line that answers it.
+// Ask sends a command and returns the response line.
 func (b *Box) Ask(command string) (string, error) {
 	if _, err := io.WriteString(b.in, command+"\n"); err != nil {
 		return "", fmt.Errorf("%w%s", err, b.said())
@@ -75,7 +75,7 @@ func (b *Box) receive(within time.Duration) (string, error) {
 	return line, nil
 }
 
-// reset returns an error unless the clusters are again what they were at the start.
+// reset resets the clusters to their initial state.
 func (b *Box) reset() error {
 	answer, err := b.Ask("reset")
 	if err == nil && !strings.Contains(answer, `"ok":true`) {
@@ -84,7 +84,7 @@ func (b *Box) reset() error {
 	return err
 }
 
-// end ends the program: it stops with its standard input.
+// end stops the program, which exits when its standard input is closed.
 func (b *Box) end() error {
 	_ = b.in.Close()
 	err := b.cmd.Wait()
@@ -104,9 +104,8 @@ func (b *Box) said() string {
 	return "\n" + string(text)
 }
 
-// Pool lends sandboxes, each to one borrower at a time. It starts one when all that run are lent,
-// up to its size; further borrowers wait. A borrower that starts a sandbox of its own, as carrick
-// demo does, borrows the room for it instead.
+// Pool lends sandboxes, each to one borrower at a time. It starts a new one if all others are lent, up to its size;
+// then borrowers wait. A borrower that starts its own sandbox, as carrick demo does, borrows only the capacity for it.
 type Pool struct {
 	program string
 	idle    chan *Box
@@ -118,8 +117,8 @@ type Pool struct {
 	closed bool
 }
 
-// NewPool returns a pool of at most size sandboxes of the program at a path. It writes to log
-// what goes wrong between two borrowers.
+// NewPool returns a pool of at most size sandboxes of the program at a path. It logs errors that occur between two
+// borrowers to log.
 func NewPool(program string, size int, log io.Writer) *Pool {
 	p := &Pool{program: program, idle: make(chan *Box, size), room: make(chan struct{}, size), log: log}
 	for range size {
@@ -128,7 +127,7 @@ func NewPool(program string, size int, log io.Writer) *Pool {
 	return p
 }
 
-// Take lends a sandbox that is as it was at its start.
+// Take lends a sandbox in its initial state.
 func (p *Pool) Take() (*Box, error) {
 	select {
 	case b := <-p.idle:
@@ -151,7 +150,7 @@ func (p *Pool) Take() (*Box, error) {
 	return b, nil
 }
 
-// TakeRoom waits until there is room for a sandbox that the borrower starts. It ends an idle one if it has to.
+// TakeRoom waits until there is capacity for a sandbox that the borrower starts. It stops an idle one if necessary.
 func (p *Pool) TakeRoom() {
 	select {
 	case <-p.room:
@@ -165,10 +164,11 @@ func (p *Pool) TakeRoom() {
 	}
 }
 
-// GiveRoom takes the room back when the borrower's sandbox has ended.
+// GiveRoom returns the capacity after the borrower's sandbox has ended.
 func (p *Pool) GiveRoom() { p.room <- struct{}{} }
 
-// Give takes a sandbox back and resets it. One that cannot be reset ends, and makes room for another.
+// Give returns a sandbox to the pool and resets it. If the reset fails, Give stops the sandbox, and the pool may start
+// another.
 func (p *Pool) Give(b *Box) {
 	err := b.reset()
 	if err == nil {
@@ -178,14 +178,14 @@ func (p *Pool) Give(b *Box) {
 	p.mu.Lock()
 	closed := p.closed
 	p.mu.Unlock()
-	if !closed { // else it was ended in the middle of that
+	if !closed { // otherwise Close stopped it during the reset
 		fmt.Fprintf(p.log, "a sandbox is replaced, because it could not be reset: %v\n", err)
 		_ = b.end()
 	}
 	p.room <- struct{}{}
 }
 
-// Close ends all sandboxes.
+// Close stops all sandboxes.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 // RelayedBox is the name of the link to the folder of the sandbox that Relay passes commands to.
 const RelayedBox = "box"
 
-// Serve is what a borrower of a sandbox hears: first the line that says where it is, then the answer to each of their
-// commands, until either end is gone.
+// Serve sends a borrower the line that describes its sandbox, and then the response to each of its commands, until
+// either end closes.
 func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(command string) (string, error)) {
 	answer, err := ready, error(nil)
 	for {
@@ -28,7 +28,8 @@ func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(c
 	}
 }
 
-// Lend serves the sandbox to the first program that Relays to the listener, until that program or the listener ends.
+// Lend serves the sandbox to the first program that connects to the listener with Relay, until that program or the
+// listener ends.
 func (s *Sandbox) Lend(l net.Listener) {
 	conn, err := l.Accept()
 	if err != nil {
@@ -43,8 +44,8 @@ func (s *Sandbox) Lend(l net.Listener) {
 }
 
 // Relay acts as the sandbox program, with the sandbox that is lent at an address, until in ends: it passes commands
-// from in on, and their answers to out. The sandbox's folder is dir for whoever speaks with it; the link RelayedBox in
-// it leads to the real one.
+// from in to the sandbox, and responses to out. It reports dir as the sandbox's folder. The link RelayedBox in dir
+// leads to the real one.
 func Relay(address, dir string, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", address)
 	if err != nil {

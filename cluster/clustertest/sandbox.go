@@ -1,5 +1,5 @@
-// Package clustertest gives each test two real control planes of its own: those of a sandbox
-// program, lent to the test and reset after it.
+// Package clustertest gives each test exclusive use of two real control planes: those of a sandbox program that is lent
+// to the test and reset after it.
 package clustertest
 
 import (
@@ -22,50 +22,49 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Environment variables: Program holds the path of carrick-sandbox. Socket is the address of a
-// pool of sandboxes that all test binaries of a run share (package share); without it each test
-// binary has one sandbox.
+// Environment variables. Program is the path of carrick-sandbox. Socket is the address of a pool of sandboxes that all
+// test binaries of a run share (package share); without it each test binary has one sandbox.
 const (
 	Program = "CARRICK_SANDBOX"
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
 
-// The first word that a borrower sends to a pool: it asks for a sandbox, or for the room to start one itself. The rest
-// of the line says who the borrower is.
+// The first word that a borrower sends to a pool requests a sandbox, or the capacity to start one itself. The rest of
+// the line names the borrower.
 const (
 	AskSandbox = "sandbox"
 	AskRoom    = "room"
 )
 
-// Names of the two sides, as the sandbox calls them.
+// Names of the two sides in the sandbox.
 const (
 	Local  = "local"
 	Remote = "remote"
 )
 
-// Sandbox is two real control planes that one test and its subtests have for themselves.
+// Sandbox is two real control planes for the exclusive use of one test and its subtests.
 type Sandbox struct {
-	Dir         string            // everything it wrote; removed at its end
+	Dir         string            // all files that it wrote; removed at its end
 	Kubeconfigs map[string]string // paths, by side
 	Contexts    map[string]string // names, by side
 	Kubectl     string            // path of a kubectl
 	Version     string            // of both API servers
 
-	// Hosts are the folders of sides that are machines, by side, and Here those of them that have this machine's network;
-	// Answers what a guide has to be told, and Given those of the answers that a link of the demo begins with: of the
-	// scenario that was seeded last.
+	// Hosts are the folders of the sides that are machines, by side, and Here are those of them that have this machine's
+	// network. Answers are the answers that a guide requires, and Given those with which a demo link starts. All are of
+	// the scenario that was seeded last.
 	Hosts   map[string]string
 	Here    map[string]bool
 	Answers map[string]string
 	Given   map[string]string
 
-	ready string     // the line that says where it is
+	ready string     // the line that describes the sandbox
 	mu    sync.Mutex // one command at a time
 	ask   func(command string) (string, error)
 }
 
-// lent are the sandboxes of this test binary, by the name of the test that has each, and the pool that they come from
-// where no other program has one.
+// lent are the borrowed sandboxes of this test binary, by test name, and the pool that they come from if no other
+// program provides one.
 var lent struct {
 	mu   sync.Mutex
 	box  map[string]*Sandbox
@@ -73,11 +72,12 @@ var lent struct {
 	once sync.Once
 }
 
-// Start lends the test a sandbox until its end. Subtests of a test that has one get the same. It skips the test when
-// CARRICK_SANDBOX is not set, and fails it when no sandbox starts. Sandboxes end with the test run, however that ends.
+// Start lends the test a sandbox until its end. Subtests of a test that has one get the same one. Start skips the test
+// if CARRICK_SANDBOX is not set, and fails it if no sandbox starts. Sandboxes end with the test run, even if it
+// crashes.
 //
-// Tests that wait for a sandbox count as running for go test's -parallel. Where that limit is lower than their number,
-// parallel subtests of a test that has a sandbox may never start; hence the -parallel of the Makefile.
+// Tests that wait for a sandbox count as running for go test's -parallel. If that limit is lower than their number,
+// parallel subtests of a test that has a sandbox may never start; hence the -parallel in the Makefile.
 func Start(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
@@ -110,8 +110,9 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Another starts a sandbox of the test's own next to the one that Start lends it, and ends it with the test. It takes
-// no room in the pool: a test that waits for a second sandbox while it has one would keep others waiting, too.
+// Another starts a second sandbox for the test in addition to the one from Start, and stops it with the test. It does
+// not count against the pool's size: a test that holds one sandbox while it waits for a second one could cause a
+// deadlock.
 func Another(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
@@ -130,8 +131,8 @@ func Another(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Room waits until the pool has room for a sandbox that the test starts itself, and holds the room until the test ends.
-// It skips the test when CARRICK_SANDBOX is not set.
+// Room waits until the pool has capacity for a sandbox that the test starts itself, and holds it until the test ends.
+// It skips the test if CARRICK_SANDBOX is not set.
 func Room(tb testing.TB) {
 	tb.Helper()
 	if os.Getenv(Program) == "" {
@@ -148,7 +149,7 @@ func Room(tb testing.TB) {
 	tb.Cleanup(func() { _ = conn.Close() })
 }
 
-// held returns the sandbox that a test or one of those that it is a subtest of has, or nil.
+// held returns the sandbox of a test or of one of its parents, or nil.
 func held(name string) *Sandbox {
 	lent.mu.Lock()
 	defer lent.mu.Unlock()
@@ -164,8 +165,8 @@ func held(name string) *Sandbox {
 	}
 }
 
-// borrow returns a sandbox and the function that gives it back, which is not nil if there is something to give back
-// after an error.
+// borrow returns a sandbox and the function that returns it. The function may be non-nil with an error, and must then
+// be called as well.
 func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	if address := os.Getenv(Socket); address != "" {
 		return join(address, name)
@@ -179,8 +180,8 @@ func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	return s, func() { lent.own.Give(box) }, s.greet(box.Ready)
 }
 
-// ask sends a first line to the pool at an address and returns its answer, which comes when the pool has what was asked
-// for.
+// ask sends the first line to the pool at an address and returns the response, which arrives when the request is
+// granted.
 func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err error) {
 	if conn, err = net.Dial("unix", address); err != nil {
 		return nil, nil, err
@@ -196,7 +197,7 @@ func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err e
 	return conn, answer, nil
 }
 
-// join borrows a sandbox from the pool at an address, which takes it back when the connection ends.
+// join borrows a sandbox from the pool at an address. The pool reclaims it when the connection closes.
 func join(address, name string) (s *Sandbox, back func(), err error) {
 	conn, replies, err := ask(address, AskSandbox, name)
 	if err != nil {
@@ -216,7 +217,7 @@ func join(address, name string) (s *Sandbox, back func(), err error) {
 	return s, func() { _ = conn.Close() }, s.greet(ready)
 }
 
-// greet reads the line that says that the sandbox is ready, and where it is.
+// greet parses the line that says that the sandbox is ready, and where it is.
 func (s *Sandbox) greet(line string) error {
 	var ready struct {
 		Ready       bool
@@ -239,8 +240,7 @@ func (s *Sandbox) greet(line string) error {
 	return nil
 }
 
-// Open returns the cluster of a side, seen by its admin, and closes it with the
-// test.
+// Open returns the cluster of a side with its admin's credentials, and closes it with the test.
 func (s *Sandbox) Open(tb testing.TB, side string, o cluster.Options) *cluster.Cluster {
 	tb.Helper()
 	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: s.Kubeconfigs[side], Context: s.Contexts[side]}, o)
@@ -251,22 +251,20 @@ func (s *Sandbox) Open(tb testing.TB, side string, o cluster.Options) *cluster.C
 	return c
 }
 
-// Stop stops the API server of a side. It is started again with the end of the
-// test, at the latest.
+// Stop stops the API server of a side. It is started again at the end of the test at the latest.
 func (s *Sandbox) Stop(tb testing.TB, side string) {
 	tb.Helper()
 	s.command(tb, "stop "+side)
 	tb.Cleanup(func() { s.command(tb, "start "+side) })
 }
 
-// Start starts the API server of a side that was stopped, and returns when it
-// is ready. Of one that runs it does nothing.
+// Start starts the stopped API server of a side, and returns when it is ready. If it is running, Start does nothing.
 func (s *Sandbox) Start(tb testing.TB, side string) {
 	tb.Helper()
 	s.command(tb, "start "+side)
 }
 
-// Seed puts the objects of a scenario into both sides.
+// Seed creates the objects of a scenario on both sides.
 func (s *Sandbox) Seed(tb testing.TB, scenario string) {
 	tb.Helper()
 	s.seeded(s.command(tb, "seed "+scenario))
@@ -276,17 +274,16 @@ func (s *Sandbox) seeded(got reply) {
 	s.Hosts, s.Here, s.Answers, s.Given = got.Hosts, got.Here, got.Answers, got.Given
 }
 
-// SeedFault puts the objects of a scenario into both sides, with something
-// wrong on top: one of what the sandbox answers to "faults SCENARIO". Whatever
-// stands in the clusters is removed at the end of the test.
+// SeedFault creates the objects of a scenario on both sides, and then a fault: one of those that the sandbox lists for
+// "faults SCENARIO". All objects in the clusters are removed at the end of the test.
 func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	tb.Helper()
 	s.Reset(tb)
 	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
-// Reset brings both sides back to what they were when the sandbox got ready, at the end of the test. It is for
-// subtests: at the end of the test that the sandbox is lent to, that happens anyway.
+// Reset resets both sides to their initial state at the end of the test. It is for subtests: the sandbox is reset
+// anyway at the end of the test that it is lent to.
 func (s *Sandbox) Reset(tb testing.TB) {
 	tb.Helper()
 	lent.mu.Lock()
@@ -296,7 +293,7 @@ func (s *Sandbox) Reset(tb testing.TB) {
 	}
 }
 
-// Settle waits until no namespace of a side is being deleted.
+// Settle waits until no namespace of a side is terminating.
 func (s *Sandbox) Settle(tb testing.TB, side string) {
 	tb.Helper()
 	going := s.Run(
@@ -308,8 +305,8 @@ func (s *Sandbox) Settle(tb testing.TB, side string) {
 	}
 }
 
-// Run runs kubectl against a side, with in as its standard input, and returns
-// its output. It fails the test when kubectl fails.
+// Run runs kubectl against a side, with in as its standard input, and returns its output. It fails the test if kubectl
+// fails.
 func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 	tb.Helper()
 	cmd := exec.CommandContext(
@@ -317,7 +314,7 @@ func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 		append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...,
 	)
 	cmd.Stdin = strings.NewReader(in)
-	cmd.Env = append(os.Environ(), "GOGC=off") // a quarter less of a processor, for a program that lives 80 ms
+	cmd.Env = append(os.Environ(), "GOGC=off") // saves a quarter of the CPU time of a process that runs for 80 ms
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -326,8 +323,8 @@ func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 	return stdout.String()
 }
 
-// Bystanders puts two Secrets of somebody else into each cluster: a secret that is
-// nobody's business here is one, too, also where a guide has none of its own.
+// Bystanders creates two unrelated Secrets in each cluster, so that there are secrets to protect even if a guide has
+// none of its own.
 func (s *Sandbox) Bystanders(tb testing.TB) {
 	tb.Helper()
 	for _, side := range []string{Local, Remote} {
@@ -337,8 +334,7 @@ func (s *Sandbox) Bystanders(tb testing.TB) {
 	}
 }
 
-// Cleanup runs kubectl against a side when the test ends; what it says counts
-// for nothing.
+// Cleanup runs kubectl against a side when the test ends, and ignores its result.
 func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
 	tb.Cleanup(func() {
 		_ = exec.Command(
@@ -347,7 +343,7 @@ func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
 	})
 }
 
-// Faults are what can be wrong in a scenario: name to one sentence.
+// Faults returns the faults of a scenario: name to one sentence.
 func (s *Sandbox) Faults(tb testing.TB, scenario string) map[string]string {
 	tb.Helper()
 	out := map[string]string{}
@@ -357,7 +353,7 @@ func (s *Sandbox) Faults(tb testing.TB, scenario string) map[string]string {
 	return out
 }
 
-// reply is the sandbox's answer to a command.
+// reply is the sandbox's response to a command.
 type reply struct {
 	OK     bool
 	Error  string

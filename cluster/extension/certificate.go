@@ -9,24 +9,23 @@ import (
 	"sync"
 )
 
-// certificate is the pair in a folder. It is read again as soon as one of its files
-// is another one, so a renewed certificate is shown from the next handshake on, and
-// nothing starts anew. While what stands there is no pair, the last good one is
-// shown: two files are not always written at once.
+// servedPair is the certificate and key in a folder. It is read again as soon as one of its files changes, so a renewed
+// certificate is served from the next handshake on, without a restart. While the files are not a valid pair, the last
+// valid one is served: two files are not always written at once.
 type servedPair struct {
 	folder string
 	log    *slog.Logger
-	ends   func(*tls.Certificate) // hears of each that is read
+	ends   func(*tls.Certificate) // called with each certificate that is read
 
 	mu    sync.Mutex
 	pair  *tls.Certificate
-	seen  []os.FileInfo // of the files as they were read
-	fault string        // the last one that was told
+	seen  []os.FileInfo // of the files when they were read
+	fault string        // the last one that was logged
 }
 
 var pairFiles = []string{"tls.crt", "tls.key"}
 
-// current is the pair as it stands, for tls.Config.GetCertificate.
+// current returns the current certificate, for tls.Config.GetCertificate.
 func (c *servedPair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +43,7 @@ func (c *servedPair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// look reads the pair where it is another one than was read last.
+// look reads the pair if it has changed since it was last read.
 func (c *servedPair) look() error {
 	now := make([]os.FileInfo, len(pairFiles))
 	for i, name := range pairFiles {
@@ -72,8 +71,8 @@ func (c *servedPair) look() error {
 	return nil
 }
 
-// same tells whether a file is the one that was read. A folder of a Secret in a pod is
-// changed by a link that leads to other files.
+// same reports whether a file is unchanged since it was read. A Secret volume is updated by a symlink that leads to
+// other files.
 func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }

@@ -1,12 +1,10 @@
-// Package extension is the program that the guide for vSphere runs in a cluster:
-// an admission webhook that gives claims which many pods write to a class that can
-// serve them, and a controller that gives namespaces of profiles what lets their
-// pods start. It does what SoeldnerConsult/vSphere-extensions does
-// (src/main/java/de/keeyzar: pvcmutator, profilewatcher), and knows no guide, step
-// or screen.
+// Package extension is the program that the guide for vSphere runs in a cluster: an admission webhook that sets a
+// suitable StorageClass on ReadWriteMany claims, and a controller that creates what the pods in profile namespaces need
+// to start. It does what SoeldnerConsult/vSphere-extensions does (src/main/java/de/keeyzar: pvcmutator,
+// profilewatcher), and does not depend on guides, steps or the terminal UI.
 //
-// Read in this order: review.go (what is answered), server.go (how it is served),
-// watch.go (what is made for profiles), permissions.go (what that requires).
+// Read in this order: review.go (what is answered), server.go (how it is served), watch.go (what is created for
+// profiles), permissions.go (what that requires).
 package extension
 
 import (
@@ -23,34 +21,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options are what the program is told.
+// Options are the options of the program.
 type Options struct {
-	Rule                        // which claims are changed; without a Class none is, and nothing listens for reviews
+	Rule                        // which claims are changed; without a Class the webhook does not run
 	BindAddress   string        // of the webhook
 	HealthAddress string        // of /healthz, /readyz and /metrics, without TLS
 	CertDir       string        // folder of tls.crt and tls.key
-	ShutdownDelay time.Duration // how long requests are taken after the program was told to end
+	ShutdownDelay time.Duration // how long requests are accepted after the program was asked to stop
 	Profiles
-	Elects     bool   // of several programs, the one that holds Lease creates what profiles need
+	Elects     bool   // of several replicas, only the holder of Lease creates what profiles need
 	Lease      string // NAMESPACE/NAME
-	Kubeconfig string // file; "" without a Context: the pod's own account
+	Kubeconfig string // file; "" without a Context: the pod's ServiceAccount
 	Context    string // of the kubeconfig; "": its current one
 	Log        *slog.Logger
 }
 
-// Profiles is what is made for the namespaces of profiles; the zero value is nothing.
+// Profiles is what is created for the namespaces of profiles; the zero value is nothing.
 type Profiles struct {
 	PSPRole string // ClusterRole that their ServiceAccounts are bound to
-	Level   string // level of pod security that those get which have none
+	Level   string // pod security level for those that have none
 }
 
 func (p Profiles) wanted() bool { return p != Profiles{} }
 
-// levels are those of pod security
-// (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/api).
+// levels are the pod security levels (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/api).
 var levels = []string{"privileged", "baseline", "restricted"}
 
-// Validate says what is wrong with the options.
+// Validate returns an error if the options are invalid.
 func (o Options) Validate() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -93,15 +90,15 @@ func isLevel(s string) bool {
 	return false
 }
 
-// lease takes the name of the lease apart.
+// lease splits the name of the lease.
 func (o Options) lease() (namespace, name string) {
 	namespace, name, _ = strings.Cut(o.Lease, "/")
 	return namespace, name
 }
 
-// Run does what the options say until ctx ends, and then ends gracefully: it says
-// that it is not ready any more, goes on answering for ShutdownDelay, and ends when the
-// requests under way have their answers. The error is of what it can't do without.
+// Run runs the program until ctx ends, and then stops it gracefully: it reports that it is not ready, continues to
+// answer for ShutdownDelay, and exits when all requests in flight are answered. It returns the error of a required
+// component.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err

@@ -14,19 +14,19 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// ManagedBy is the label of all that the watcher makes, and Made selects that.
+// ManagedBy is the label of all objects that the watcher creates, and Made selects them.
 const (
 	ManagedBy = "app.kubernetes.io/managed-by"
 	Made      = ManagedBy + "=" + manager
 )
 
 const (
-	// ownerNote is what the profile controller writes into the namespace of a profile:
-	// the name of its owner. It leaves alone a namespace in which another one stands
-	// (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
+	// ownerNote is the annotation that the profile controller sets on the namespace of a profile: the name of its owner.
+	// It leaves a namespace with another owner unchanged (kubeflow/dashboard:
+	// components/profile-controller/controllers/profile_controller.go).
 	ownerNote  = "owner"
 	levelLabel = "pod-security.kubernetes.io/enforce"
-	// bindingPrefix and a namespace are the name that upstream gives a binding.
+	// bindingPrefix is the prefix of upstream's RoleBinding names; the namespace follows.
 	bindingPrefix = "rb-all-sa_ns-"
 	manager       = "carrick-vsphere-extension"
 )
@@ -41,8 +41,7 @@ func listOf(
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
 }
 
-// decisive leaves of an object what decides, so that a large cluster takes little
-// memory.
+// decisive strips an object to the fields that are used, so that a large cluster requires little memory.
 func decisive(v any) (any, error) {
 	o, ok := v.(*unstructured.Unstructured)
 	if !ok {
@@ -53,9 +52,8 @@ func decisive(v any) (any, error) {
 	return o, nil
 }
 
-// see makes what is missing for a namespace and the profile of its name; nil: there is
-// none. A namespace that belongs to somebody else than the profile's owner is left
-// alone, as the profile controller leaves it.
+// see creates the missing objects for a namespace and the profile of its name, which may be nil. Like the profile
+// controller, it leaves a namespace unchanged that belongs to another owner than the profile's.
 func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Unstructured) error {
 	if namespace == nil || profile == nil || namespace.GetDeletionTimestamp() != nil ||
 		profile.GetDeletionTimestamp() != nil {
@@ -78,8 +76,8 @@ func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Uns
 	return nil
 }
 
-// bind lets the pods of a namespace use the role. A binding that is there stays as it
-// is: its role can't be changed, and somebody may have meant it.
+// bind lets the pods of a namespace use the role. An existing binding stays unchanged: its role cannot be changed, and
+// it may be intended.
 func (f *follower) bind(ctx context.Context, namespace string) error {
 	if f.PSPRole == "" {
 		return nil
@@ -113,8 +111,8 @@ func (f *follower) bind(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// label gives a namespace a level that has none. It is the namespace as it was seen, or
-// the API server refuses, and it is looked at anew.
+// label sets the level of a namespace that has none. If the namespace has changed since it was read, the API server
+// refuses the update, and the namespace is processed again.
 func (f *follower) label(ctx context.Context, namespace *unstructured.Unstructured) error {
 	if _, has := namespace.GetLabels()[levelLabel]; f.Level == "" || has {
 		return nil

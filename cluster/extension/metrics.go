@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are what the program counts.
+// metrics are the metrics of the program.
 type metrics struct {
 	reviews *prometheus.CounterVec
 	seconds prometheus.Histogram

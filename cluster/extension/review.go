@@ -11,26 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Rule says which claims are changed: new ones that many pods write to, and that ask
-// for no class or for one of From. The empty class asks for a volume that is there,
-// and is kept; so is the class of a claim that names its volume.
+// Rule says which claims are changed: new ReadWriteMany claims that request no class or one of From. The empty class
+// requests an existing volume and is kept, and so is the class of a claim that names its volume.
 type Rule struct {
-	Class string   // what they get
-	From  []string // what is exchanged
+	Class string   // the class that they get
+	From  []string // the classes that are replaced
 }
 
-// Outcome is what came of a review.
+// Outcome is the outcome of a review.
 type Outcome string
 
 // The outcomes. A claim is always allowed.
 const (
 	Changed   Outcome = "changed"
 	Kept      Outcome = "kept"
-	Unread    Outcome = "unread"    // what the claim asks for can't be read
-	Malformed Outcome = "malformed" // it is no review: ErrNoReview
+	Unread    Outcome = "unread"    // the claim cannot be parsed
+	Malformed Outcome = "malformed" // not a review: ErrNoReview
 )
 
-// Reviewed is what a review was about and what came of it.
+// Reviewed describes a review and its outcome.
 type Reviewed struct {
 	Outcome
 	Namespace, Name string // of the claim; the name may end with "*": the API server generates the rest
@@ -39,13 +38,13 @@ type Reviewed struct {
 	DryRun          bool
 }
 
-// ErrNoReview says that something is no AdmissionReview v1 with a request.
+// ErrNoReview means that a body is not an AdmissionReview v1 with a request.
 var ErrNoReview = errors.New("this is no AdmissionReview of admission.k8s.io/v1 with a request")
 
-// claims is the one kind that is looked at.
+// claims is the only resource that is reviewed.
 var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 
-// claim is what of a PersistentVolumeClaim decides.
+// claim holds the fields of a PersistentVolumeClaim that are used.
 type claim struct {
 	Metadata struct {
 		GenerateName string            `json:"generateName"`
@@ -58,21 +57,21 @@ type claim struct {
 	} `json:"spec"`
 }
 
-// operation is one of a JSON patch (RFC 6902): "add" replaces what is there.
+// operation is one operation of a JSON patch (RFC 6902): "add" replaces an existing value.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value string `json:"value"`
 }
 
-// Where a claim names its class. The annotation is older, and counts where both are
-// (kubernetes/kubernetes: pkg/apis/core/v1/helper.GetPersistentVolumeClaimClass).
+// Where a claim names its class. The annotation is older, and takes precedence over the field (kubernetes/kubernetes:
+// pkg/apis/core/v1/helper.GetPersistentVolumeClaimClass).
 const (
 	classField = "/spec/storageClassName"
 	classNote  = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class"
 )
 
-// class is the one that the claim asks for, and where it says so; has: it says so.
+// class returns the class that the claim requests, and the path of that field. has is false if it requests none.
 func (c claim) class() (name, at string, has bool) {
 	if note, ok := c.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return note, classNote, true
@@ -83,7 +82,7 @@ func (c claim) class() (name, at string, has bool) {
 	return *c.Spec.StorageClassName, classField, true
 }
 
-// patch is what changes the claim; nil: it stays as it is.
+// patch returns the patch for a claim; nil leaves it unchanged.
 func (r Rule) patch(c claim) []operation {
 	was, at, has := c.class()
 	switch {
@@ -95,8 +94,8 @@ func (r Rule) patch(c claim) []operation {
 	return []operation{{Op: "add", Path: at, Value: r.Class}}
 }
 
-// Review answers an AdmissionReview, and never refuses what it asks about. The error
-// is ErrNoReview where there is nothing to answer to.
+// Review answers an AdmissionReview, and never denies a request. It returns ErrNoReview if there is no request to
+// answer.
 func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -112,7 +111,7 @@ func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	return out, reviewed, err
 }
 
-// judge says what is to be changed of the object of a request.
+// judge returns the response to a request.
 func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, Reviewed) {
 	out := Reviewed{
 		Outcome: Kept, Namespace: q.Namespace, Name: q.Name, UID: string(q.UID), DryRun: q.DryRun != nil && *q.DryRun,
@@ -137,7 +136,7 @@ func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResp
 		return &admissionv1.AdmissionResponse{}, out
 	}
 	patch, err := json.Marshal(operations)
-	if err != nil { // names of classes are text, which always marshals
+	if err != nil { // class names are strings, which always marshal
 		out.Outcome = Unread
 		return &admissionv1.AdmissionResponse{}, out
 	}

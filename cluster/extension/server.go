@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	reviewPath = "/pvc/mutate" // as upstream's webhook has it
-	// reviewLimit is more than an API server takes of an object.
+	reviewPath = "/pvc/mutate" // the path of upstream's webhook
+	// reviewLimit is above the maximum size of an object in an API server.
 	reviewLimit = 4 << 20
-	// lastAnswers is how long requests that are under way at the end may take.
+	// lastAnswers is the timeout of requests that are in flight at shutdown.
 	lastAnswers = 10 * time.Second
 )
 
-// server answers reviews over TLS, and says how it is without.
+// server answers reviews over TLS, and serves health checks and metrics without TLS.
 type server struct {
 	Options
 	metrics *metrics
@@ -37,8 +37,8 @@ func newServer(o Options, m *metrics, gather prometheus.Gatherer) *server {
 	return &server{Options: o, metrics: m, gather: gather, cert: &servedPair{folder: o.CertDir, log: o.Log, ends: m.shows}}
 }
 
-// run serves until ctx ends. Both addresses are taken before anything is served: one
-// that is in use is an error at once.
+// run serves until ctx ends. It opens both listeners before it serves anything, so that an address that is in use is an
+// error immediately.
 func (s *server) run(ctx context.Context) error {
 	var all errgroup.Group
 	health, err := net.Listen("tcp", s.HealthAddress)
@@ -77,8 +77,8 @@ func (s *server) run(ctx context.Context) error {
 	return errors.Join(err, status.Close(), all.Wait())
 }
 
-// drain ends the webhook: first it is not ready any more, and connections are closed
-// after their answer, so that who asks goes elsewhere; then it ends.
+// drain stops the webhook. First it reports that it is not ready and closes connections after their responses, so that
+// clients go to another replica. Then it stops.
 func (s *server) drain(hook *http.Server) error {
 	s.ending.Store(true)
 	hook.SetKeepAlivesEnabled(false)
@@ -89,7 +89,7 @@ func (s *server) drain(hook *http.Server) error {
 	return hook.Shutdown(ctx)
 }
 
-// served is what ended a server; that it was told to is no error.
+// served returns the error that ended a server, or nil if it was shut down.
 func served(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -129,20 +129,20 @@ func (s *server) review(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // who asked may be gone
+	_, _ = w.Write(answer) // the client may be gone
 	s.metrics.reviews.WithLabelValues(string(reviewed.Outcome)).Inc()
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	s.logReview(r.Context(), reviewed)
 }
 
-// refuse answers what is no review.
+// refuse responds to a body that is not a review.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error, status int) {
 	http.Error(w, err.Error(), status)
 	s.metrics.reviews.WithLabelValues(string(Malformed)).Inc()
 	s.Log.Warn("malformed review", "from", r.RemoteAddr, "status", status, "error", err)
 }
 
-// Verbose is the level of reviews that change nothing in the cluster: the default class, or a dry run.
+// Verbose is the log level of reviews that change nothing in the cluster: the default class, or a dry run.
 const Verbose = slog.LevelInfo - 1
 
 func (s *server) logReview(ctx context.Context, r Reviewed) {
@@ -159,8 +159,7 @@ func (s *server) logReview(ctx context.Context, r Reviewed) {
 		"namespace", r.Namespace, "name", r.Name, "class", r.Class, "was", r.Was, "uid", r.UID, "dryRun", r.DryRun)
 }
 
-// healthHandler says that the program lives, whether it can answer reviews, and what
-// it has counted.
+// healthHandler serves liveness, readiness and metrics.
 func (s *server) healthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -175,7 +174,7 @@ func (s *server) healthHandler() http.Handler {
 	return mux
 }
 
-// unready says why no review can be answered; "": it can.
+// unready returns why reviews cannot be answered, or "" if they can.
 func (s *server) unready() string {
 	if s.ending.Load() {
 		return "it ends"

@@ -24,10 +24,9 @@ import (
 
 const (
 	workers = 4
-	// seenAgain is how often everything is looked at anew: what somebody has deleted is
-	// made again then, at the latest.
+	// seenAgain is the resync period: objects that were deleted are recreated then, at the latest.
 	seenAgain = 10 * time.Minute
-	// triedAgain is the longest pause after what the API server refused.
+	// triedAgain is the maximum backoff after an error of the API server.
 	triedAgain = time.Minute
 )
 
@@ -39,8 +38,8 @@ var (
 	}
 )
 
-// follower makes for namespaces of profiles what is missing. Of several programs the
-// one that holds the lease does; whoever gets it begins with all that stands.
+// follower creates missing objects for the namespaces of profiles. Of several replicas only the holder of the lease
+// does; a new holder starts with all existing namespaces.
 type follower struct {
 	Profiles
 	log     *slog.Logger
@@ -57,7 +56,7 @@ func newFollower(o Options, m *metrics) (*follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	config.QPS = -1 // the API server's priority and fairness decides
+	config.QPS = -1 // API priority and fairness limits the rate
 	config.UserAgent = "carrick-vsphere-extension"
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -80,7 +79,7 @@ func newFollower(o Options, m *metrics) (*follower, error) {
 	return f, nil
 }
 
-// clientConfig is what a context of a kubeconfig file says; neither: what every pod is given.
+// clientConfig returns the configuration of a kubeconfig context, or the in-cluster configuration if both are "".
 func clientConfig(file, name string) (*rest.Config, error) {
 	if file == "" && name == "" {
 		return rest.InClusterConfig()
@@ -91,8 +90,8 @@ func clientConfig(file, name string) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }
 
-// run makes what is missing until ctx ends. Where one of several programs is elected, it does so for as long as it
-// holds the lease, and waits for it otherwise.
+// run creates missing objects until ctx ends. With leader election, it does so while it holds the lease, and waits for
+// it otherwise.
 func (f *follower) run(ctx context.Context) error {
 	if !f.elects {
 		f.lead(ctx)
@@ -121,7 +120,7 @@ func (f *follower) run(ctx context.Context) error {
 	return nil
 }
 
-// lead looks at every namespace and profile, and at each that changes.
+// lead processes every namespace and profile, and each one that changes.
 func (f *follower) lead(ctx context.Context) {
 	f.log.Info("leading", "who", f.who)
 	f.metrics.leads.Set(1)
@@ -133,7 +132,7 @@ func (f *follower) lead(ctx context.Context) {
 	for _, m := range []cache.SharedIndexInformer{namespaces, profiles} {
 		all.Go(func() { m.RunWithContext(ctx) })
 	}
-	// Profiles may not be served yet: until they are, there is none to do anything for.
+	// The Profile CRD may not be served yet. Until then there is nothing to do.
 	if cache.WaitForCacheSync(ctx.Done(), namespaces.HasSynced, profiles.HasSynced) {
 		f.log.Info(
 			"following profiles", "namespaces", len(namespaces.GetStore().ListKeys()), "profiles",
@@ -151,8 +150,8 @@ func (f *follower) lead(ctx context.Context) {
 	all.Wait()
 }
 
-// mirror keeps what of a kind stands in the cluster, as far as it decides, and puts
-// into the queue the name of each that is another one.
+// mirror caches the objects of a kind, stripped to the fields that are used, and queues the name of each object that
+// changes.
 func (f *follower) mirror(
 	kind schema.GroupVersionResource, queue workqueue.TypedInterface[string],
 ) cache.SharedIndexInformer {
@@ -166,7 +165,7 @@ func (f *follower) mirror(
 			queue.Add(name)
 		}
 	}
-	// None of these is refused before it runs.
+	// None of these can fail before the informer runs.
 	_ = m.SetTransform(decisive)
 	_ = m.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		f.log.Warn("can't be followed now, and is tried again", "kind", kind.GroupResource().String(), "error", err)
@@ -175,7 +174,7 @@ func (f *follower) mirror(
 	return m
 }
 
-// next sees to one name of the queue; false: there will be none any more.
+// next processes one name of the queue. It returns false when the queue is shut down.
 func (f *follower) next(
 	ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], namespaces, profiles cache.Store,
 ) bool {
@@ -197,7 +196,7 @@ func (f *follower) next(
 	return true
 }
 
-// stored is the object of that name; nil: there is none.
+// stored returns the object of that name, or nil if there is none.
 func stored(s cache.Store, name string) *unstructured.Unstructured {
 	v, _, _ := s.GetByKey(name)
 	o, _ := v.(*unstructured.Unstructured)

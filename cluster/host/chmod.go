@@ -10,17 +10,17 @@ import (
 	"carrick/cluster/clean"
 )
 
-// errOtherFolder means that another folder has come to the place of one.
+// errOtherFolder means that a folder was replaced by another one.
 var errOtherFolder = errors.New("it is not the folder that it was when it was looked at")
 
-// FolderInfo is what a host says of a folder whose mode may be changed.
+// FolderInfo describes a folder whose mode may be changed.
 type FolderInfo struct {
-	ID   string // tells it from another that comes to its place: its number on the file system, and its owner
+	ID   string // identifies the folder, in case another replaces it: its inode number and its owner
 	Mode fs.FileMode
 }
 
-// Folder looks at a folder that Chmod may change: reached by no symlink that others can make. A FolderError: they can
-// put another one in its place.
+// Folder describes a folder that Chmod may change: its path must not contain symlinks that other users can create. It
+// returns a FolderError if they can replace the folder.
 func (h *Host) Folder(name string) (FolderInfo, error) {
 	f, info, err := h.holdFolder(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *Host) Folder(name string) (FolderInfo, error) {
 	return info, f.Close()
 }
 
-// Chmod takes rights of a folder away, and gives it others, if it is still the one that Folder saw (id; "": any).
+// Chmod removes and adds permission bits of a folder, if it is still the one that Folder returned (id; "": any).
 func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMode) error {
 	err := h.around(name, func() error {
 		if err := context.Cause(ctx); err != nil {
@@ -51,7 +51,7 @@ func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMod
 	return nil
 }
 
-// holdFolder opens a folder. As with entry, others may be able to replace it only where it is theirs.
+// holdFolder opens a folder. As with entry, another user may be able to replace it only if it is theirs.
 func (h *Host) holdFolder(name string) (*folder, FolderInfo, error) {
 	f, err := h.openFolder(name, false)
 	if err != nil {

@@ -16,19 +16,20 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// clusters are the clusters that kubeconfigs of a host lead to, by content.
+// clusters are the clusters of a host's kubeconfigs, by content.
 type clusters struct {
 	mu     sync.Mutex
 	closed bool
 	byHash map[[sha256.Size]byte]*cluster.Cluster
 }
 
-// Cluster returns the cluster that the current context of a kubeconfig on the host leads to, seen with nothing but
-// that. What the kubeconfig refers to (certificate-authority, client-certificate, client-key, tokenFile) is read on the
-// host, relative paths from the kubeconfig's folder on; all that is read is tracked as by Read. It is parsed strictly
-// in all else: what kubeconfig.Parse refuses is a kubeconfig.Error here, too, and so is a reference that leads nowhere;
-// one with a proxy is failure.ErrProxy. A file that may not be read is fs.ErrPermission. The same content gives the
-// same *Cluster; it is closed with the host.
+// Cluster returns the cluster of the current context of a kubeconfig on the host, accessed with the credentials in that
+// kubeconfig only. Files that the kubeconfig refers to (certificate-authority, client-certificate, client-key,
+// tokenFile) are read on the host, with relative paths resolved against the kubeconfig's folder. All files are tracked
+// as by Read. Otherwise the kubeconfig is parsed strictly: what kubeconfig.Parse rejects is a kubeconfig.Error here,
+// too, and so is a reference to a file that does not exist. A kubeconfig with a proxy returns failure.ErrProxy. A file
+// without read permission returns fs.ErrPermission. The same content returns the same *Cluster; it is closed with the
+// host.
 func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*cluster.Cluster, error) {
 	k, err := h.kubeconfig(ctx, kubeconfig)
 	if err != nil {
@@ -37,7 +38,7 @@ func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*cluster.Cluster
 	return h.clusters.open(k, h.options)
 }
 
-// kubeconfig reads a kubeconfig and all that it refers to.
+// kubeconfig reads a kubeconfig and all files that it refers to.
 func (h *Host) kubeconfig(ctx context.Context, name string) (kubeconfig.Config, error) {
 	data, err := h.Read(ctx, name)
 	if err != nil {
@@ -46,7 +47,7 @@ func (h *Host) kubeconfig(ctx context.Context, name string) (kubeconfig.Config, 
 	return kubeconfig.ParseReferring(data, path.Dir(name), func(name string) (data []byte, unusable, err error) {
 		data, err = h.Read(ctx, name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
-			unusable, err = cmp.Or(errors.Unwrap(err), err), nil // the path is named already
+			unusable, err = cmp.Or(errors.Unwrap(err), err), nil // the message already names the path
 		}
 		return data, unusable, err
 	})
@@ -88,7 +89,7 @@ func (c *clusters) close() {
 	}
 }
 
-// Retry asks again for what the clusters of the host's kubeconfigs refused or did not answer.
+// Retry retries the requests that the clusters of the host's kubeconfigs refused or did not answer.
 func (h *Host) Retry() {
 	for _, c := range h.clusters.all() {
 		c.Retry()

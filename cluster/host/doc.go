@@ -1,5 +1,3 @@
-// Package host is one machine as carrick sees it: files below a root folder,
-// commands, and the clusters that kubeconfigs on it lead to. What is read is
-// noted in the trace of its context, as reads of clusters are. Package cluster
-// does not know it.
+// Package host accesses one machine: files below a root folder, commands, and the clusters in its kubeconfigs. Reads
+// are noted in the trace of their context, as reads of clusters are. Package cluster does not depend on it.
 package host

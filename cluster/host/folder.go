@@ -16,7 +16,7 @@ import (
 // errSwapped means that a component of a path was replaced while it was being opened.
 var errSwapped = errors.New("it was replaced while it was being opened")
 
-// FolderError means that a file must not be written, because a user other than root could redirect the write: they can
+// FolderError means that a file must not be written because a user other than root could redirect the write: they can
 // replace a component of the path.
 type FolderError struct {
 	Path string // of the component, on the host
@@ -27,24 +27,24 @@ func (e *FolderError) Error() string {
 	return clean.Text(e.Path) + " " + e.Why
 }
 
-// folder is a directory of the host that is held open. What is done in it is done in that very directory, whatever
-// becomes of its path meanwhile.
+// folder is an open directory of the host. Operations act on that directory, even if its path is replaced meanwhile.
 type folder struct {
 	*os.Root
 	path    string // on the host, without symlinks
 	foreign *foreign
 }
 
-// foreign is the first component of a path that a user other than root, or than the one who runs carrick, can write to.
+// foreign is the first component of a path that a user other than root, or than the user who runs carrick, can write
+// to.
 type foreign struct {
 	path  string
 	uid   int
-	alone bool // its owner alone can write to it
+	alone bool // only its owner can write to it
 }
 
-// openFolder opens a directory component by component, each in the one before it, so that no component can be replaced
-// by a link in between. It follows symlinks as the host would, but only where root alone can make them. With create it
-// makes missing directories with mode 0755; else a missing one is fs.ErrNotExist.
+// openFolder opens a directory component by component, each relative to the previous one, so that no component can be
+// replaced by a link in between. It follows symlinks as the host would, but only where root alone can create them. With
+// create it creates missing directories with mode 0755; otherwise a missing one is fs.ErrNotExist.
 func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	if !path.IsAbs(name) {
 		return nil, errNotAbsolute
@@ -68,8 +68,8 @@ func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	return nil, fmt.Errorf("it leads through more than %d symlinks", mostLinks)
 }
 
-// RootsAlone returns where a path leads, without symlinks. It is a FolderError if a user other than root can put
-// another file there: they can write to a folder on the way, or replace a symlink. The file itself may be missing, or
+// RootsAlone returns the target of a path, without symlinks. It returns a FolderError if a user other than root can put
+// another file there: they can write to a folder on the path, or replace a symlink. The file itself may be missing, or
 // theirs.
 func (h *Host) RootsAlone(name string) (string, error) {
 	at := name
@@ -86,8 +86,8 @@ func (h *Host) RootsAlone(name string) (string, error) {
 	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", clean.Text(name), mostLinks)
 }
 
-// Readlink returns where a symlink leads; "" for any other file, and for none. The trace of ctx wakes when that
-// changes.
+// Readlink returns the target of a symlink, or "" for any other file and for a missing one. The trace of ctx wakes when
+// that changes.
 func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	h.track(ctx, name)
 	leads, linked, err := h.linkAt(name)
@@ -114,7 +114,7 @@ func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
 	}
 	target, err := dir.Readlink(base)
 	switch {
-	case err != nil: // it is no symlink
+	case err != nil: // not a symlink
 		return path.Join(dir.path, base), false, nil
 	case path.IsAbs(target):
 		return path.Clean(target), true, nil
@@ -122,8 +122,8 @@ func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
 	return path.Join(dir.path, target), true, nil
 }
 
-// walk enters one directory after the other. When a symlink leads elsewhere, led is true, and rest is the way from the
-// root on.
+// walk enters one directory after the other. When a symlink leads elsewhere, led is true, and rest is the remaining
+// path from the root.
 func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led bool, err error) {
 	for i, step := range todo {
 		info, err := f.Lstat(step)
@@ -165,7 +165,7 @@ func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led b
 	return nil, false, nil
 }
 
-// top is the root folder of the host, which is trusted: without it there is no host.
+// top returns the root folder of the host. It is trusted, because everything depends on it.
 func (h *Host) top() (*folder, error) {
 	root, err := h.files.OpenRoot(".")
 	if err != nil {
@@ -174,7 +174,7 @@ func (h *Host) top() (*folder, error) {
 	return &folder{Root: root, path: "/"}, nil
 }
 
-// enter opens the directory in f that info is of, in place of f.
+// enter opens the directory in f that info describes, and replaces f with it.
 func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 	at := path.Join(f.path, step)
 	if !info.IsDir() {
@@ -200,13 +200,13 @@ func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 	return nil
 }
 
-// foreign returns who else can change the entries of a directory; nil: no one but root and the owner of the host's root
-// folder, as far as owner and mode say. In a folder that stands for a machine, the user who runs carrick counts as
-// root.
+// foreign returns who else can change the entries of a directory. It returns nil if only root and the owner of the
+// host's root folder can, according to owner and mode. In a folder that represents a machine, the user who runs carrick
+// counts as root.
 func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	const groupWrites, othersWrite = 0o020, 0o002
 	uid, gid := h.ownerOf(at, info)
-	if uid < 0 { // the system knows no owners
+	if uid < 0 { // the system has no file owners
 		return nil
 	}
 	uids, gids := []int{0}, []int{0}
@@ -225,7 +225,7 @@ func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	return &foreign{at, uid, alone}
 }
 
-// refusal is why nothing new is put into a directory.
+// refusal returns why carrick creates no new files in a directory.
 func (f *foreign) refusal() error {
 	switch {
 	case f == nil:
@@ -248,9 +248,9 @@ func (f *foreign) refusal() error {
 	}
 }
 
-// entry describes the file of a name in a folder: nil, there is none. A symlink is ErrSymlink. It is a FolderError
-// where another user can replace the file and it is not theirs: of what belongs to the same user as its folder nothing
-// can be redirected that they could not write anyway.
+// entry describes the file of a name in a folder, or returns nil if it does not exist. A symlink returns ErrSymlink.
+// entry returns a FolderError if another user can replace the file and it is not theirs: a user who owns both the
+// folder and the file gains nothing by redirecting the write.
 func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	info, err := f.Lstat(name)
 	switch {
@@ -271,7 +271,7 @@ func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// contentOf reads the regular file in a folder that info is of.
+// contentOf reads the regular file in a folder that info describes.
 func (f *folder) contentOf(name string, info fs.FileInfo) ([]byte, error) {
 	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

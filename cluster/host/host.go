@@ -16,11 +16,11 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Host is a machine: files under a root folder, and commands. The root "/" is this machine; another folder stands for a
-// machine, and has no commands. It is safe for concurrent use.
+// Host is a machine: files under a root folder, and commands. The root "/" is this machine. Another folder represents a
+// machine, and has no commands. Host is safe for concurrent use.
 //
-// Paths are absolute on the host. A symlink is followed as the host would follow it, so one to /etc/x leads to Root and
-// then etc/x; nothing ever leads out of Root.
+// Paths are absolute on the host. Symlinks are followed as the host would follow them, so a link to /etc/x leads to
+// etc/x under Root. No path leads out of Root.
 type Host struct {
 	Root     string // absolute, without symlinks
 	files    *os.Root
@@ -29,40 +29,39 @@ type Host struct {
 	clusters clusters
 }
 
-// Options are what a host is opened with. The zero value is a machine as it
-// stands.
+// Options are the options of a host. The zero value is a real machine.
 type Options struct {
-	// Run runs commands in place of this machine, for a folder that stands for one
-	// and has commands, too: it is no mere folder then (IsFolder).
+	// Run replaces the commands of this machine. A folder that represents a machine has commands only with Run, and
+	// IsFolder is false then.
 	Run func(ctx context.Context, name string, args ...string) (stdout, stderr string, err error)
-	// Owner says whom a file belongs to; where it does not know, the system says so.
+	// Owner returns the owner of a file. If ok is false, the file system's owner is used.
 	Owner func(path string) (uid, gid int, ok bool)
-	// ByRoot tells whether carrick is root there; nil: as the process is, and in a
-	// folder whoever it is, is.
+	// ByRoot reports whether carrick is root on the host. nil: whether the process is, and always in a folder that
+	// represents a machine.
 	ByRoot func() bool
-	// Around is put around each write and removal, for who counts them or ends them.
+	// Around wraps each write and removal, for callers that count or abort them.
 	Around func(path string, change func() error) error
-	// Here says that the folder is the root of the machine whose network this
-	// process has: a container's mount of it.
+	// Here means that the folder is the root of the machine whose network this process has, such as a mount in a
+	// container.
 	Here bool
 
-	Clusters cluster.Options // how the clusters of kubeconfigs on the host are read
-	Timeout  time.Duration   // of one request to those; 0: 10 s
+	Clusters cluster.Options // options for the clusters of kubeconfigs on the host
+	Timeout  time.Duration   // of one request to those clusters; 0: 10 s
 }
 
-// FileInfo is what a host says of a file.
+// FileInfo describes a file.
 type FileInfo struct {
 	Mode     fs.FileMode
-	UID, GID int // -1 where the system knows none
+	UID, GID int // -1 if the system has no file owners
 	Size     int64
 	ModTime  time.Time
-	Hash     string // of a regular file that may be read: as Masked.Hash of its content; else ""
+	Hash     string // of a readable regular file: as Masked.Hash of its content; else ""
 }
 
-// fileLimit is how large a file may be that is read.
+// fileLimit is the maximum size of a file that is read.
 const fileLimit = 16 << 20
 
-// New returns the host whose root folder that is. The folder must be there.
+// New returns the host with that root folder, which must exist.
 func New(root string) (*Host, error) { return NewWith(root, Options{}) }
 
 // NewWith is New with options.
@@ -84,26 +83,26 @@ func NewWith(root string, o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close ends the watching of files, and the clusters that kubeconfigs of the host led to. Files that are read after it
-// are an error.
+// Close stops watching files, and closes the clusters of the host's kubeconfigs. Reading files afterwards returns an
+// error.
 func (h *Host) Close() {
 	h.watch.close()
 	h.clusters.close()
 	_ = h.files.Close()
 }
 
-// IsFolder tells whether the host is only a folder that stands for one.
+// IsFolder reports whether the host is only a folder that represents a machine.
 func (h *Host) IsFolder() bool { return !h.isThisMachine() && h.options.Run == nil }
 
-// Here tells whether this process looks at the network as the host does: a connection that it makes is made from there.
-// It is so on the machine itself, and in a container that has the machine's network and its root as a folder
-// (Options.Here).
+// Here reports whether this process shares the host's network, so that connections from this process come from the
+// host. That is the case on the machine itself, and in a container that has the machine's network and its root as a
+// folder (Options.Here).
 func (h *Host) Here() bool { return h.isThisMachine() || h.options.Here }
 
 func (h *Host) isThisMachine() bool { return h.Root == string(filepath.Separator) }
 
-// Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file changes, appears
-// or goes. A file that is not there is fs.ErrNotExist, one that may not be read fs.ErrPermission.
+// Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file is created,
+// changed or deleted. A missing file returns fs.ErrNotExist, a file without read permission fs.ErrPermission.
 func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	h.track(ctx, path)
 	data, err := h.content(ctx, path)
@@ -113,7 +112,7 @@ func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	return data, nil
 }
 
-// Stat describes a file, or what a symlink leads to. It is tracked as Read is.
+// Stat describes a file, or the target of a symlink. It is tracked like Read.
 func (h *Host) Stat(ctx context.Context, path string) (FileInfo, error) {
 	h.track(ctx, path)
 	info, err := h.stat(path)
@@ -154,7 +153,7 @@ func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Opening a pipe must not wait for its writer.
+	// Opening a named pipe must not wait for its writer.
 	file, err := h.files.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, bare(err)
@@ -170,7 +169,7 @@ func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
 	return whole(file, info)
 }
 
-// whole reads a regular file that info is of.
+// whole reads the regular file that info describes.
 func whole(file *os.File, info fs.FileInfo) ([]byte, error) {
 	if info.Size() > fileLimit {
 		return nil, fmt.Errorf("it is larger than %d MiB", fileLimit>>20)
@@ -179,7 +178,7 @@ func whole(file *os.File, info fs.FileInfo) ([]byte, error) {
 	return data, bare(err)
 }
 
-// bare drops the path that the os package puts into its errors: the caller names it as the host knows it.
+// bare removes the path from errors of the os package: the caller adds the path on the host.
 func bare(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

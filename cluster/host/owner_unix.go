@@ -15,8 +15,8 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return -1, -1
 }
 
-// numberOf is the number of a file on its file system. That of the file system is none to go by: a share has another
-// one each time that it is mounted.
+// numberOf returns the inode number of a file. It omits the device number, because that of a network share changes with
+// each mount.
 func numberOf(info fs.FileInfo) string {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprint(stat.Ino)
@@ -24,7 +24,7 @@ func numberOf(info fs.FileInfo) string {
 	return ""
 }
 
-// fillable says why this process may not put files into a folder.
+// fillable returns an error if this process may not create files in a folder.
 func fillable(folder string) error {
 	const write, enter = 2, 1 // W_OK, X_OK
 	return syscall.Access(folder, write|enter)

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// errNotAbsolute means that a path was not given from the host's root on.
+// errNotAbsolute means that a path does not start at the host's root.
 var errNotAbsolute = errors.New("the path is not absolute")
 
-// mostLinks is how many symlinks a path may lead through, as on Linux.
+// mostLinks is the maximum number of symlinks in a path, as on Linux.
 const mostLinks = 40
 
-// resolve returns where a path leads, relative to Root and without symlinks; what is not there yet stays as it is.
+// resolve returns the target of a path, relative to Root and without symlinks. Missing components are kept as they are.
 func (h *Host) resolve(name string) (string, error) {
 	done, _, err := h.follow(name)
 	return join(done), err
 }
 
-// follow takes a path step by step, and returns the steps that it leads to and the symlinks that it leads through. It
-// is os.Root that keeps everything inside of Root: this only takes absolute symlinks as the host would, which os.Root
-// refuses.
+// follow resolves a path component by component, and returns the components of its target and the symlinks on the way.
+// os.Root keeps everything inside of Root. follow only resolves absolute symlinks as the host would, because os.Root
+// refuses them.
 func (h *Host) follow(name string) (done []string, links [][]string, err error) {
 	if !path.IsAbs(name) {
 		return nil, nil, errNotAbsolute
@@ -50,13 +50,13 @@ func (h *Host) follow(name string) (done []string, links [][]string, err error) 
 		if !path.IsAbs(target) {
 			target = path.Join("/", join(done[:len(done)-1]), target)
 		}
-		// The target may hold symlinks of its own, so it is looked at from the root on.
+		// The target may contain symlinks itself, so it is resolved from the root.
 		todo, done = append(parts(target), todo...), nil
 	}
 	return done, links, nil
 }
 
-// parts are the steps from the root to a path; steps above the root lead nowhere.
+// parts returns the components of a path from the root; ".." above the root has no effect.
 func parts(name string) []string {
 	cleaned := strings.Trim(path.Clean("/"+name), "/")
 	if cleaned == "" {

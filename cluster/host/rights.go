@@ -11,11 +11,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// ErrNotRoot means that a file would have to be written by root.
+// ErrNotRoot means that only root may write a file.
 var ErrNotRoot = errors.New("only root may write there, and carrick does not run as root")
 
-// ByRoot tells whether what carrick writes on the host belongs to root there: it runs as root, or writes into a folder
-// whose files get their owners when they are copied.
+// ByRoot reports whether files that carrick writes belong to root on the host: carrick runs as root, or it writes into
+// a folder whose files get their owners when they are copied.
 func (h *Host) ByRoot() bool {
 	switch {
 	case h.options.ByRoot != nil:
@@ -26,8 +26,8 @@ func (h *Host) ByRoot() bool {
 	return true
 }
 
-// MayWrite says why Write would refuse a file, as far as that can be told without writing: ErrNotRoot, ErrSymlink, a
-// FolderError, or that the folder may not be written; nil: it would not.
+// MayWrite returns the error with which Write would refuse a file, as far as that can be determined without writing:
+// ErrNotRoot, ErrSymlink, a FolderError, or that the folder is not writable. It returns nil if Write would not refuse.
 func (h *Host) MayWrite(name string) error {
 	if err := h.mayWrite(name); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -38,7 +38,7 @@ func (h *Host) MayWrite(name string) error {
 func (h *Host) mayWrite(name string) error {
 	dir, base, err := h.openParent(name, false)
 	missing := errors.Is(err, fs.ErrNotExist)
-	// it would be made in the first one above that exists
+	// Write would create it in the closest existing folder above.
 	for above := path.Dir(path.Clean(name)); errors.Is(err, fs.ErrNotExist); {
 		above = path.Dir(above)
 		dir, err = h.openFolder(above, false)
@@ -61,7 +61,7 @@ func (h *Host) mayWrite(name string) error {
 	return err
 }
 
-// around makes a change as the options want it made.
+// around makes a change through Options.Around.
 func (h *Host) around(name string, change func() error) error {
 	if h.options.Around == nil {
 		return change()
@@ -69,7 +69,7 @@ func (h *Host) around(name string, change func() error) error {
 	return h.options.Around(name, change)
 }
 
-// ownerOf is whom a file belongs to on the host.
+// ownerOf returns the owner of a file on the host.
 func (h *Host) ownerOf(name string, info fs.FileInfo) (uid, gid int) {
 	if h.options.Owner != nil {
 		if uid, gid, ok := h.options.Owner(name); ok {

@@ -13,7 +13,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// ErrFolder means that a command was asked of a host that is only a folder.
+// ErrFolder means that a command was requested on a host that is only a folder.
 var ErrFolder = errors.New("this host is only a folder: it can't run commands")
 
 const (
@@ -21,16 +21,16 @@ const (
 	runLimit   = 1 << 20 // of each output
 )
 
-// errSlowCommand is the cause of a command's end that took too long.
+// errSlowCommand is the cause of the end of a command that timed out.
 var errSlowCommand = fmt.Errorf("the command took longer than %s", runTimeout)
 
-// runEnvironment are the variables that a command is given; all else may be a secret.
+// runEnvironment are the environment variables that commands get. Others are withheld because they may contain secrets.
 var runEnvironment = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "SLURM_CONF"}
 
-// Run runs a command and returns what it printed, each output cleaned (see Clean) and at most 1 MiB of it. There is no
-// shell, no input, and of the environment only what locates things; the language is plain English (LC_ALL=C). Without a
-// deadline in ctx it may take 10 s. A status that is not 0 is an *exec.ExitError, a command that is not there
-// exec.ErrNotFound; the outputs are returned with either.
+// Run runs a command and returns its outputs, each cleaned (see package clean) and at most 1 MiB. It uses no shell and
+// no input, and passes only the environment variables in runEnvironment, with LC_ALL=C. Without a deadline in ctx the
+// command may take 10 s. A non-zero exit status returns an *exec.ExitError, a command that does not exist
+// exec.ErrNotFound. The outputs are returned in both cases.
 func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
 	if h.IsFolder() {
 		return "", "", fmt.Errorf("run %s: %w", clean.Text(name), ErrFolder)
@@ -63,7 +63,7 @@ func (h *Host) run(ctx context.Context, name string, args ...string) (stdout, st
 	command := exec.CommandContext(ctx, name, args...)
 	command.Env = scrubbed()
 	command.Dir = h.Root
-	// A child that outlives the command may hold its outputs open.
+	// A child process that outlives the command may keep its outputs open.
 	command.WaitDelay = 500 * time.Millisecond
 	out, errOut := &limited{}, &limited{}
 	command.Stdout, command.Stderr = out, errOut
@@ -81,7 +81,7 @@ func scrubbed() []string {
 	return env
 }
 
-// limited keeps the start of what is written to it, and takes the rest.
+// limited keeps the start of the data written to it, and discards the rest.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

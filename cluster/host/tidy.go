@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// partPrefix begins the name of a file that is being written, beside the one that it takes the place of.
+// partPrefix is the prefix of a file's temporary name while it is being written next to the file that it will replace.
 const partPrefix = ".carrick-"
 
-// errTidied means that two wrote into one folder at the same moment.
+// errTidied means that two processes wrote into one folder at the same time.
 var errTidied = errors.New("another carrick writes there at the same time: try again")
 
-// Tidy removes what writing a file has left half-written beside it, where carrick was killed meanwhile. What another
-// carrick is writing stays.
+// Tidy removes the temporary files that a killed carrick left next to a file. It keeps those that another carrick is
+// writing.
 func (h *Host) Tidy(name string) {
 	if dir, _, err := h.openParent(name, false); err == nil {
 		dir.tidy()
@@ -38,7 +38,7 @@ func (f *folder) tidy() {
 	}
 }
 
-// drop removes a file that nobody holds.
+// drop removes a file that no process holds.
 func (f *folder) drop(part string) {
 	if info, err := f.Lstat(part); err != nil || !info.Mode().IsRegular() {
 		return

@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// hold makes a new file this process's until it is closed, or the process ends, however; false: it is gone already.
+// hold locks a new file until it is closed or the process ends, even by a crash. It returns false if the file has been
+// removed already.
 func hold(file *os.File) bool {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return true // this file system knows no locks: then nobody can tidy, either
+		return true // the file system has no locks: then no process can tidy it either
 	}
 	info, err := file.Stat()
 	if err != nil {
@@ -20,7 +21,7 @@ func hold(file *os.File) bool {
 	return !ok || stat.Nlink > 0
 }
 
-// inHand tells whether a process holds a file; else it is held now.
+// inHand reports whether another process holds a file; if not, this process holds it now.
 func inHand(file *os.File) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }

@@ -19,15 +19,15 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// pollEvery is how often a file is looked at again whose folder can't be watched.
+// pollEvery is the interval at which a file is checked if its folder cannot be watched.
 const pollEvery = 5 * time.Second
 
 // trackedFile is a file that a trace can wait for.
 type trackedFile struct {
 	version tracked.Version
 	mu      sync.Mutex
-	blind   error     // why its folder can't be watched; nil: it is
-	read    time.Time // when it was last looked at
+	blind   error     // why its folder cannot be watched; nil: it is watched
+	read    time.Time // when it was last checked
 }
 
 func (f *trackedFile) Changes() *tracked.Version { return &f.version }
@@ -47,8 +47,8 @@ func (f *trackedFile) Unwatched() error {
 	return f.blind
 }
 
-// watch watches the folders of the files that somebody asked for. Folders, and not files, because a file that is
-// replaced by a rename, or is not there yet, is an event of its folder.
+// watch watches the folders of the tracked files. It watches folders and not files, because replacing a file by a
+// rename, or creating it, is an event of its folder.
 type watch struct {
 	mu      sync.Mutex
 	watcher *fsnotify.Watcher // nil: none yet
@@ -56,7 +56,7 @@ type watch struct {
 	said    sync.Once         // that files can't be watched is logged once
 	closed  bool
 	done    sync.WaitGroup
-	folders map[string][]*trackedFile // by what is watched: who wants to know of "<folder>/<name>"
+	folders map[string][]*trackedFile // the files to wake for "<folder>/<name>"
 	byPath  map[string]*trackedFile   // by path on the host
 	watched map[string]bool           // folders
 }
@@ -69,7 +69,7 @@ func (h *Host) track(ctx context.Context, name string) {
 	h.trackAt(ctx, name, h.spots(name))
 }
 
-// anyName, in the place of a file's name, is a spot at which every change of a folder is heard.
+// anyName, in place of a file name, makes a spot that receives every event of a folder.
 const anyName = "*"
 
 // trackFolder notes that the names in a folder are about to be read.
@@ -101,8 +101,8 @@ func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	}
 }
 
-// spots are the places on this machine at which a change would change what a path leads to: every symlink on the way,
-// and the file itself or the first folder above it that is missing.
+// spots returns the places on this machine whose change would change the target of a path: every symlink on the path,
+// and the file itself or the first missing folder above it.
 func (h *Host) spots(name string) []string {
 	done, links, err := h.follow(name)
 	if err != nil {
@@ -121,8 +121,8 @@ func (h *Host) spots(name string) []string {
 	return append(out, filepath.Join(h.Root, join(done)))
 }
 
-// inotifyLimits are Linux's limits on watching files: the error where one is reached, its name below fs.inotify, and a
-// value that is enough for many programs.
+// inotifyLimits are Linux's limits on watching files: the error when a limit is reached, its name below fs.inotify, and
+// a value that is enough for many programs.
 var inotifyLimits = []struct {
 	errno  syscall.Errno
 	name   string
@@ -132,7 +132,7 @@ var inotifyLimits = []struct {
 	{syscall.ENOSPC, "max_user_watches", 524288},
 }
 
-// explainWatch says why files can't be watched: which limit was reached, if it is one, and how to raise it.
+// explainWatch explains why files cannot be watched: which limit was reached, if any, and how to raise it.
 func explainWatch(err error) error {
 	for _, l := range inotifyLimits {
 		if !errors.Is(err, l.errno) {
@@ -140,7 +140,7 @@ func explainWatch(err error) error {
 		}
 		value, readErr := os.ReadFile("/proc/sys/fs/inotify/" + l.name)
 		if readErr != nil {
-			break // not Linux, where the error means something else
+			break // not Linux, where the error has another meaning
 		}
 		return fmt.Errorf("watch files: all inotify %s are in use, and fs.inotify.%s is %s (%w); "+
 			"run: sudo sysctl fs.inotify.%[2]s=%[5]d",
@@ -163,7 +163,7 @@ func (w *watch) file(name string) *trackedFile {
 	return f
 }
 
-// cover makes events at spots wake f. The error says why they can't.
+// cover makes events at spots wake f. The error says why that is not possible.
 func (w *watch) cover(f *trackedFile, spots []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +213,7 @@ func (w *watch) listen(watcher *fsnotify.Watcher) {
 			if !open {
 				return
 			}
-			// Events were lost: anything may have changed.
+			// Events were lost: any file may have changed.
 			w.tellAll()
 		}
 	}
@@ -229,7 +229,7 @@ func (w *watch) tell(event fsnotify.Event) {
 	if !w.watched[name] || !event.Has(fsnotify.Remove|fsnotify.Rename) {
 		return
 	}
-	// The folder itself is gone, and with it the watch.
+	// The folder itself was deleted, and its watch with it.
 	delete(w.watched, name)
 	_ = w.watcher.Remove(name)
 	for spot, files := range w.folders {

@@ -15,16 +15,16 @@ import (
 	"carrick/cluster/masked"
 )
 
-// ErrSymlink means that a file that was to be written is a symlink.
+// ErrSymlink means that the file to write is a symlink.
 var ErrSymlink = errors.New("it is a symlink, and is not followed")
 
-// ErrChanged means that a file is not what it was when it was last looked at.
+// ErrChanged means that a file has changed since it was last read.
 var ErrChanged = errors.New("its content has changed since it was looked at")
 
-// Write puts a file in place, all at once: whoever reads it sees the old content or the new. Mode 0 is 0600; the mode
-// is set before there is content. The folders above are made with 0755 where they are missing. A file that is replaced
-// keeps its owner, and where that can't be, it is not replaced; one that is as it should be is not touched. A symlink
-// is not followed but refused: ErrSymlink.
+// Write writes a file atomically: readers see the old content or the new. Mode 0 is 0600; the mode is set before the
+// content is written. Missing parent folders are created with 0755. A replaced file keeps its owner; if that is not
+// possible, it is not replaced. A file that already has the content and mode is not touched. A symlink is not followed:
+// ErrSymlink.
 func (h *Host) Write(ctx context.Context, name string, data masked.Value, mode fs.FileMode) error {
 	if err := h.around(name, func() error { return h.write(ctx, name, data, mode) }); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -60,7 +60,7 @@ func (h *Host) write(ctx context.Context, name string, data masked.Value, mode f
 		_ = dir.Remove(part)
 		return err
 	}
-	defer file.Close() // until then it is nobody's to tidy away
+	defer file.Close() // until then no other process removes it
 	if err := dir.Rename(part, base); err != nil {
 		_ = dir.Remove(part)
 		return bare(err)
@@ -69,7 +69,7 @@ func (h *Host) write(ctx context.Context, name string, data masked.Value, mode f
 	return nil
 }
 
-// openParent opens the folder of a path, and returns the path's last component.
+// openParent opens the parent folder of a path, and returns the path's last component.
 func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	if !path.IsAbs(name) {
 		return nil, "", errNotAbsolute
@@ -82,8 +82,7 @@ func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	return dir, path.Base(clean), err
 }
 
-// fill makes a new file with its mode and the owner of old, and then gives it its content. It is held when it is
-// returned.
+// fill creates a new file with its mode and the owner of old, and then writes its content. The returned file is held.
 func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
 	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -94,7 +93,7 @@ func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.F
 			_ = file.Close()
 		}
 	}()
-	if !hold(file) { // somebody has tidied it away before it was held
+	if !hold(file) { // another process removed it before it was held
 		return nil, errTidied
 	}
 	if err := keepOwner(file, old); err != nil {
@@ -112,7 +111,7 @@ func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.F
 	return file, nil
 }
 
-// keepOwner gives file the owner that old has, where they differ.
+// keepOwner sets the owner of file to that of old, if they differ.
 func keepOwner(file *os.File, old fs.FileInfo) error {
 	if old == nil {
 		return nil
@@ -128,7 +127,7 @@ func keepOwner(file *os.File, old fs.FileInfo) error {
 	return file.Chown(uid, gid)
 }
 
-// sync makes a rename last through a power cut, where the file system can.
+// sync makes a rename survive a power failure, if the file system supports it.
 func (f *folder) sync() {
 	if dir, err := f.Open("."); err == nil {
 		_ = dir.Sync()
@@ -136,8 +135,8 @@ func (f *folder) sync() {
 	}
 }
 
-// Remove removes a file if its content still has wantHash (see FileInfo), else it is ErrChanged. A file that is gone
-// already is nil. A symlink is not followed: ErrSymlink.
+// Remove removes a file if its content still has wantHash (see FileInfo), else it returns ErrChanged. A missing file
+// returns nil. A symlink is not followed: ErrSymlink.
 func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
 	if err := h.around(name, func() error { return h.remove(ctx, name, wantHash) }); err != nil {
 		return fmt.Errorf("remove %s: %w", clean.Text(name), err)
@@ -145,7 +144,7 @@ func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
 	return nil
 }
 
-// RemoveFolder removes a folder that is empty; one that is not, or is gone already, is nil.
+// RemoveFolder removes an empty folder. It returns nil if the folder is not empty or does not exist.
 func (h *Host) RemoveFolder(ctx context.Context, name string) error {
 	if err := h.around(name, func() error { return h.removeFolder(ctx, name) }); err != nil {
 		return fmt.Errorf("remove %s: %w", clean.Text(name), err)
@@ -181,7 +180,7 @@ func (h *Host) removeFolder(ctx context.Context, name string) error {
 	if now, err := parent.Lstat(path.Base(dir.path)); err != nil || !os.SameFile(is, now) {
 		return errSwapped
 	}
-	// Something may have come into it since: the system refuses to remove it then.
+	// A file may have been created in it since: the system refuses to remove the folder then.
 	err = parent.Remove(path.Base(dir.path))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
 		return nil

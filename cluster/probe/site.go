@@ -7,9 +7,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// SameSite tells whether a browser takes two host names for one site: their domains that can be registered are one
+// SameSite reports whether a browser treats two host names as the same site: their registrable domains are equal
 // (sessions.example.org and renku.example.org are, a.github.io and b.github.io are not). An IP address, or a name that
-// can't be registered, is a site of its own.
+// cannot be registered, is a site of its own.
 func SameSite(a, b string) bool {
 	a, b = strings.ToLower(strings.TrimSuffix(a, ".")), strings.ToLower(strings.TrimSuffix(b, "."))
 	if a == b {

@@ -1,7 +1,6 @@
-// Command budgets reads what go test -bench prints, passes it on, and ends with
-// a table of the figures that have a budget: figure, budget, verdict. A figure
-// over its budget is told, and no error: this machine may be slow today. A
-// budget for which there is no figure is one, unless its benchmark was left out.
+// Command budgets reads the output of go test -bench, passes it on, and ends with a table of the figures that have a
+// budget: figure, budget, verdict. A figure over its budget is reported but is no error, because this machine may be
+// slow today. A budget without a figure is an error, unless its benchmark was left out.
 package main
 
 import (
@@ -17,14 +16,14 @@ import (
 	"strings"
 )
 
-// budget is what a figure is held against.
+// budget is the limit of a figure.
 type budget struct {
 	what      string
 	benchmark string // its name, without the number of processors
 	unit      string // of the figure, up to a bracket
 	limit     float64
-	atLeast   bool // the figure should be at least that; else at most
-	guides    bool // measured once a guide
+	atLeast   bool // the figure should be at least the limit; else at most
+	guides    bool // measured once per guide
 }
 
 var budgets = []budget{
@@ -40,10 +39,10 @@ var budgets = []budget{
 	{"first frame, ms", "BenchmarkFirstFrame", "median-ms", 150, false, false},
 }
 
-// figures are the measured ones: by package, benchmark and unit.
+// figures are the measured figures by package, benchmark and unit.
 type figures map[[3]string]float64
 
-// packages are those that have figures, in the order of their names.
+// packages returns the packages that have figures, sorted.
 func (f figures) packages() []string {
 	var out []string
 	for key := range f {
@@ -73,7 +72,7 @@ func main() {
 	}
 }
 
-// read takes the figures out of what it passes on.
+// read copies lines to on and returns the figures in them.
 func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 	out, in := figures{}, ""
 	failed := false
@@ -111,8 +110,8 @@ func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 	return out, lines.Err()
 }
 
-// table prints every budget with its figures, and tells whether there is one
-// for each but those whose benchmarks were left out.
+// table prints every budget with its figures. It reports whether each budget has a figure, except those whose
+// benchmarks were left out.
 func table(got figures, left *regexp.Regexp) bool {
 	all := true
 	row := func(what, where, figure, wanted, verdict string) {
@@ -153,15 +152,15 @@ func table(got figures, left *regexp.Regexp) bool {
 	return all
 }
 
-// grown are the figures of many links at once. They have no budget: what counts is
-// that a link takes no more among many than it does alone.
+// grown are the figures of many links at once. They have no budget: a link among many should cost no more than a single
+// one.
 var grown = [][2]string{
 	{"s/link", "seconds a link"}, {"MB/link", "MB a link"}, {"unknown/link", "checks a link that could not be told"},
 }
 
-// growth prints what a link takes among many: a line a guide and figure.
+// growth prints the cost of a link among many, one line per guide and figure.
 func growth(got figures) {
-	many := map[[2]string]map[int]float64{} // by guide and unit, then by how many
+	many := map[[2]string]map[int]float64{} // by guide and unit, then by number of links
 	for key, n := range got {
 		words := strings.Split(key[1], "/")
 		if len(words) != 3 || words[0] != "BenchmarkGrowth" {

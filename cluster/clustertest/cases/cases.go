@@ -1,7 +1,5 @@
-// Package cases counts what is tried to prove that carrick holds: a crash, a
-// fault, a right that is missing, hostile input. A case is a subtest; where
-// CARRICK_CASES names a file, each case adds a line to it, of which the command
-// table makes one table.
+// Package cases counts the attempts to break carrick: a crash, a fault, a missing permission, hostile input. A case is
+// a subtest. If CARRICK_CASES names a file, each case appends a line to it, which the command table summarizes.
 package cases
 
 import (
@@ -17,11 +15,11 @@ const File = "CARRICK_CASES"
 
 // Case is one line of the file.
 type Case struct {
-	Kind string `json:"kind"` // "crash", "fault": a row of the table
+	Kind string `json:"kind"` // what was tried; unique within its kind and package
 	Name string `json:"name"` // what was tried; unique in its kind and package
 	Held bool   `json:"held"`
-	// Package and Test are the test binary and the top-level test that tried it; Run is the process. A test that is run
-	// again tries all its cases again.
+	// Package and Test are the test binary and the top-level test of the case; Run is the process. A test that runs again
+	// tries all its cases again.
 	Package string `json:"package,omitempty"`
 	Test    string `json:"test,omitempty"`
 	Run     int    `json:"run,omitempty"`
@@ -32,7 +30,7 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		defer func() {
-			if !t.Skipped() { // what was not tried is no case
+			if !t.Skipped() { // a skipped subtest is no case
 				Note(t, kind, t.Name(), !t.Failed())
 			}
 		}()
@@ -40,7 +38,7 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) {
 	})
 }
 
-// Whole makes a test with all its subtests one case.
+// Whole turns a test with all its subtests into one case.
 func Whole(t *testing.T, kind string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -50,7 +48,7 @@ func Whole(t *testing.T, kind string) {
 	})
 }
 
-// Note adds a case that is no subtest.
+// Note adds a case that is not a subtest.
 func Note(t testing.TB, kind, name string, held bool) {
 	t.Helper()
 	path := os.Getenv(File)

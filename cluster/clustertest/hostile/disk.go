@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Disk is a file system of its own, with next to no room. It takes root to have
-// one; without, the test is skipped.
+// Disk mounts a file system with almost no free space. It requires root, and skips the test otherwise.
 func Disk(tb testing.TB) (dir string) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
@@ -30,7 +29,7 @@ func Disk(tb testing.TB) (dir string) {
 	return dir
 }
 
-// Fill leaves no room on a disk.
+// Fill uses up all space on a disk.
 func Fill(tb testing.TB, dir string) {
 	tb.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -47,7 +46,7 @@ func Fill(tb testing.TB, dir string) {
 	}
 }
 
-// Files are the names of what stands on a disk, but for what fills it.
+// Files returns the names of the files on a disk, except the filler.
 func Files(tb testing.TB, dir string) []string {
 	tb.Helper()
 	entries, err := os.ReadDir(dir)

@@ -1,5 +1,5 @@
-// Package hostile has what a stranger could put into names, messages and logs,
-// and says what of it no output may hold.
+// Package hostile has texts that an attacker could put into names, messages and logs, and finds those parts of them
+// that no output may contain.
 package hostile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Texts are what a cluster or an API could say, by what it tries.
+// Texts are texts that a cluster or an API could return, by what they attempt.
 var Texts = map[string]string{
 	"clears the screen":       "\x1b[2J\x1b[1;1Hall is green",
 	"sets the title":          "\x1b]0;owned\x07title",
@@ -29,7 +29,7 @@ var Texts = map[string]string{
 	"looks like markup":       "</failure>]]><a/>&#27;[31m{{.}} %s %n ${link.name}",
 }
 
-// All is every text in one line, short enough for an annotation.
+// All returns all texts in one line, short enough for an annotation.
 func All() string {
 	var all strings.Builder
 	for _, name := range []string{
@@ -42,8 +42,7 @@ func All() string {
 	return strings.ToValidUTF8(all.String(), "")
 }
 
-// Unfit names the first thing in a text that no terminal, file or log may be
-// given; "" where there is none.
+// Unfit returns the first part of a text that must not reach a terminal, file or log, or "" if there is none.
 func Unfit(text string) string {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -75,6 +74,5 @@ func unfit(r rune, size int) string {
 	return ""
 }
 
-// Lines are a text's lines without what fits none: for outputs in which one line
-// is one thing.
+// Lines splits a text into lines that can each be passed to Unfit, for outputs in which every line is one item.
 func Lines(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }

@@ -15,10 +15,10 @@ import (
 	"unicode"
 )
 
-// leastSecret is the length from which a find proves something.
+// leastSecret is the minimum length of a secret: a match of a shorter text proves nothing.
 const leastSecret = 16
 
-// Seeker looks for secrets, in the forms in which they could get out.
+// Seeker searches for secrets, in the forms in which they could leak.
 type Seeker struct{ forms []form }
 
 type form struct {
@@ -26,13 +26,12 @@ type form struct {
 	bytes     []byte
 }
 
-// Len is how many forms are looked for.
+// Len returns the number of forms that are searched for.
 func (s *Seeker) Len() int { return len(s.forms) }
 
-// Add has a secret looked for from now on; one that is too short to prove
-// anything is an error. Of a long one, and of one with lines, parts count too; of a
-// private key in PEM not those that hold the public key alone, which a certificate
-// and its request show as well.
+// Add adds a secret to search for. A secret that is too short to prove anything is an error. Of a long secret, and of
+// one with several lines, parts count too. Of a PEM private key, parts that contain only the public key do not count,
+// because its certificate and CSR contain it as well.
 func (s *Seeker) Add(name, secret string) error {
 	if len(secret) < leastSecret {
 		return fmt.Errorf("%s: a secret of %d characters proves nothing", name, len(secret))
@@ -71,13 +70,13 @@ func (s *Seeker) add(name, how, text string) {
 	s.forms = append(s.forms, form{name, how, []byte(text)})
 }
 
-// parts are what a long secret could be cut into: a screen shows less than all.
+// parts returns the parts that a long secret could be cut into: a screen may show only some of it.
 func parts(secret string) []string {
 	const size = 32
 	out := []string{}
 	for _, line := range strings.FieldsFunc(secret, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if strings.HasPrefix(line, "-----") || len(line) < leastSecret {
-			continue // the armour of a key is no secret
+			continue // the armor of a key is not secret
 		}
 		if len(line) <= 2*size {
 			out = append(out, line)
@@ -91,7 +90,7 @@ func parts(secret string) []string {
 	return out
 }
 
-// publicPart is the public key of a private one in PEM, in DER; nil: it is none.
+// publicPart returns the DER public key of a PEM private key, or nil for any other text.
 func publicPart(secret string) []byte {
 	block, _ := pem.Decode([]byte(secret))
 	if block == nil {
@@ -119,8 +118,8 @@ func publicPart(secret string) []byte {
 	return public
 }
 
-// encoded is the base64 of a text wherever it stands within what is encoded:
-// the characters that only it decides.
+// encoded returns the base64 of a text at each possible offset within encoded data: only those characters that the text
+// alone determines.
 func encoded(text string) []string {
 	var out []string
 	for shift, skip := range []int{0, 2, 3} {
@@ -139,8 +138,8 @@ func encoded(text string) []string {
 	return out
 }
 
-// Find names what of the secrets stands in data, and how; nil: none. A text that
-// was wrapped, framed or coloured is looked through without all that, too.
+// Find returns the names of the secrets that data contains, and in which form; nil: none. It also searches data without
+// line wraps, frames and colors.
 func (s *Seeker) Find(data []byte) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -155,7 +154,7 @@ func (s *Seeker) Find(data []byte) []string {
 	return out
 }
 
-// squeezed is data without white space, escape sequences and frames.
+// squeezed returns data without white space, escape sequences and frames.
 func squeezed(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for _, r := range string(withoutSequences(data)) {

@@ -1,5 +1,5 @@
-// Package merge merges objects as server-side apply does, for API servers that tests play. Client-go has the schemas of
-// all built-in kinds, and this package is where its users in tests get at them.
+// Package merge merges objects as server-side apply does, for fake API servers in tests. client-go has the schemas of
+// all built-in kinds, and this package is where tests get them.
 package merge
 
 import (
@@ -14,26 +14,25 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Merger merges objects as server-side apply does, with upstream's own code: built-in kinds by their schemas, all
-// others as custom resources without list types. It fills in no defaults and validates nothing.
+// Merger merges objects as server-side apply does, with upstream's code: built-in kinds by their schemas, all others as
+// custom resources without list types. It sets no defaults and validates nothing.
 type Merger struct {
 	mu       sync.Mutex
 	builtIn  managedfields.TypeConverter
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
 }
 
-// builtInTypes parses the schemas of all built-in kinds once: it takes a while.
+// builtInTypes parses the schemas of all built-in kinds once, because parsing is slow.
 var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
 
-// New returns a Merger that may be used by several goroutines.
+// New returns a Merger that is safe for concurrent use.
 func New() *Merger {
 	return &Merger{builtIn: builtInTypes(), managers: map[schema.GroupVersionKind]*managedfields.FieldManager{}}
 }
 
-// Apply returns what becomes of live, which may be nil, when a manager applies an object. A conflict is an
-// *apierrors.StatusError.
+// Apply returns the result of applying an object over live, which may be nil. A conflict is an *apierrors.StatusError.
 func (m *Merger) Apply(
 	live, object *unstructured.Unstructured, manager string, force bool,
 ) (*unstructured.Unstructured, error) {
@@ -68,7 +67,7 @@ func (m *Merger) manager(kind schema.GroupVersionKind) (*managedfields.FieldMana
 	return fm, err
 }
 
-// sameVersion converts nothing: each object is served in one version.
+// sameVersion does not convert: each object is served in one version.
 type sameVersion struct{}
 
 func (sameVersion) Convert(_, _, _ any) error {
@@ -93,7 +92,7 @@ func (emptyObjects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return Empty(kind), nil
 }
 
-// Empty is an object of a kind that has nothing else.
+// Empty returns an object that has only a kind.
 func Empty(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetGroupVersionKind(kind)

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Fault is what happens to a request.
+// Fault is a failure injected into a request.
 type Fault struct {
 	Name  string
 	serve func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler)
 }
 
-// Rule says to which requests a fault happens.
+// Rule says which requests get a fault.
 type Rule struct {
 	Verbs     []string // none: all
 	Resources []string // none: all
-	Changes   bool     // only what may change something
-	Looks     bool     // only what changes nothing
-	After     int      // so many of them pass first
-	Times     int      // to so many of them; 0: to all
+	Changes   bool     // only requests that may change something
+	Looks     bool     // only requests that change nothing
+	After     int      // number of matching requests that pass first
+	Times     int      // number of requests that get the fault; 0: all
 	Fault     Fault
 
 	seen int
@@ -36,9 +36,8 @@ func (r *Rule) fits(asked Request) bool {
 		(!r.Changes || asked.Changes()) && (!r.Looks || !asked.Changes())
 }
 
-// Set puts rules in the place of those that held; the first that fits counts.
-// None: nothing happens to any request. What is on its way goes on as it began:
-// see Cut.
+// Set replaces the rules. The first rule that matches a request applies; without rules no request gets a fault.
+// Requests in flight are not affected: see Cut.
 func (p *Proxy) Set(rules ...Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,7 @@ func (p *Proxy) Set(rules ...Rule) {
 	}
 }
 
-// faultOf is what happens to a request; nil: nothing.
+// faultOf returns the fault for a request, or nil.
 func (p *Proxy) faultOf(asked Request) *Fault {
 	for _, r := range p.rules {
 		if !r.fits(asked) {
@@ -61,7 +60,7 @@ func (p *Proxy) faultOf(asked Request) *Fault {
 	return nil
 }
 
-// Latency lets each request wait before it is passed on.
+// Latency delays each request.
 func Latency(d time.Duration) Fault {
 	return Fault{"latency", func(w http.ResponseWriter, r *http.Request, _ Request, next http.Handler) {
 		select {
@@ -72,13 +71,12 @@ func Latency(d time.Duration) Fault {
 	}}
 }
 
-// Reset cuts the connection before the answer.
+// Reset resets the connection before the response.
 func Reset() Fault {
 	return Fault{"reset", func(_ http.ResponseWriter, r *http.Request, _ Request, _ http.Handler) { reset(r) }}
 }
 
-// ResetInBody passes a request on and cuts the connection in the middle of the
-// answer.
+// ResetInBody passes a request on and resets the connection in the middle of the response.
 func ResetInBody() Fault {
 	return Fault{"reset in the body", func(w http.ResponseWriter, r *http.Request, _ Request, next http.Handler) {
 		half(w, r, next)
@@ -87,7 +85,7 @@ func ResetInBody() Fault {
 	}}
 }
 
-// Short passes a request on and ends the answer in good order in its middle.
+// Short passes a request on and ends the response normally in its middle.
 func Short() Fault {
 	return Fault{
 		"a body that ends early",
@@ -95,13 +93,13 @@ func Short() Fault {
 	}
 }
 
-// half writes half of the answer; of a stream half of its first line.
+// half writes half of the response; of a stream, half of its first line.
 func half(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	taken := &taking{header: http.Header{}, enough: cancel, stream: r.URL.Query().Get("watch") == "true"}
 	func() {
-		defer func() { _ = recover() }() // that it was cut short
+		defer func() { _ = recover() }() // of the truncation
 		next.ServeHTTP(taken, r.WithContext(ctx))
 	}()
 	w.Header().Set("Content-Type", taken.header.Get("Content-Type"))
@@ -109,7 +107,7 @@ func half(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(taken.body.Bytes()[:taken.body.Len()/2])
 }
 
-// taking keeps an answer.
+// taking records a response.
 type taking struct {
 	header http.Header
 	code   int
@@ -130,7 +128,7 @@ func (t *taking) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Throttled is 429, with when to come again.
+// Throttled responds with 429 and Retry-After.
 func Throttled(after time.Duration) Fault {
 	return Fault{"429", func(w http.ResponseWriter, _ *http.Request, _ Request, _ http.Handler) {
 		w.Header().Set("Retry-After", fmt.Sprint(int(after.Seconds())))
@@ -138,21 +136,21 @@ func Throttled(after time.Duration) Fault {
 	}}
 }
 
-// Broken is 500.
+// Broken responds with 500.
 func Broken() Fault {
 	return Fault{"500", func(w http.ResponseWriter, _ *http.Request, _ Request, _ http.Handler) {
 		status(w, http.StatusInternalServerError, "InternalError", "Internal error occurred: etcdserver: request timed out")
 	}}
 }
 
-// Unavailable is 503.
+// Unavailable responds with 503.
 func Unavailable() Fault {
 	return Fault{"503", func(w http.ResponseWriter, _ *http.Request, _ Request, _ http.Handler) {
 		status(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
 	}}
 }
 
-// Forbidden is 403, as RBAC says it.
+// Forbidden responds with 403, as RBAC does.
 func Forbidden() Fault {
 	return Fault{"403", func(w http.ResponseWriter, _ *http.Request, asked Request, _ http.Handler) {
 		resource, group, _ := strings.Cut(asked.Resource, ".")
@@ -182,7 +180,7 @@ func status(w http.ResponseWriter, code int, reason, message string) {
 	})
 }
 
-// CutWatch ends each watch in good order after a while; other requests pass.
+// CutWatch ends each watch normally after a while; other requests pass.
 func CutWatch(after time.Duration) Fault {
 	return Fault{"a watch that is cut", func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler) {
 		if asked.Verb != "watch" {
@@ -191,12 +189,12 @@ func CutWatch(after time.Duration) Fault {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), after)
 		defer cancel()
-		defer func() { _ = recover() }() // the end of the answer that was broken off is an end like others
+		defer func() { _ = recover() }() // an aborted response ends the watch like any other
 		next.ServeHTTP(w, r.WithContext(ctx))
 	}}
 }
 
-// Expired answers each watch with an event that says 410; other requests pass.
+// Expired responds to each watch with a 410 event; other requests pass.
 func Expired() Fault {
 	return Fault{"a watch that says 410", func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler) {
 		if asked.Verb != "watch" {
@@ -211,7 +209,7 @@ func Expired() Fault {
 	}}
 }
 
-// Hang never answers.
+// Hang never responds.
 func Hang() Fault {
 	return Fault{"no answer", func(_ http.ResponseWriter, r *http.Request, _ Request, _ http.Handler) {
 		<-r.Context().Done()
@@ -219,7 +217,7 @@ func Hang() Fault {
 	}}
 }
 
-// NotJSON is somebody's login page.
+// NotJSON responds with an HTML login page.
 func NotJSON() Fault {
 	return Fault{"no JSON", func(w http.ResponseWriter, _ *http.Request, _ Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "text/html")
@@ -227,7 +225,7 @@ func NotJSON() Fault {
 	}}
 }
 
-// Huge is an answer of so many bytes, JSON as far as it goes.
+// Huge responds with size bytes, JSON as far as it goes.
 func Huge(size int) Fault {
 	return Fault{"a huge body", func(w http.ResponseWriter, _ *http.Request, _ Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")

@@ -17,8 +17,8 @@ import (
 )
 
 type (
-	connKey  struct{} // of a request's connection, in its context
-	askedKey struct{} // of what a request asks for
+	connKey  struct{} // key of a request's connection in its context
+	askedKey struct{} // key of the parsed Request in its context
 )
 
 var errIntercepted = errors.New("the answer is not passed on")
@@ -27,7 +27,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// roundTrip passes a request on in the name of who sent it.
+// roundTrip passes a request on as the user who sent it.
 func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Authorization") != "" || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return p.asOther.RoundTrip(r)
@@ -39,7 +39,7 @@ func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	if _, err := cert.Verify(
 		x509.VerifyOptions{Roots: p.trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
 	); err != nil {
-		return p.asOther.RoundTrip(r) // the API server takes it for nobody, as it would itself
+		return p.asOther.RoundTrip(r) // the API server treats it as anonymous, as it would without the proxy
 	}
 	r.Header.Set("Impersonate-User", cert.Subject.CommonName)
 	r.Header.Del("Impersonate-Group")
@@ -49,7 +49,7 @@ func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	return p.asAdmin.RoundTrip(r)
 }
 
-// authority is the proxy's own, with the certificate that it has signed.
+// authority is the proxy's own CA, with the server certificate that it has signed.
 type authority struct {
 	pem    []byte
 	server tls.Certificate
@@ -88,7 +88,7 @@ func newAuthority() (*authority, error) {
 	}, nil
 }
 
-// reset cuts the connection that a request came on, and ends its handler.
+// reset resets the connection of a request, and ends its handler.
 func reset(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 		resetConn(c)
@@ -96,7 +96,7 @@ func reset(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// resetConn closes a connection the rude way.
+// resetConn closes a connection with a TCP reset.
 func resetConn(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -1,11 +1,9 @@
-// Package proxy stands between carrick and an API server, as a network, a load
-// balancer or a server in trouble does. It speaks TLS to both, knows what each
-// request asks for, and does to it what its rules say.
+// Package proxy is a proxy between carrick and an API server that simulates failures of a network, a load balancer or a
+// server. It terminates TLS, parses each request, and injects the faults that its rules name.
 //
-// A bearer token is passed on. A client certificate can't be: where it is the
-// admin's own, the proxy's connection has the same one; where it is another of
-// the cluster's, the admin asks in the name of its owner (impersonation), so that
-// rights are those of the owner.
+// It passes bearer tokens on. It cannot pass client certificates on: for the admin's own certificate, the proxy's
+// connection uses the same one. For another client certificate of the cluster, the proxy impersonates its owner as the
+// admin, so that the owner's permissions apply.
 package proxy
 
 import (
@@ -28,12 +26,12 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Proxy is one, before one API server.
+// Proxy is a proxy for one API server.
 type Proxy struct {
-	URL string // of the API server, seen through the proxy
+	URL string // of the API server, through the proxy
 
-	admin   kubeconfig.Config // the admin's own way in
-	trusted *x509.CertPool    // whose client certificates are good
+	admin   kubeconfig.Config // the admin's kubeconfig
+	trusted *x509.CertPool    // CAs for client certificates
 	own     *authority
 	server  *http.Server
 	forward *httputil.ReverseProxy
@@ -49,14 +47,13 @@ type Proxy struct {
 	conns  map[net.Conn]bool
 }
 
-// Entry is a request with its answer's code; 0: there was none. Bodies are never
-// kept.
+// Entry is a request with the status code of its response; 0: there was none. Bodies are never kept.
 type Entry struct {
 	Request
 	Code int
 }
 
-// New starts a proxy before the API server of a side; it ends with the test.
+// New starts a proxy for the API server of a side. It stops with the test.
 func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	tb.Helper()
 	data, err := os.ReadFile(box.Kubeconfigs[side])
@@ -70,8 +67,7 @@ func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	return Before(tb, k)
 }
 
-// Before starts a proxy before the API server that an admin's kubeconfig leads
-// to.
+// Before starts a proxy for the API server in an admin's kubeconfig.
 func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	tb.Helper()
 	target, err := url.Parse(admin.Server)
@@ -121,8 +117,8 @@ func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	return p
 }
 
-// Kubeconfig writes a copy of the admin's kubeconfig that leads through the
-// proxy, and returns its path and its context.
+// Kubeconfig writes a copy of the admin's kubeconfig with the proxy as its server, and returns its path and its
+// context.
 func (p *Proxy) Kubeconfig(tb testing.TB) (path, context string) {
 	tb.Helper()
 	k := p.admin
@@ -134,7 +130,7 @@ func (p *Proxy) Kubeconfig(tb testing.TB) (path, context string) {
 	return path, k.Name
 }
 
-// CA is the authority of the proxy's own certificate, in PEM.
+// CA returns the CA of the proxy's own certificate, in PEM.
 func (p *Proxy) CA() []byte { return p.own.pem }
 
 func (p *Proxy) transport(certs ...tls.Certificate) *http.Transport {
@@ -144,31 +140,30 @@ func (p *Proxy) transport(certs ...tls.Certificate) *http.Transport {
 	}
 }
 
-// Log is what was asked so far.
+// Log returns the requests so far.
 func (p *Proxy) Log() []Entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.log)
 }
 
-// Changes is how many requests that may change something the API server has
-// answered.
+// Changes returns the number of requests that may change something and that the API server has answered.
 func (p *Proxy) Changes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Intercept has before called before each request that may change something is
-// passed on, and after once its answer is there and before that is passed on.
-// Where one says false, the connection is cut in its place. nil: nobody is asked.
+// Intercept calls before for each request that may change something before it is passed on, and after when its response
+// has arrived and before that is passed on. If either returns false, the connection is reset instead. nil is not
+// called.
 func (p *Proxy) Intercept(before, after func(Request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.before, p.after = before, after
 }
 
-// Cut resets all connections that stand.
+// Cut resets all open connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +203,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	fault.serve(noted, r, asked, next)
 }
 
-// answered is called with each answer of the API server.
+// answered is called with each response of the API server.
 func (p *Proxy) answered(resp *http.Response) error {
 	asked, _ := resp.Request.Context().Value(askedKey{}).(Request)
 	p.mu.Lock()
@@ -223,11 +218,11 @@ func (p *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// noting notes the code of an answer.
+// noting records the status code of a response.
 type noting struct {
 	http.ResponseWriter
 	p  *Proxy
-	at int // in the log
+	at int // index in the log
 }
 
 func (n *noting) WriteHeader(code int) {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Request is what one request asks of the API server.
+// Request is a parsed request to the API server.
 type Request struct {
 	Verb      string // get, list, watch, create, update, patch, delete
-	Resource  string // "secrets", "tenants.authentication.liqo.io", "namespaces/finalize"; a path where it is no resource
+	Resource  string // "secrets", "tenants.authentication.liqo.io", "namespaces/finalize"; a path if it is not a resource
 	Namespace string
 	Name      string
 	DryRun    bool
 }
 
-// String is the request in a log.
+// String formats the request for a log.
 func (r Request) String() string {
 	out := r.Verb + " " + r.Resource
 	if r.Namespace+r.Name != "" {
@@ -26,8 +26,7 @@ func (r Request) String() string {
 
 var changing = []string{"create", "update", "patch", "delete"}
 
-// Changes tells whether the request may change what the cluster holds: not a dry
-// run, and not a review, which is a question.
+// Changes reports whether the request may change the cluster: it is neither a dry run nor a review.
 func (r Request) Changes() bool {
 	kind, _, _ := strings.Cut(r.Resource, ".")
 	return slices.Contains(changing, r.Verb) && !r.DryRun && !strings.HasSuffix(kind, "reviews")
@@ -37,7 +36,7 @@ var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// parse reads a request of the Kubernetes API.
+// parse parses a request of the Kubernetes API.
 func parse(r *http.Request) Request {
 	query := r.URL.Query()
 	out := Request{Verb: verbs[r.Method], DryRun: query.Has("dryRun")}

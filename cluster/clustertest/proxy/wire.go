@@ -15,14 +15,12 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Wire stands between carrick and the API server of a side as a long line does:
-// it passes bytes on and leaves TLS to the two ends, so that what is measured
-// through it is not the proxy. It makes the server as far away as it is told: each
-// byte takes half a round trip.
+// Wire simulates a long line between carrick and the API server of a side. It forwards bytes and does not terminate
+// TLS, so that measurements do not include a proxy. Each byte takes half of the configured round-trip time.
 type Wire struct {
-	URL string // of the API server, seen through the wire
+	URL string // of the API server, through the wire
 
-	far    atomic.Int64 // one way, in nanoseconds
+	far    atomic.Int64 // one-way delay in nanoseconds
 	target string
 	accept net.Listener
 	work   sync.WaitGroup
@@ -31,8 +29,7 @@ type Wire struct {
 	conns map[net.Conn]bool
 }
 
-// NewWire starts a wire before the API server of a side; it ends with the
-// test.
+// NewWire starts a wire to the API server of a side. It stops with the test.
 func NewWire(tb testing.TB, box *clustertest.Sandbox, side string, roundTrip time.Duration) *Wire {
 	tb.Helper()
 	server, err := url.Parse(box.Open(tb, side, cluster.Options{}).Server())
@@ -50,14 +47,14 @@ func NewWire(tb testing.TB, box *clustertest.Sandbox, side string, roundTrip tim
 	return w
 }
 
-// Far moves the server to another distance.
+// Far sets the round-trip time.
 func (w *Wire) Far(roundTrip time.Duration) { w.far.Store(int64(roundTrip / 2)) }
 
-// way is how long a byte takes.
+// way returns the one-way delay.
 func (w *Wire) way() time.Duration { return time.Duration(w.far.Load()) }
 
-// Kubeconfig is the path of a copy of the admin's kubeconfig of that side that
-// leads through it, and its context.
+// Kubeconfig returns the path of a copy of the admin's kubeconfig of that side with the wire as its server, and its
+// context.
 func (w *Wire) Kubeconfig(tb testing.TB, box *clustertest.Sandbox, side string) (path, context string) {
 	tb.Helper()
 	data, err := os.ReadFile(box.Kubeconfigs[side])
@@ -87,7 +84,7 @@ func (w *Wire) close() {
 	w.work.Wait()
 }
 
-// keep notes a connection, so that close ends it; false: it is too late.
+// keep registers a connection, so that close closes it. It returns false if the wire is already closed.
 func (w *Wire) keep(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +113,7 @@ func (w *Wire) serve() {
 	}
 }
 
-// join passes bytes on in both directions until both have ended.
+// join forwards bytes in both directions until both have ended.
 func (w *Wire) join(client net.Conn) {
 	if !w.keep(client) {
 		return
@@ -128,20 +125,20 @@ func (w *Wire) join(client net.Conn) {
 	}
 	defer w.drop(server)
 	var both sync.WaitGroup
-	// The client's kernel has its connection at once: the round trip that one
-	// takes is made up for before its first byte.
+	// The client's kernel has its connection immediately, so the first byte is delayed by the round trip that connecting
+	// would take.
 	both.Go(func() { w.pass(server, client, 2*w.way()) })
 	both.Go(func() { w.pass(client, server, 0) })
 	both.Wait()
 }
 
-// late is what was read, and when it is due at the other end.
+// late is a chunk of data, and when it is due at the other end.
 type late struct {
 	data []byte
 	due  time.Time
 }
 
-// pass carries bytes one way.
+// pass forwards bytes in one direction.
 func (w *Wire) pass(to, from net.Conn, first time.Duration) {
 	onTheWay := make(chan late, 1024)
 	w.work.Go(func() {
@@ -165,7 +162,7 @@ func (w *Wire) pass(to, from net.Conn, first time.Duration) {
 	var broken error
 	for l := range onTheWay {
 		if broken != nil {
-			continue // what is still read must not wait for ever
+			continue // the reader must not block indefinitely
 		}
 		time.Sleep(time.Until(l.due))
 		_, broken = to.Write(l.data)

@@ -1,7 +1,7 @@
-// Command share runs a command, such as go test, with a pool of sandboxes for all test binaries
-// that the command starts: share [-n SIZE] COMMAND [ARG …]. CARRICK_SANDBOX names the sandbox
-// program. A sandbox starts when a test asks for one and none is free; all end with the command. With -times it says
-// then which tests had sandboxes for the longest time.
+// Command share runs a command, such as go test, with a pool of sandboxes for all test binaries that the command
+// starts: share [-n SIZE] COMMAND [ARG …]. CARRICK_SANDBOX names the sandbox program. A sandbox starts when a test
+// requests one and none is free; all stop with the command. With -times it then prints which tests held sandboxes
+// longest.
 package main
 
 import (
@@ -72,7 +72,7 @@ func run(command []string, socket string) (int, error) {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // the sandboxes end in good order once the command has
+	go func() { // the sandboxes stop normally after the command
 		for s := range signals {
 			_ = cmd.Process.Signal(s)
 		}
@@ -84,7 +84,8 @@ func run(command []string, socket string) (int, error) {
 	return 0, err
 }
 
-// serve lends a sandbox, or the room for one, to each connection until that ends. Its first line says which.
+// serve lends a sandbox, or the capacity for one, to each connection until that closes. The first line of a connection
+// says which.
 func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 	for {
 		conn, err := l.Accept()
@@ -118,7 +119,7 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 	}
 }
 
-// tally is for how long tests had sandboxes, by test binary and top-level test.
+// tally records how long tests held sandboxes, by test binary and top-level test.
 type tally struct {
 	mu sync.Mutex
 	by map[string]time.Duration
@@ -131,7 +132,7 @@ func (t *tally) add(who string, since time.Time) {
 	t.by[test] += time.Since(since)
 }
 
-// print names those that had them for the longest time.
+// print prints the tests that held sandboxes longest.
 func (t *tally) print(w io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

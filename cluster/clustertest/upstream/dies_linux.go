@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// diesWithTest has the kernel end a program with the test, however that ends.
+// diesWithTest makes the kernel kill a program when the test process ends, even if it crashes.
 func diesWithTest(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -17,23 +17,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Networks are network namespaces that a bridge joins with each other and with this machine.
+// Networks are network namespaces that a bridge connects with each other and with this machine.
 type Networks struct {
 	bridge string
 	prefix string // of their addresses, without the last number
 	count  atomic.Int32
 }
 
-// Network is a network namespace, as each pod has one.
+// Network is a network namespace, like that of a pod.
 type Network struct {
-	Address string // for the other namespaces and this machine
+	Address string // reachable from the other namespaces and this machine
 	name    string
 }
 
-// bridges is how the name of a bridge begins. The id of the process follows, and in a namespace's name its number.
+// bridges is the prefix of a bridge's name. The process ID follows, and in a namespace's name its number.
 const bridges = "carrick-"
 
-// NewNetworks creates the bridge, and deletes it with the test. It skips the test where that is not permitted.
+// NewNetworks creates the bridge, and deletes it with the test. It skips the test if that is not permitted.
 func NewNetworks(t testing.TB) *Networks {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -47,7 +47,7 @@ func NewNetworks(t testing.TB) *Networks {
 	}
 	sweep()
 	pid := os.Getpid()
-	// 198.18.0.0/15 is for tests between networks (RFC 2544): no machine has such an address.
+	// 198.18.0.0/15 is reserved for tests between networks (RFC 2544), so no machine uses it.
 	n := &Networks{bridge: bridges + strconv.Itoa(pid), prefix: fmt.Sprintf("198.%d.%d.", 18+pid>>8&1, pid&255)}
 	if err := ip("link", "add", n.bridge, "type", "bridge"); err != nil {
 		t.Skipf("a bridge between network namespaces is not permitted here: %v", err)
@@ -65,7 +65,7 @@ func NewNetworks(t testing.TB) *Networks {
 	return n
 }
 
-// sweep deletes what tests that were killed have left.
+// sweep deletes the leftovers of tests that were killed.
 func sweep() {
 	for folder, command := range map[string][]string{
 		"/sys/class/net": {"link", "delete"},
@@ -82,7 +82,7 @@ func sweep() {
 	}
 }
 
-// Add creates a namespace, and deletes it with the test. It may be called by another goroutine than the test's.
+// Add creates a namespace, and deletes it with the test. It may be called from other goroutines than the test's.
 func (n *Networks) Add(t testing.TB) (*Network, error) {
 	number := n.count.Add(1) + 1
 	net := &Network{Address: fmt.Sprint(n.prefix, number), name: fmt.Sprintf("%s-%d", n.bridge, number)}
@@ -109,7 +109,7 @@ func (n *Networks) Add(t testing.TB) (*Network, error) {
 	return net, nil
 }
 
-// Forward leads an address of the namespace's loopback to the same address of this machine, until the test ends.
+// Forward forwards an address of the namespace's loopback to the same address of this machine, until the test ends.
 func (n *Network) Forward(t testing.TB, address string) error {
 	l, err := n.listen(address)
 	if err == nil {
@@ -136,8 +136,8 @@ func (n *Network) listen(address string) (l net.Listener, err error) {
 	return l, err
 }
 
-// command is one in the namespace. It has a /run of its own: WireGuard's sockets there have the names of interfaces,
-// which are the same in each namespace.
+// command returns a command that runs in the namespace. It has a /run of its own, because WireGuard's sockets there
+// have the names of interfaces, which are the same in each namespace.
 func (n *Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
 	if n == nil {
 		return exec.CommandContext(ctx, program, args...)

@@ -24,24 +24,24 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// Runner runs the programs of Deployments of one side on this machine, each with a token of its ServiceAccount and with
-// the arguments of its container. The pods are played: nothing else runs there.
+// Runner runs the programs of one side's Deployments on this machine, each with a token of its ServiceAccount and with
+// the arguments of its container. The pods are fake: nothing else runs in them.
 type Runner struct {
 	Box  *clustertest.Sandbox
 	Side string
 	Bin  string // the folder with the programs
-	// More are arguments that come after a container's own, by program: ports that are free on this machine. One replaces
-	// the container's own of the same flag.
+	// More are arguments that follow a container's own, by program, such as ports that are free on this machine. One
+	// replaces the container's own of the same flag.
 	More map[string][]string
-	// Env are variables of containers whose values come from elsewhere, by name.
+	// Env are environment variables that replace valueFrom in containers, by name.
 	Env map[string]string
 	// Container is the container whose program runs; "" is the first.
 	Container string
-	// In is the network namespace that the program runs in; nil is this machine's.
+	// In is the network namespace of the program; nil is this machine's.
 	In *Network
 }
 
-// Program is one that runs. It is ended with the test, or by End.
+// Program is a running program. It ends with the test, or by End.
 type Program struct {
 	Dir string // its own TMPDIR
 
@@ -52,7 +52,7 @@ type Program struct {
 	now    *os.Process
 }
 
-// Write takes what the program says.
+// Write implements io.Writer for the program's output.
 func (p *Program) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *Program) runs(now *os.Process) {
 	p.now = now
 }
 
-// Tail is the end of what the program has said.
+// Tail returns the end of the program's output.
 func (p *Program) Tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,13 +86,13 @@ func (p *Program) Restart(t testing.TB) {
 	}
 }
 
-// End ends the program, and returns once it has.
+// End stops the program, and returns when it has exited.
 func (p *Program) End() {
 	p.cancel()
 	<-p.done
 }
 
-// Deployment is Start of a program that has to start.
+// Deployment is like Start, but fails the test on an error.
 func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(dir string)) *Program {
 	t.Helper()
 	p, err := r.Start(t, namespace, name, prepare)
@@ -102,7 +102,7 @@ func (r Runner) Deployment(t testing.TB, namespace, name string, prepare func(di
 	return p
 }
 
-// Kubectl runs kubectl against the side, and returns what it says.
+// Kubectl runs kubectl against the side, and returns its output.
 func (r Runner) Kubectl(ctx context.Context, args ...string) (string, error) {
 	at := []string{"--kubeconfig", r.Box.Kubeconfigs[r.Side], "--context", r.Box.Contexts[r.Side]}
 	cmd := exec.CommandContext(ctx, r.Box.Kubectl, append(at, args...)...)
@@ -110,9 +110,9 @@ func (r Runner) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Start runs the program of a container of a Deployment until the test ends. A program that ends by itself is
-// started again, as a kubelet would. prepare may fill the program's own TMPDIR before it starts. It may be called by
-// another goroutine than the test's.
+// Start runs the program of a Deployment's container until the test ends. A program that exits is restarted, as the
+// kubelet would do. prepare may fill the program's own TMPDIR before it starts. Start may be called from other
+// goroutines than the test's.
 func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir string)) (*Program, error) {
 	var d appsv1.Deployment
 	text, err := r.Kubectl(t.Context(), "-n", namespace, "get", "deployment", name, "-o", "json")
@@ -125,7 +125,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 	pod := d.Spec.Template.Spec
 	named := func(c corev1.Container) bool { return c.Name == r.Container }
 	c := pod.Containers[max(0, slices.IndexFunc(pod.Containers, named))]
-	program := c.Name // an image's entry point: it is not in the Deployment
+	program := c.Name // the image's entry point is not in the Deployment
 	if len(c.Command) > 0 {
 		program = filepath.Base(c.Command[0])
 	}
@@ -159,7 +159,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 	p.cancel = cancel
 	go func() {
 		defer close(p.done)
-		runtime.LockOSThread() // what dies with the test does so with the thread that started it
+		runtime.LockOSThread() // Pdeathsig is tied to the thread that started the program
 		for ctx.Err() == nil {
 			cmd := r.In.command(ctx, filepath.Join(r.Bin, program), args)
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
@@ -173,7 +173,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second): // what it needs may not be there yet
+			case <-time.After(time.Second): // its dependencies may not exist yet
 			}
 		}
 	}()
@@ -203,7 +203,7 @@ func (r Runner) value(v corev1.EnvVar, namespace, deployment string) string {
 	return ""
 }
 
-// kubeconfig writes one with a token of a ServiceAccount.
+// kubeconfig writes a kubeconfig with a token of a ServiceAccount.
 func (r Runner) kubeconfig(ctx context.Context, dir, namespace, account string) (string, error) {
 	admin, err := clientcmd.LoadFromFile(r.Box.Kubeconfigs[r.Side])
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package upstream runs other projects' own programs, built from checkouts of them, on the control planes of a sandbox,
-// in place of their stand-ins. make upstream sets CARRICK_UPSTREAM to the folder that holds the checkouts; a test whose
-// checkout is not there is skipped, and says so.
+// Package upstream runs the programs of other projects, built from checkouts, on the control planes of a sandbox,
+// instead of their fakes. make upstream sets CARRICK_UPSTREAM to the folder with the checkouts. A test whose checkout
+// does not exist is skipped with a message.
 package upstream
 
 import (
@@ -21,21 +21,21 @@ import (
 const (
 	// Folder is the environment variable that names the folder with checkouts.
 	Folder = "CARRICK_UPSTREAM"
-	// Table is the environment variable that names the file to which a line is added for each thing that was tried.
+	// Table is the environment variable that names the file to which each attempt appends a line.
 	Table = "CARRICK_UPSTREAM_TABLE"
 )
 
-// environ is that of the test binary as it was started: tests may change which authorities are trusted.
+// environ is the original environment of the test binary: tests may change which CAs are trusted.
 var environ = os.Environ()
 
-// Checkout is a project as somebody has cloned it.
+// Checkout is a cloned project.
 type Checkout struct {
 	Name    string
 	Dir     string
 	Version string // by git describe: "v1.2.0", "v1.2.0-31-g557c199"
 }
 
-// Find returns the checkout of that name. It skips the test where there is none.
+// Find returns the checkout of that name. It skips the test if there is none.
 func Find(t testing.TB, name string) Checkout {
 	t.Helper()
 	folder := os.Getenv(Folder)
@@ -56,7 +56,7 @@ func Find(t testing.TB, name string) Checkout {
 	return Checkout{name, dir, strings.TrimSpace(string(version))}
 }
 
-// Build builds programs of a Go project, each by its package, and returns the folder that holds them.
+// Build builds programs of a Go project, by package, and returns the folder that holds them.
 func (c Checkout) Build(t testing.TB, packages ...string) string {
 	t.Helper()
 	bin := t.TempDir()
@@ -68,9 +68,9 @@ func (c Checkout) Build(t testing.TB, packages ...string) string {
 	return bin
 }
 
-// Probe builds a program of this source in a Go project, beside its own, and returns the path of it. more are files
-// that the project has besides, by path: what exports names that it keeps to itself. The checkout is not touched: all
-// is laid over it.
+// Probe builds a program from source in a Go project, next to its own programs, and returns its path. more are
+// additional files in the project, by path, such as files that export unexported names. Probe uses an overlay and does
+// not change the checkout.
 func (c Checkout) Probe(t testing.TB, source string, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func (c Checkout) Probe(t testing.TB, source string, more map[string]string) str
 	return filepath.Join(dir, "probe")
 }
 
-// Try tries one thing as a subtest, and adds a line about it to the table.
+// Try runs one attempt as a subtest, and appends a line about it to the table.
 func (c Checkout) Try(t *testing.T, what string, try func(t *testing.T)) {
 	t.Helper()
 	t.Run(what, func(t *testing.T) {
@@ -133,8 +133,8 @@ func note(line string) error {
 var latest = regexp.MustCompile(`tag: "?latest"?`)
 
 // Chart copies a chart of the checkout into a folder of charts. version is what chartpress would give the chart and its
-// images when it publishes them; "" keeps what the chart says. Charts that it depends on are taken from that folder,
-// whatever their version is. It returns the version.
+// images when it publishes them; "" keeps the chart's version. The chart's dependencies are taken from that folder,
+// whatever their version. Chart returns the version.
 func (c Checkout) Chart(t testing.TB, at, charts, version string) string {
 	t.Helper()
 	from := filepath.Join(c.Dir, filepath.FromSlash(at))

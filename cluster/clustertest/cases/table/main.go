@@ -1,6 +1,5 @@
-// Command table reads the file of cases and prints how many were tried and held,
-// by kind, after the first few that did not hold. Its exit code is 1 if one did not
-// hold, or if none of a kind was tried:
+// Command table reads the file of cases and prints how many were tried and held, by kind, after the first few that did
+// not hold. Its exit code is 1 if a case did not hold, or if a kind has no case:
 //
 //	table [-want crash,fault] FILE...
 package main
@@ -17,7 +16,7 @@ import (
 	"carrick/cluster/clustertest/cases"
 )
 
-// shownFailures is how many cases of a kind that did not hold are named: one failure of a chain fails all cases in it.
+// shownFailures is how many failed cases of a kind are named: one failure of a chain fails all cases in it.
 const shownFailures = 5
 
 func main() {
@@ -29,15 +28,15 @@ func main() {
 		os.Exit(1)
 	}
 	for _, kind := range strings.FieldsFunc(*want, func(r rune) bool { return r == ',' }) {
-		tried[kind] += 0 // none is a line, too
+		tried[kind] += 0 // a kind without cases gets a row, too
 	}
 	if !print(tried, held) {
 		os.Exit(1)
 	}
 }
 
-// count reads the files that are named. Of a test that was run again only the last run counts; it is named, as are the
-// first cases of each kind that did not hold.
+// count reads the named files. If a test ran more than once, only its last run counts. count names that test and the
+// first failed cases of each kind.
 func count(files []string) (tried, held map[string]int, err error) {
 	var all []cases.Case
 	for _, path := range files {
@@ -91,7 +90,7 @@ func read(path string) ([]cases.Case, error) {
 	return out, lines.Err()
 }
 
-// print prints the table, and tells whether all held.
+// print prints the table, and reports whether all cases held.
 func print(tried, held map[string]int) bool {
 	var kinds []string
 	all, good, none := 0, 0, len(tried) == 0
