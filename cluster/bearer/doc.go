@@ -1,3 +1,2 @@
-// Package bearer decodes JSON web tokens that ServiceAccounts and users present.
-// It does not verify them.
+// Package bearer decodes the JSON web tokens of ServiceAccounts and users. It does not verify them.
 package bearer

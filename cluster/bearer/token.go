@@ -13,26 +13,26 @@ import (
 )
 
 var (
-	// ErrNotJWT says that a token is opaque: nothing can be read from it. It may still be good.
+	// ErrNotJWT means that a token is opaque: nothing can be read from it. It may still be valid.
 	ErrNotJWT = errors.New("the token is not a JWT")
-	// ErrDoubleBase64 says that a token is a JWT that was base64-encoded once more: no API server takes it.
+	// ErrDoubleBase64 means that a token is a JWT that was base64-encoded once more. No API server accepts it.
 	ErrDoubleBase64 = errors.New("the token is base64-encoded once more than it should be")
 )
 
-// Token is what a JWT says of itself. Nothing in it is verified, and its strings are whatever the sender liked.
+// Token contains the claims of a JWT. Nothing in it is verified, and its strings are untrusted.
 type Token struct {
 	Subject  string   // "system:serviceaccount:renku:carrick"
 	Issuer   string   // "https://kubernetes.default.svc"
-	Audience []string // nil when it names none
-	Method   string   // how it is signed, "RS256"; the header's "alg"
-	Roles    []string // Keycloak's roles of the realm (realm_access.roles); nil when it names none
-	// AccountUID is the UID of the service account, which one that is made anew does not share; "" when it names none.
+	Audience []string // nil if it names none
+	Method   string   // the signature algorithm, "RS256"; the header's "alg"
+	Roles    []string // Keycloak's realm roles (realm_access.roles); nil if it names none
+	// AccountUID is the UID of the service account, which changes when the account is recreated; "" if it names none.
 	AccountUID string
 	Expires    time.Time
-	IssuedAt   time.Time // both zero when the token does not say; a zero Expires is a token that never ends
+	IssuedAt   time.Time // both zero if the token does not say; with a zero Expires the token never expires
 }
 
-// ServiceAccount returns the service account that the token is for, by its subject.
+// ServiceAccount returns the service account that the token belongs to, from its subject.
 func (t Token) ServiceAccount() (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(t.Subject, "system:serviceaccount:")
 	if !ok {
@@ -42,11 +42,11 @@ func (t Token) ServiceAccount() (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != ""
 }
 
-// Expired tells whether the token has ended at now. One that does not say when it ends never has.
+// Expired reports whether the token has expired at now. A token without an expiry never expires.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Parse reads the claims of a JWT. It verifies nothing. Errors are ErrDoubleBase64 or ErrNotJWT, the latter with
-// what the token looks like instead; none holds a part of the token.
+// Parse reads the claims of a JWT. It verifies nothing. Errors are ErrDoubleBase64 or ErrNotJWT, the latter with a
+// guess of what the token is instead. No error contains a part of the token.
 func Parse(token masked.Value) (Token, error) {
 	text := token.Reveal()
 	payload, method, ok := jwtPayload(text)
@@ -73,11 +73,11 @@ func Parse(token masked.Value) (Token, error) {
 	return t, nil
 }
 
-// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header, and what that
-// says of the signature.
+// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header, and the
+// signature algorithm in that header.
 func jwtPayload(text string) (payload []byte, method string, ok bool) {
 	parts := strings.Split(text, ".")
-	// Go's decoder passes over line ends.
+	// Go's decoder ignores line breaks.
 	if len(parts) != 3 || parts[2] == "" || strings.ContainsAny(text, "\r\n") {
 		return nil, "", false
 	}
@@ -121,7 +121,7 @@ func notJWT(text string) error {
 	return ErrNotJWT
 }
 
-// decodeBase64 decodes either alphabet, with or without padding, and broken into lines or not.
+// decodeBase64 decodes either alphabet, with or without padding and line breaks.
 func decodeBase64(text string) ([]byte, bool) {
 	packed := strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -132,7 +132,7 @@ func decodeBase64(text string) ([]byte, bool) {
 	return nil, false
 }
 
-// accountUID reads both kinds of service account tokens: those that were asked for, and those of Secrets.
+// accountUID reads both kinds of service account tokens: those from the TokenRequest API, and those in Secrets.
 func accountUID(claims map[string]json.RawMessage) string {
 	var bound struct {
 		ServiceAccount struct {
@@ -147,7 +147,7 @@ func accountUID(claims map[string]json.RawMessage) string {
 	return uid
 }
 
-// audience is one string or a list of them.
+// audience reads one string or a list of strings.
 func audience(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {
@@ -160,7 +160,7 @@ func audience(raw json.RawMessage) []string {
 	return many
 }
 
-// numericDate is seconds since 1970, perhaps with a fraction; zero for anything else.
+// numericDate reads seconds since 1970, possibly with a fraction. It returns the zero time for anything else.
 func numericDate(raw json.RawMessage) time.Time {
 	var seconds float64
 	if raw == nil || json.Unmarshal(raw, &seconds) != nil || seconds <= 0 || seconds > 1<<40 {

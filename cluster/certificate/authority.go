@@ -17,17 +17,17 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Pair is a certificate and the private key that belongs to it.
+// Pair is a certificate and its private key.
 type Pair struct {
 	Cert []byte       // PEM
 	Key  masked.Value // PEM, PKCS #8
 }
 
-// backdated is how far behind a clock may be that looks at what was made now.
+// backdated is how far in the past a certificate's validity starts, to tolerate clocks that are behind.
 const backdated = 5 * time.Minute
 
-// NewAuthority makes a certificate authority of that name: it signs itself, and may
-// sign certificates of servers but no further authority.
+// NewAuthority creates a self-signed certificate authority of that name. It may sign server certificates but no further
+// CAs.
 func NewAuthority(name string, years int) (Pair, error) {
 	if name == "" || years < 1 || years > 100 {
 		return Pair{}, fmt.Errorf("a CA needs a name and a life of 1 to 100 years, not %q and %d", name, years)
@@ -40,8 +40,8 @@ func NewAuthority(name string, years int) (Pair, error) {
 	return sign(c, c, nil)
 }
 
-// Issue makes the certificate of a server that is reached by these names and IP
-// addresses, signed by ca. It ends with the CA at the latest.
+// Issue issues a server certificate for these names and IP addresses, signed by ca. It expires with the CA at the
+// latest.
 func Issue(ca Pair, hosts []string, days int) (Pair, error) {
 	parent, key, err := ca.parse()
 	if err != nil {
@@ -70,13 +70,13 @@ func Issue(ca Pair, hosts []string, days int) (Pair, error) {
 			c.DNSNames = append(c.DNSNames, h)
 		}
 	}
-	if c.Subject.CommonName = hosts[0]; len(hosts[0]) > 64 { // what X.509 has room for; nobody judges by it
+	if c.Subject.CommonName = hosts[0]; len(hosts[0]) > 64 { // the maximum in X.509; clients ignore the common name
 		c.Subject.CommonName = hosts[0][:64]
 	}
 	return sign(c, parent, key)
 }
 
-// sign makes a key and has its certificate signed; key nil: by that key itself.
+// sign generates a key and signs its certificate with key, or with the generated key if key is nil.
 func sign(c, parent *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -102,7 +102,7 @@ func sign(c, parent *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 	}, nil
 }
 
-// parse reads a pair back. No error holds a part of the key.
+// parse parses a pair. No error contains a part of the key.
 func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(p.Cert)
 	if block == nil || block.Type != "CERTIFICATE" {

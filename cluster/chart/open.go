@@ -34,9 +34,10 @@ type Chart struct {
 // repository's index.
 func (c *Chart) From() string { return c.from }
 
-// Name is the chart's own name.
+// Name returns the chart's own name.
 func (c *Chart) Name() string { return clean.Text(c.meta.Name) }
 
+// Version returns the chart's version.
 func (c *Chart) Version() string { return clean.Text(c.meta.Version) }
 
 // AppVersion returns the version of the application that the chart installs.

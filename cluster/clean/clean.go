@@ -1,4 +1,4 @@
-// Package clean makes text from clusters and other strangers fit for a terminal, a log and a file.
+// Package clean makes text from clusters and other untrusted sources safe for a terminal, a log and a file.
 package clean
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes text from outside fit to be shown. It drops escape sequences, control characters except \n and \t, and
+// Text makes untrusted text safe to display. It drops escape sequences, control characters except \n and \t, and
 // characters that are invisible or change the direction of writing. Invalid UTF-8 becomes U+FFFD.
 func Text(text string) string {
 	if fit(text) {
@@ -30,8 +30,8 @@ func Text(text string) string {
 	return out.String()
 }
 
-// Name makes a name from a cluster fit to be shown within a line. Names of RBAC objects, users and groups may hold
-// any character, line breaks too: a name that holds such a character is quoted as in Go source.
+// Name makes a name from a cluster safe to display within a line. Names of RBAC objects, users and groups may contain
+// any character, including line breaks. A name with an unsafe character is quoted as in Go source.
 func Name(name string) string {
 	if fit(name) && !strings.ContainsAny(name, "\n\t") {
 		return name
@@ -60,7 +60,7 @@ func shown(r rune) bool {
 		return false
 	case r < 0x7f:
 		return true
-	case r == 0x2800: // a blank that is no space
+	case r == 0x2800: // a blank that is not white space in Unicode
 		return false
 	}
 	return !unicode.In(
@@ -68,8 +68,8 @@ func shown(r rune) bool {
 	)
 }
 
-// escape returns the length of the escape sequence at the start of text, 0 if
-// there is none. A sequence that does not end takes the introducer alone.
+// escape returns the length of the escape sequence at the start of text, or 0 if there is none. Of an unterminated
+// sequence it counts only the introducer.
 func escape(text string) int {
 	var rest string
 	switch {
@@ -100,7 +100,7 @@ func escape(text string) int {
 	return 1
 }
 
-// final is the length of a control sequence: up to a byte from @ to ~.
+// final returns the length of a control sequence: up to a byte from @ to ~.
 func final(text string, from int) int {
 	for i := from; i < len(text); i++ {
 		if text[i] >= 0x40 && text[i] <= 0x7e {
@@ -113,7 +113,7 @@ func final(text string, from int) int {
 	return from
 }
 
-// terminated is the length of a control string: up to BEL or ST.
+// terminated returns the length of a control string: up to BEL or ST.
 func terminated(text string, from int) int {
 	for i := from; i < len(text); i++ {
 		switch {

@@ -2,7 +2,7 @@ package clean
 
 import "strconv"
 
-// Excerpt is the start of a text from outside, fit to be shown.
+// Excerpt returns the start of an untrusted text, safe to display.
 func Excerpt(body []byte) string {
 	const most = 120
 	text := Text(string(body[:min(len(body), most)]))

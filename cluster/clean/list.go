@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// List names at most a dozen.
+// List joins at most the first dozen names.
 func List(names []string) string {
 	const most = 12
 	if len(names) <= most {

@@ -15,11 +15,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Objects shows in unified form, without a file header, how after differs from before; "" when it does not. What
-// servers write by themselves (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink)
-// and annotations that repeat the whole object (AppliedAnnotations) are left out. Of Secrets only the sizes of values
-// and of other tools' annotations are shown, and which of them differ. A nil before is an object that is created, a nil
-// after one that is deleted. Neither object is changed.
+// Objects returns a unified diff from before to after, without a file header; "" if they are equal. It omits server-set
+// fields (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink) and annotations that
+// repeat the whole object (AppliedAnnotations). Of Secrets it shows only the sizes of values and of other tools'
+// annotations, and which of them differ. A nil before is an object that is created, a nil after one that is deleted.
+// Objects changes neither object.
 func Objects(before, after *unstructured.Unstructured) string {
 	old, now := normalised(before), normalised(after)
 	hideSecrets(old, now)
@@ -28,7 +28,7 @@ func Objects(before, after *unstructured.Unstructured) string {
 		return ""
 	}
 	lines := strings.SplitAfter(udiff.Unified("", "", from, to), "\n")
-	// The first two lines name the files.
+	// The first two lines are the file header.
 	return clean.Text(strings.Join(lines[min(2, len(lines)):], ""))
 }
 
@@ -36,19 +36,19 @@ func Objects(before, after *unstructured.Unstructured) string {
 // pkg/controller/deployment/util/deployment_util.go, RevisionAnnotation).
 const rolloutRevision = "deployment.kubernetes.io/revision"
 
-// AppliedAnnotations are those in which tools keep the object as they applied it, a Secret's values with it: kubectl,
-// kapp (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler (rancher/wrangler: pkg/apply),
-// Banzai Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
+// AppliedAnnotations are the annotations in which tools store the object as they applied it, including a Secret's
+// values: kubectl, kapp (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler
+// (rancher/wrangler: pkg/apply), Banzai Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
 var AppliedAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation, "kapp.k14s.io/original", "kapp.k14s.io/original-diff",
 	"kapp.k14s.io/original-diff-full",
 	"objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied",
 }
 
-// openAnnotations begin the keys of a Secret's annotations whose values are shown: none of them holds a secret.
+// openAnnotations are prefixes of those annotations of a Secret whose values are shown, because they hold no secret.
 var openAnnotations = []string{"carrick/", "meta.helm.sh/", "kubernetes.io/service-account."}
 
-// normalised returns a copy of obj without what servers write by themselves; nil for nil.
+// normalised returns a copy of obj without server-set fields; nil for nil.
 func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
@@ -74,7 +74,7 @@ func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// hideSecrets replaces the values of Secrets by their sizes, and says where the two differ.
+// hideSecrets replaces the values of Secrets with their sizes, and marks those that differ.
 func hideSecrets(old, now *unstructured.Unstructured) {
 	oldData, newData := takeSecrets(old), takeSecrets(now)
 	put(old, sizes(oldData, nil), "data")
@@ -84,7 +84,7 @@ func hideSecrets(old, now *unstructured.Unstructured) {
 	put(now, sizes(newNotes, oldNotes), "metadata", "annotations")
 }
 
-// takeAnnotations removes those annotations from a Secret whose values may be secret, and returns them.
+// takeAnnotations removes annotations that may hold secret values from a Secret, and returns them.
 func takeAnnotations(obj *unstructured.Unstructured) map[string]string {
 	if !isSecret(obj) {
 		return nil
@@ -125,7 +125,7 @@ func takeSecrets(obj *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// sizes says of each value how large it is, and whether it differs from the one before.
+// sizes returns the size of each value, and whether it differs from the one before.
 func sizes(values, before map[string]string) map[string]string {
 	out := make(map[string]string, len(values))
 	for key, value := range values {

@@ -1,3 +1,2 @@
-// Package diff compares objects as YAML, without fields that differ by
-// themselves and without the values of Secrets.
+// Package diff compares objects as YAML, without fields that servers set and without the values of Secrets.
 package diff

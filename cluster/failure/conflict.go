@@ -11,17 +11,17 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Conflict is a field that another manager owns.
+// Conflict is a field that another field manager owns.
 type Conflict struct {
 	Manager string // "kubectl-client-side-apply"
 	Field   string // ".spec.replicas"
 }
 
-// conflictMessage is what the API server says of a conflict:
-// kubernetes/kubernetes staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go.
+// conflictMessage is the API server's message about a conflict: kubernetes/kubernetes
+// staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go.
 var conflictMessage = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")`)
 
-// Conflicts returns the fields for which a server-side apply was refused, and who owns them; nil for any other error.
+// Conflicts returns the fields that a server-side apply conflicted in, with their managers; nil for any other error.
 func Conflicts(err error) []Conflict {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {

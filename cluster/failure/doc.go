@@ -1,3 +1,3 @@
-// Package failure is what can go wrong with a cluster: the errors that reads and
-// changes return, and each of them in one plain sentence (Explain).
+// Package failure defines the errors that reads and changes of a cluster return, and explains each of them in one
+// sentence (Explain).
 package failure

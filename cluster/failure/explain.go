@@ -20,11 +20,11 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// LongestSentence is the most characters that Explain returns.
+// LongestSentence is the maximum number of characters that Explain returns.
 const LongestSentence = 400
 
-// Explain says in one plain sentence, without a full stop, what happened and
-// what it means. Text that came from outside is cleaned. A nil error gives "".
+// Explain says in one sentence, without a period, what happened and what it means. Text from outside is cleaned. A nil
+// error returns "".
 func Explain(err error) string {
 	if err == nil {
 		return ""
@@ -39,7 +39,7 @@ func Explain(err error) string {
 	return Sentence(err.Error())
 }
 
-// Sentence makes one line of a text, fit to be shown.
+// Sentence converts a text to one line that is safe to display.
 func Sentence(text string) string {
 	text = strings.Join(strings.Fields(clean.Text(text)), " ")
 	if runes := []rune(text); len(runes) > LongestSentence {
@@ -63,7 +63,7 @@ func explainStale(err error) string {
 	return fmt.Sprintf("no good answer %s: %s", since, Explain(stale.Cause))
 }
 
-// explainOurs explains the errors that this package makes.
+// explainOurs explains the errors of carrick's own packages.
 func explainOurs(err error) string {
 	var kubeconfig kubeconfig.Error
 	var status apierrors.APIStatus
@@ -72,7 +72,7 @@ func explainOurs(err error) string {
 	errors.As(err, &foreign)
 	switch {
 	case errors.As(err, &still):
-		return err.Error() // with what was being done
+		return err.Error() // names the operation that failed
 	case errors.Is(err, ErrClosed):
 		return "the connection to the cluster was closed"
 	case errors.Is(err, ErrNotServed):
@@ -102,7 +102,7 @@ func explainOurs(err error) string {
 	return ""
 }
 
-// kindOf finds "read x.group" in front of an ErrNotServed.
+// kindOf returns the "read x.group" that precedes an ErrNotServed.
 func kindOf(err error) string {
 	text := err.Error()
 	i := strings.Index(text, ": "+ErrNotServed.Error())
@@ -119,7 +119,7 @@ func withContext(sentence, subject string) string {
 	return fmt.Sprintf("%s (%s)", sentence, subject)
 }
 
-// after returns what follows mark in text, or all of it.
+// after returns the part of text after mark, or all of it.
 func after(text, mark string) string {
 	if _, rest, found := strings.Cut(text, mark); found {
 		return rest
@@ -127,7 +127,7 @@ func after(text, mark string) string {
 	return text
 }
 
-// explainPlugin explains credentials that an exec plugin did not give.
+// explainPlugin explains failures of an exec plugin to return credentials.
 func explainPlugin(err error) string {
 	text := err.Error()
 	if !strings.Contains(text, "getting credentials: ") && !strings.Contains(text, "exec plugin") {
@@ -145,7 +145,7 @@ func explainPlugin(err error) string {
 	return "the program that gives the credentials did not: " + detail
 }
 
-// explainName explains names that don't resolve.
+// explainName explains names that do not resolve.
 func explainName(err error) string {
 	var dns *net.DNSError
 	if !errors.As(err, &dns) {
@@ -160,7 +160,7 @@ func explainName(err error) string {
 	return fmt.Sprintf("the name %s could not be resolved: %s", dns.Name, dns.Err)
 }
 
-// explainNetwork explains connections that could not be made or kept.
+// explainNetwork explains connections that failed or were lost.
 func explainNetwork(err error) string {
 	at, through := destination(err)
 	var timeout net.Error
@@ -187,16 +187,14 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// endedStream tells the errors of HTTP/2 that have no type outside net/http: its
-// h2_bundle.go.
+// endedStream reports whether err is an HTTP/2 error that has no exported type in net/http: its h2_bundle.go.
 func endedStream(err error) bool {
 	return slices.ContainsFunc([]string{"GOAWAY", "stream error", "http2: client conn"}, func(part string) bool {
 		return strings.Contains(err.Error(), part)
 	})
 }
 
-// destination names the other end of a failed connection, and the proxy's part
-// in it.
+// destination names the other end of a failed connection, and the proxy, if one was used.
 func destination(err error) (at, through string) {
 	var op *net.OpError
 	if !errors.As(err, &op) {

@@ -15,8 +15,8 @@ import (
 	"carrick/cluster/permission"
 )
 
-// forbiddenMessage is what RBAC says:
-// kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
+// forbiddenMessage is RBAC's message: kubernetes/kubernetes
+// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
 var (
 	forbiddenMessage = regexp.MustCompile(
 		`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`,
@@ -25,7 +25,7 @@ var (
 	forbiddenPath = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
 )
 
-// explainAPI explains what the API server answered.
+// explainAPI explains an error of the API server.
 func explainAPI(err error) string {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
@@ -76,7 +76,7 @@ func explainForbidden(status metav1.Status) string {
 	return "the cluster refuses it" + said(status)
 }
 
-// forbidden reads who lacks which right out of what RBAC says.
+// forbidden parses the user and the missing permission from RBAC's message.
 func forbidden(status metav1.Status) (who string, right permission.Rule, ok bool) {
 	if m := forbiddenMessage.FindStringSubmatch(status.Message); m != nil {
 		resource, sub, _ := strings.Cut(m[3], "/")
@@ -92,8 +92,8 @@ func forbidden(status metav1.Status) (who string, right permission.Rule, ok bool
 	return "", permission.Rule{}, false
 }
 
-// Refused are the rights that an error says are missing: of a read all that it
-// takes to keep what was read current. nil: it is no error of that kind.
+// Refused returns the permissions that are missing according to an error. For a read it returns all permissions that a
+// tracked read requires. nil: the error is of another kind.
 func Refused(err error) []permission.Rule {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) || api.Status().Code != http.StatusForbidden {

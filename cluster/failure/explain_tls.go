@@ -11,8 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// explainTLS explains connections whose other end could not be trusted, or did
-// not trust this one.
+// explainTLS explains connections whose other end was not trusted, or did not trust this one.
 func explainTLS(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -86,7 +85,7 @@ func issuedBy(err error) string {
 	return fmt.Sprintf(" (issuer: %s)", issuer)
 }
 
-// explainAlert explains what the server said when it ended the handshake.
+// explainAlert explains the alert with which the server ended the handshake.
 func explainAlert(text string) string {
 	switch {
 	case strings.Contains(text, "expired certificate"), strings.Contains(text, "certificate expired"):

@@ -9,21 +9,22 @@ import (
 	"carrick/cluster/clean"
 )
 
-// foreignError is an answer that no API server gives.
+// foreignError is an answer that does not come from an API server.
 type foreignError struct{ err error }
 
 func (e *foreignError) Error() string        { return ErrNotJSON.Error() + ": " + e.err.Error() }
 func (e *foreignError) Is(target error) bool { return target == ErrNotJSON }
 func (e *foreignError) Unwrap() error        { return e.err }
 
-// NotJSON marks an error about an answer as one that no API server causes: it is ErrNotJSON, too.
+// NotJSON marks an error as caused by an answer that does not come from an API server: errors.Is reports it as
+// ErrNotJSON.
 func NotJSON(err error) error { return &foreignError{err} }
 
-// errCutShort is an answer that begins as one of an API server does.
+// errCutShort is a truncated answer of an API server.
 var errCutShort = errors.New("the answer ends in its middle")
 
-// Unreadable is what is wrong with a body that can't be decoded. What begins as an
-// object is not repeated: it may hold anything.
+// Unreadable returns the error for a body that cannot be decoded. It does not repeat a body that starts like an object,
+// because that may contain secrets.
 func Unreadable(body []byte, err error) error {
 	switch start := bytes.TrimSpace(body); {
 	case json.Valid(body):
@@ -34,8 +35,8 @@ func Unreadable(body []byte, err error) error {
 	return NotJSON(errors.New(clean.Excerpt(body)))
 }
 
-// ErrTooLarge is the end of an answer that is larger than any that is of use.
+// ErrTooLarge means that an answer exceeds AnswerLimit.
 var ErrTooLarge = NotJSON(fmt.Errorf("the answer is larger than %d MiB", AnswerLimit>>20))
 
-// AnswerLimit is how large one answer may be, or one event of a watch.
+// AnswerLimit is the maximum size of one answer, or of one event of a watch.
 const AnswerLimit = 64 << 20

@@ -1,3 +1,2 @@
-// Package masked holds secret values: however one is printed, logged or encoded,
-// it says "(hidden)".
+// Package masked holds secret values, which are printed, logged and encoded as "(hidden)".
 package masked

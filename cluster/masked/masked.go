@@ -10,15 +10,14 @@ import (
 	"unique"
 )
 
-// Hidden is shown in the place of a secret.
+// Hidden replaces a secret in output.
 const Hidden = "(hidden)"
 
-// Value is a secret value. However it is printed, logged or encoded, it says
-// "(hidden)"; Reveal is the only way to the value. The zero value is empty.
-// Masked values can be compared with ==.
+// Value is a secret value. It is printed, logged and encoded as "(hidden)"; only Reveal returns the value. The zero
+// value is empty. Values can be compared with ==.
 type Value struct {
-	// a pointer that equals another when the values do: fmt prints the fields of
-	// a struct in an unexported field without asking Format
+	// Equal values have equal handles. The handle is a pointer, because fmt prints the fields of a struct in an unexported
+	// field without calling Format.
 	value unique.Handle[string]
 }
 
@@ -30,7 +29,7 @@ func New(secret string) Value {
 	return Value{value: unique.Make(secret)}
 }
 
-// Reveal returns the secret itself. Every call is a place to review.
+// Reveal returns the secret. Review every call.
 func (m Value) Reveal() string {
 	if m.IsZero() {
 		return ""
@@ -41,8 +40,7 @@ func (m Value) Reveal() string {
 // IsZero reports whether there is no value.
 func (m Value) IsZero() bool { return m == Value{} }
 
-// Hash tells two values apart without showing either: "sha256:" and the first
-// 12 hexadecimal digits.
+// Hash identifies a value without revealing it: "sha256:" and the first 12 hexadecimal digits.
 func (m Value) Hash() string { return Hash(m.Reveal()) }
 
 // String returns "(hidden)".

@@ -1,2 +1,2 @@
-// Package nearest finds the name that was probably meant.
+// Package nearest finds the name that a user probably meant.
 package nearest

@@ -17,7 +17,7 @@ func Name(name string, names []string) string {
 	return best
 }
 
-// distance is Levenshtein's.
+// distance returns the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

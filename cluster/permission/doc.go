@@ -1,2 +1,2 @@
-// Package permission says what can be allowed or denied on a cluster.
+// Package permission describes permissions on a cluster.
 package permission

@@ -2,17 +2,17 @@ package permission
 
 import "strconv"
 
-// Right is one thing that somebody may or may not do.
+// Rule is one permission.
 type Rule struct {
 	Verb, Group, Resource, Subresource string
 
-	Namespace string // "": cluster-scoped, or in all namespaces
+	Namespace string // "": cluster-scoped, or all namespaces
 	Name      string // "": any
-	Path      string // a non-resource URL; then only Verb counts besides
+	Path      string // a non-resource URL; if set, only Verb is used as well
 }
 
-// String reads like a sentence's end: "create secrets in renku-user-sessions",
-// "list priorityclasses.scheduling.k8s.io", "get /metrics".
+// String formats the rule as the end of a sentence: "create secrets in renku-user-sessions", "list
+// priorityclasses.scheduling.k8s.io", "get /metrics".
 func (r Rule) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
@@ -33,10 +33,10 @@ func (r Rule) String() string {
 	return r.Verb + " " + what
 }
 
-// Reading are the verbs that a tracked read needs.
+// Reading are the verbs that a tracked read requires.
 var Reading = []string{"get", "list", "watch"}
 
-// ToRead returns the rights that it takes to keep a read current that lacks one of them.
+// ToRead returns all permissions of the tracked read that requires the given one.
 func ToRead(right Rule) []Rule {
 	out := make([]Rule, len(Reading))
 	for i, verb := range Reading {

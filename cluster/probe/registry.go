@@ -214,19 +214,19 @@ func parameter(text string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// cut is what may be shown of a text that the other end sent.
+// cut shortens a text from the other end for display.
 func cut(text string) string {
 	const most = 100
 	return text[:min(len(text), most)]
 }
 
-// registryName is the domain of an image's name, as the distribution project has it.
+// registryName matches the domain of an image name, as the distribution project defines it.
 var registryName = regexp.MustCompile(
 	`^(([a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?$`,
 )
 
-// ValidRegistry says what is wrong with a registry's address: it is host[:port], without scheme and path, as image
-// names begin.
+// ValidRegistry returns an error if a registry's address is invalid: it must be host[:port], without scheme and path,
+// as at the start of an image name.
 func ValidRegistry(registry string) error {
 	u, err := url.Parse("https://" + registry + "/")
 	if err != nil || len(registry) > 253 || !registryName.MatchString(registry) {

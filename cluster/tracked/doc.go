@@ -1,4 +1,4 @@
-// Package tracked records what was read under a context (Trace), and waits until
-// something of it differs. What can't be watched is kept as a look, with an age.
-// It knows neither clusters nor hosts: a source is what has a Version.
+// Package tracked records what was read under a context (Trace), and waits until some of it changes. A result that
+// cannot be watched is kept as a look, with an age. The package does not depend on clusters or hosts: a source is
+// anything that has a Version.
 package tracked

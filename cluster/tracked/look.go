@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	ErrorAge  = 5 * time.Second // an error is not kept for longer
-	looksKept = 1024            // results; beyond it the expired ones are dropped
+	ErrorAge  = 5 * time.Second // maximum age of an error
+	looksKept = 1024            // results; beyond that, expired ones are dropped
 )
 
-// Looks keeps the results of what can't be watched, each for its age. It is
-// safe for concurrent use and outlives the probes that look.
+// Looks caches results that cannot be watched, each for its age. It is safe for concurrent use and outlives the checks
+// that use it.
 type Looks struct {
 	mu   sync.Mutex
 	kept map[lookKey]*look
 }
 
-// lookKey tells looks apart: whose it is (a *Cluster, or nil), the result's
-// type, and the caller's key.
+// lookKey identifies a look: its owner (a *Cluster, or nil), the result's type, and the caller's key.
 type lookKey struct {
 	owner any
 	kind  any
 	key   string
 }
 
-// look is one result, or one being got.
+// look is one result, available or in progress.
 type look struct {
 	version  Version // bumped when it is forgotten
 	stop     context.CancelFunc
@@ -44,8 +43,8 @@ type look struct {
 	watchers int    // callers that wait for done; guarded by Looks.mu
 }
 
-// Owner is an owner of looks that may be known not to answer. standing returns why it does not, and makes whoever asks
-// due again when that begins or ends.
+// Owner is an owner of looks that may be known not to answer. Standing returns why it does not, and makes the caller
+// run again when that begins or ends.
 type Owner interface {
 	Standing(ctx context.Context) error
 }
@@ -63,24 +62,23 @@ func WithLooks(ctx context.Context, l *Looks) context.Context {
 	return context.WithValue(ctx, looksKey{}, l)
 }
 
-// Look returns the result of a look at what can't be watched. With a Looks in
-// ctx a result is kept under its key and type for age, an error for at most
-// 5 s; callers at the same time share one look, which ends early only when the
-// last of them is gone. The trace of ctx expires when the result does. Without
-// a Looks in ctx, look just runs. A panic in look is an error.
+// Look returns the result of look, which reads something that cannot be watched. With a Looks in ctx a result is cached
+// under its key and type for age, an error for at most 5 s. Concurrent callers share one call, which is canceled only
+// when the last of them is gone. The trace of ctx expires with the result. Without a Looks in ctx, Look only calls
+// look. A panic in look is returned as an error.
 func Look[T any](ctx context.Context, key string, age time.Duration, look func(context.Context) (T, error)) (T, error) {
 	return LookOf(ctx, nil, key, age, look)
 }
 
-// LookOf is Look for the results of one owner, which may be a Standing.
+// LookOf is like Look for the results of one owner, which may be an Owner.
 func LookOf[T any](
 	ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error),
 ) (T, error) {
 	return LookAged(ctx, owner, key, Ages{First: age, Steady: age}, run)
 }
 
-// Ages are for how long a result counts: the first one, and one after many in
-// which nothing that was read had changed. In between it doubles each time.
+// Ages say how long a result is valid: the first one, and one after many in which nothing that was read had changed. In
+// between, the age doubles each time.
 type Ages struct{ First, Steady time.Duration }
 
 func (a Ages) after(l *look) time.Duration {
@@ -90,13 +88,13 @@ func (a Ages) after(l *look) time.Duration {
 	return min(2*l.age, a.Steady)
 }
 
-// LookAged is LookOf with results whose age grows.
+// LookAged is like LookOf with results whose age grows.
 func LookAged[T any](
 	ctx context.Context, owner any, key string, kept Ages, run func(context.Context) (T, error),
 ) (T, error) {
 	var zero T
 	if c, ok := owner.(Owner); ok {
-		if err := c.Standing(ctx); err != nil { // what was kept says nothing of a side that is gone
+		if err := c.Standing(ctx); err != nil { // cached results are invalid for a cluster that does not answer
 			return zero, err
 		}
 	}
@@ -128,7 +126,7 @@ func LookAged[T any](
 	return value, l.err
 }
 
-// join returns the look that is kept or under way for k, or starts one.
+// join returns the cached or running look for k, or starts one.
 func (s *Looks) join(ctx context.Context, k lookKey, kept Ages, run func(context.Context) (any, error)) *look {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +154,7 @@ func (s *Looks) join(ctx context.Context, k lookKey, kept Ages, run func(context
 	return l
 }
 
-// leave ends a look that nobody waits for any more.
+// leave cancels a look that has no more waiters.
 func (s *Looks) leave(k lookKey, l *look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +180,7 @@ func (s *Looks) Forget(prefix string) {
 	}
 }
 
-// Forget drops every result in the Looks of ctx whose key starts with prefix.
+// Forget calls the Forget method of the Looks in ctx, if there is one.
 func Forget(ctx context.Context, prefix string) {
 	if looks, ok := ctx.Value(looksKey{}).(*Looks); ok {
 		looks.Forget(prefix)
@@ -209,7 +207,7 @@ func (l *look) finished() bool {
 	}
 }
 
-// holds reports whether the look is under way, or its result still counts.
+// holds reports whether the look is running, or its result is still valid.
 func (l *look) holds(now time.Time) bool {
 	return !l.finished() || (now.Before(l.expires) && !l.trace.Differs())
 }

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// Trace records what was read under a context: which reads, in which version,
-// and when to look again although nothing may have changed. It is safe for
-// concurrent use.
+// Trace records what was read under a context: which sources, in which version, and when they expire even without a
+// change. It is safe for concurrent use.
 type Trace struct {
 	mu      sync.Mutex
-	notes   map[source]uint64 // the oldest version seen of each
+	notes   map[source]uint64 // the oldest version seen of each source
 	Expires time.Time         // zero: never
 }
 
 type traceKey struct{}
 
-// WithTrace returns a context that records what is read under it.
+// WithTrace returns a context that records reads.
 func WithTrace(ctx context.Context) (context.Context, *Trace) {
 	t := &Trace{notes: map[source]uint64{}}
 	return context.WithValue(ctx, traceKey{}, t), t
@@ -30,7 +29,7 @@ func TraceOf(ctx context.Context) *Trace {
 	return t
 }
 
-// Note records in the trace of ctx that s was read in version gen.
+// Note records in the trace of ctx that s was read at version gen.
 func Note(ctx context.Context, s source, gen uint64) {
 	if t := TraceOf(ctx); t != nil {
 		t.mu.Lock()
@@ -45,9 +44,8 @@ func (t *Trace) add(s source, gen uint64) {
 	}
 }
 
-// Expires asks for another look at the given moment, although nothing that was
-// read may have changed. The earliest moment counts; the zero time asks for
-// nothing.
+// Expires makes the trace of ctx expire at the given moment, even if nothing that was read has changed. The earliest
+// moment counts; the zero time has no effect.
 func Expires(ctx context.Context, at time.Time) {
 	if t := TraceOf(ctx); t != nil {
 		t.expire(at)
@@ -62,8 +60,8 @@ func (t *Trace) expire(at time.Time) {
 	}
 }
 
-// AbsorbInto adds what another trace recorded to the trace of ctx: the reads of
-// a memoised fact count for who used it. A nil trace adds nothing.
+// AbsorbInto adds the records of another trace to the trace of ctx: the reads of a cached result count for every
+// caller. A nil trace adds nothing.
 func AbsorbInto(ctx context.Context, other *Trace) {
 	t := TraceOf(ctx)
 	if t == nil || other == nil || t == other {
@@ -84,9 +82,8 @@ func (t *Trace) snapshot() (map[source]uint64, time.Time) {
 	return maps.Clone(t.notes), t.Expires
 }
 
-// Wait returns nil once something that was read differs from what was read, or
-// a moment given to Expires has come. A change between the read and Wait is not
-// lost. It returns the cause of ctx when that ends first.
+// Wait returns nil once something that was read has changed, or a moment passed to Expires has come. A change between
+// the read and Wait is not lost. It returns the cause of ctx if that ends first.
 func (t *Trace) Wait(ctx context.Context) error {
 	notes, expires := t.snapshot()
 	wake := make(chan struct{}, 1)
@@ -110,7 +107,7 @@ func (t *Trace) Wait(ctx context.Context) error {
 	}
 }
 
-// Differs reports whether Wait would return at once.
+// Differs reports whether Wait would return immediately.
 func (t *Trace) Differs() bool {
 	notes, expires := t.snapshot()
 	if !expires.IsZero() && !time.Now().Before(expires) {
@@ -124,9 +121,8 @@ func (t *Trace) Differs() bool {
 	return false
 }
 
-// Seen tells how old what was read is: the moment at which the oldest of it was
-// last known to hold, and whether some of it is learnt by polling. The zero
-// time means that nothing was read, or that nothing ever answered.
+// Seen returns how current the reads are: the moment at which the oldest of them was last known to be valid, and
+// whether some of them are polled. The zero time means that nothing was read, or that no source ever answered.
 func (t *Trace) Seen() (at time.Time, polled bool) {
 	notes, _ := t.snapshot()
 	first := true
@@ -140,12 +136,12 @@ func (t *Trace) Seen() (at time.Time, polled bool) {
 	return at, polled
 }
 
-// watchable is a source that is polled where it can't be watched; unwatched returns why it can't.
+// watchable is a source that is polled if it cannot be watched. Unwatched returns why it cannot.
 type watchable interface {
 	Unwatched() error
 }
 
-// Unwatched returns why some of what was read is polled although it could be watched; nil: nothing is.
+// Unwatched returns why some sources are polled although they could be watched, or nil if none is.
 func (t *Trace) Unwatched() error {
 	notes, _ := t.snapshot()
 	for s := range notes {
@@ -158,7 +154,7 @@ func (t *Trace) Unwatched() error {
 	return nil
 }
 
-// Reads returns the number of distinct things that were read.
+// Reads returns the number of distinct sources that were read.
 func (t *Trace) Reads() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,33 +5,31 @@ import (
 	"time"
 )
 
-// A storm of writes is not a storm of probes: of one version, so many
-// announcements are immediate, and then one comes every pace.
+// Announcements are rate-limited, so that many writes do not cause as many checks: of one version, atOnce announcements
+// are immediate, and then one follows every pace.
 const (
 	atOnce = 8
 	pace   = 25 * time.Millisecond
 )
 
-// A source is something that was read and may differ later.
+// source is something that was read and may change later.
 type source interface {
-	// Changes is the counter that tells whether it differs.
+	// Changes returns the counter of its changes.
 	Changes() *Version
-	// Heard tells when what was read was last known to hold, and whether it is
-	// learnt by polling.
+	// Heard returns when the data was last known to be valid, and whether it is polled.
 	Heard() (at time.Time, polled bool)
 }
 
-// Version counts the changes of one source and wakes who waits for the next.
-// The zero value is ready. Announcements are paced; changes that come before the
-// next one is due are announced together.
+// Version counts the changes of one source and wakes waiters on the next one. The zero value is ready to use.
+// Announcements are rate-limited: changes before the next one is due are announced together.
 type Version struct {
 	mu        sync.Mutex
 	n         uint64    // changes so far
-	announced uint64    // of these, what waiters may know
-	paid      time.Time // announcements are paid for until then, one pace each
+	announced uint64    // of these, the number that waiters know of
+	paid      time.Time // announcements are accounted for until then, one pace each
 	timer     *time.Timer
 	waiters   map[chan<- struct{}]uint64
-	left      time.Time // when the last waiter went
+	left      time.Time // when the last waiter left
 }
 
 // Now returns the number of changes so far.
@@ -77,7 +75,7 @@ func (v *Version) announce() {
 	}
 }
 
-// Subscribe signals wake, now or later, once there is a change after gen.
+// Subscribe signals wake, now or later, when there is a change after gen.
 func (v *Version) Subscribe(wake chan<- struct{}, gen uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,7 +88,7 @@ func (v *Version) Subscribe(wake chan<- struct{}, gen uint64) {
 	v.waiters[wake] = gen
 }
 
-// Unsubscribe ends what subscribe began.
+// Unsubscribe ends a Subscribe.
 func (v *Version) Unsubscribe(wake chan<- struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +96,7 @@ func (v *Version) Unsubscribe(wake chan<- struct{}) {
 	v.left = time.Now()
 }
 
-// Unwaited tells for how long nobody has waited for the next change.
+// Unwaited returns for how long there has been no waiter.
 func (v *Version) Unwaited() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

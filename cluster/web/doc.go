@@ -1,3 +1,3 @@
-// Package web calls one HTTP API with a bearer token. Answers to GET are kept
-// as looks (package tracked), and no error shows the token.
+// Package web calls one HTTP API with a bearer token. Responses to GET are cached as looks (package tracked), and no
+// error contains the token.
 package web

@@ -11,12 +11,12 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Error is an answer of an HTTP API that is not a success. Its texts come from there, and are cleaned (see Clean).
+// Error is an unsuccessful response of an HTTP API. Its texts come from the API, and are cleaned (see package clean).
 type Error struct {
 	Status          int // 300 or more
-	Code            int // the API's own number of the error, 0 when it gives none
+	Code            int // the API's error code, 0 if it returns none
 	Message, Detail string
-	OAuth           string // OAuth's word for it, "authorization_pending"; "": it was not said in OAuth's form
+	OAuth           string // the OAuth error code, "authorization_pending"; "": not an OAuth error
 	URL             string
 }
 
@@ -31,8 +31,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// problem reads the forms in which APIs say what is wrong: {"error":{"code":1,"message":"…","detail":"…"}}, the same
-// without "error" around it, and OAuth's {"error":"…","error_description":"…"}.
+// problem parses the forms of errors in APIs: {"error":{"code":1,"message":"…","detail":"…"}}, the same without "error"
+// around it, and OAuth's {"error":"…","error_description":"…"}.
 func (a response) problem(target string) *Error {
 	e := &Error{Status: a.status, URL: clean.Text(target), Message: http.StatusText(a.status)}
 	if to := a.header.Get("Location"); a.status < 400 && to != "" {
@@ -57,7 +57,7 @@ func (a response) problem(target string) *Error {
 	return e
 }
 
-// text is what a body says that is not JSON.
+// text returns the text of a body that is not JSON.
 func (a response) text() string {
 	body := bytes.TrimSpace(a.body)
 	switch {
@@ -69,7 +69,7 @@ func (a response) text() string {
 	return a.excerpt()
 }
 
-// excerpt is the start of the body, where it may be shown.
+// excerpt returns the start of the body if it may be shown.
 func (a response) excerpt() string {
 	if a.secret {
 		return fmt.Sprintf("%d bytes, which are not shown because a token may be among them", len(a.body))

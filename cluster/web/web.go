@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	limit = 4 << 20          // of one answer
-	age   = 10 * time.Second // for which the answer to a GET is kept
+	limit = 4 << 20          // of one response
+	age   = 10 * time.Second // how long the response to a GET is cached
 
-	tokenLeast = 8 // bytes of a token that is looked for in answers: less would tear words apart
+	tokenLeast = 8 // minimum length in bytes of a token that is redacted in responses: a shorter one would match parts of words
 )
 
-// Client is an HTTP API that belongs to a set-up. It is safe for concurrent use.
+// Client is a client of one HTTP API. It is safe for concurrent use.
 type Client struct {
 	base    *url.URL
 	token   masked.Value
@@ -37,27 +37,27 @@ type Client struct {
 	client  *http.Client
 }
 
-// Address says where an HTTP API is, how it is trusted and who asks.
+// Address is the address of an HTTP API, with the CA and the token to use.
 type Address struct {
 	Base  string       // "https://renku.example.org/api/data"
-	Token masked.Value // its bearer; zero: none
-	CA    string       // PEM that is trusted for it besides the system's roots; "": none
+	Token masked.Value // bearer token; zero: none
+	CA    string       // PEM that is trusted in addition to the system's roots; "": none
 }
 
-// Open returns the API at the address. Its errors are New's.
+// Open returns a client for the address. Its errors are those of New.
 func (a Address) Open() (*Client, error) {
 	return New(a.Base, a.Token, Options{AlsoCA: []byte(a.CA)})
 }
 
-// Options say how to reach an API.
+// Options are the options of a Client.
 type Options struct {
-	CA      []byte        // PEM that is trusted for it; nil: the system's roots
-	AlsoCA  []byte        // PEM that is trusted besides the system's roots; nil: none
+	CA      []byte        // trusted PEM; nil: the system's roots
+	AlsoCA  []byte        // PEM that is trusted in addition to the system's roots; nil: none
 	Timeout time.Duration // of one request; 0: 10 s
 }
 
-// New returns the API at base, "https://renku.example.org/api/data", that is given token as its bearer; a zero token
-// is none. It makes no request. A token goes over https alone, or to this machine itself.
+// New returns a client for the API at base, such as "https://renku.example.org/api/data", with token as its bearer
+// token; zero is none. It makes no request. A token is sent only over https, or to this machine.
 func New(base string, token masked.Value, o Options) (*Client, error) {
 	u, err := url.Parse(strings.TrimSuffix(base, "/"))
 	switch {
@@ -92,22 +92,22 @@ func isThisMachine(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Base returns the URL of the API, without a slash at its end.
+// Base returns the URL of the API, without a trailing slash.
 func (w *Client) Base() string { return w.base.String() }
 
 // Close closes idle connections.
 func (w *Client) Close() { w.client.CloseIdleConnections() }
 
-// response is one answer of the API.
+// response is one response of the API.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
-	secret bool // nothing of the body is shown but what its own words for errors say
+	secret bool // of the body, only the API's error texts may be shown
 }
 
-// Form posts a form to path, as OAuth's token endpoints want it, and decodes the JSON of the answer into out. It is
-// never kept. Its results are JSON's.
+// Form posts a form to path, as OAuth's token endpoints require, and decodes the JSON of the response into out. The
+// response is not cached. The results are those of JSON.
 func (w *Client) Form(ctx context.Context, path string, form url.Values, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -118,9 +118,10 @@ func (w *Client) Form(ctx context.Context, path string, form url.Values, out any
 	return answer.decode("POST "+clean.Text(target), target, out, err)
 }
 
-// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a Masked in it must have
-// been revealed) and decodes the answer into out (nil: it is not looked at). It returns the status; one of 300 or more
-// is a *Error. The answer to a GET is kept as a look for 10 s; any other call makes the API be looked at again.
+// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a masked.Value in it must
+// be revealed first) and decodes the response into out (nil: ignored). It returns the status; a status of 300 or more
+// is an *Error. The response to a GET is cached as a look for 10 s. Any other call drops the cached responses of the
+// API.
 func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -149,7 +150,7 @@ func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (st
 	return answer.decode(doing, target, out, err)
 }
 
-// decode reads the JSON of an answer, if there was one.
+// decode decodes the JSON of a response, if there was one.
 func (a response) decode(doing, target string, out any, err error) (int, error) {
 	switch {
 	case err != nil:
@@ -205,7 +206,7 @@ func (w *Client) call(ctx context.Context, method, target, kind string, body []b
 	case len(data) > limit:
 		return response{}, fmt.Errorf("the answer is larger than %d MiB", limit>>20)
 	}
-	if token := w.token.Reveal(); len(token) >= tokenLeast { // some proxies and debug pages repeat what they were sent
+	if token := w.token.Reveal(); len(token) >= tokenLeast { // some proxies and debug pages echo the request
 		data = bytes.ReplaceAll(data, []byte(token), []byte(masked.Hidden))
 		if to := resp.Header.Get("Location"); to != "" {
 			resp.Header.Set("Location", strings.ReplaceAll(to, token, masked.Hidden))
@@ -214,7 +215,7 @@ func (w *Client) call(ctx context.Context, method, target, kind string, body []b
 	return response{status: resp.StatusCode, header: resp.Header, body: data}, nil
 }
 
-// why drops the URL that net/http puts before an error, and adds the cause when ctx has ended.
+// why removes the URL that net/http puts before an error, and adds the cause if ctx has ended.
 func (w *Client) why(ctx context.Context, err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {

@@ -74,5 +74,5 @@ func unfit(r rune, size int) string {
 	return ""
 }
 
-// Lines splits a text into lines that can each be passed to Unfit, for outputs in which every line is one item.
+// Lines splits a text into lines, for outputs in which every line is one item. It drops the newlines at the end.
 func Lines(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
