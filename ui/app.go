@@ -9,21 +9,20 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
-	_ "carrick/ui/background" // keeps bubbletea from asking the terminal for its colours
+	_ "carrick/ui/background" // prevents bubbletea from querying the terminal's colors
 	"carrick/ui/model"
 )
 
-// screen is one page of the wizard, or a panel that is laid over a page.
-// update gets keys while the screen is on top, and the messages that no other
-// part of the app knows. view is whole: as many lines as the terminal has.
+// screen is one page of the wizard, or a panel over a page. update gets keys while the screen is on top, and messages
+// that no other part of the app handles. view returns as many lines as the terminal has.
 type screen interface {
 	update(tea.Msg) tea.Cmd
 	view() []string
-	typing() bool        // a text field has the focus: letters are letters
-	pace() time.Duration // how often it has to be drawn by itself; 0: never
+	typing() bool        // a text field has the focus: letters are text, not hotkeys
+	pace() time.Duration // how often it must be redrawn without a message; 0: never
 }
 
-// app is the model: the page, the panels over it, and what all of them share.
+// app is the model: the page, the panels over it, and the state that they share.
 type app struct {
 	o Options
 	t theme
@@ -34,27 +33,27 @@ type app struct {
 	ctx    context.Context
 	w, h   int
 	term   abilities
-	editor []string // the user's own, for long answers; nil: none is known
-	dir    string   // the working directory; "": not known
+	editor []string // the user's own, for long answers; nil: unknown
+	dir    string   // the working directory; "": unknown
 	now    func() time.Time
-	send   func(tea.Msg) // for commands that have more than one thing to say
-	asks   bool          // the terminal is asked for its background
-	asked  time.Time     // when it was
+	send   func(tea.Msg) // for commands that send more than one message
+	asks   bool          // the terminal is queried for its background
+	asked  time.Time     // when it was queried
 
 	page   screen
 	panels []screen
 	live   *model.Live // nil until a session is open
-	run    *run        // what is being applied or taken back, or was last
+	run    *run        // the current or last apply or undo
 	log    journal
-	player *player // walks by itself; nil: nobody does
-	notice string  // said in place of the totals until the next key
+	player *player // plays the guide automatically; nil: off
+	notice string  // shown instead of the totals until the next key
 	left   leaving
 
-	guarded string       // what looked like a secret when it was to be copied
-	early   []tea.KeyMsg // keys that came before there was a step
+	guarded string       // text that was not copied because it looks like a secret
+	early   []tea.KeyMsg // keys pressed before there was a step
 }
 
-// leaving is how the user left.
+// leaving says how the user left.
 type leaving int
 
 const (
@@ -63,7 +62,7 @@ const (
 	interrupted
 )
 
-// noticeMsg is for the app: something to say for a moment.
+// noticeMsg is for the app: a temporary notice.
 type noticeMsg struct {
 	text string
 	err  error
@@ -74,7 +73,7 @@ func (a *app) Init() tea.Cmd {
 	return tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
 }
 
-// Update gives a message to its one receiver.
+// Update dispatches a message to its receiver.
 func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := a.receive(msg)
 	return a, tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
@@ -118,7 +117,7 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 	return a.top().update(msg)
 }
 
-// session gives a message to what exists once a session is open.
+// session dispatches a message to the parts that exist while a session is open.
 func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	if a.live == nil {
 		return nil, false
@@ -143,10 +142,10 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	return cmd, true
 }
 
-// turnedMsg is for the app: a chain of the board has come round.
+// turnedMsg is for the app: a chain of the board has finished a turn.
 type turnedMsg struct{ next model.Turn }
 
-// follow runs chains of the board, a turn at a time.
+// follow runs chains of the board, one turn at a time.
 func (a *app) follow(turns ...model.Turn) tea.Cmd {
 	live := a.live
 	var cmds []tea.Cmd
@@ -161,10 +160,10 @@ func (a *app) follow(turns ...model.Turn) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// again has cells looked at anew because the user asked; none: all.
+// again runs the checks of cells again on the user's request; none: all.
 func (a *app) again(cells ...steps.Cell) tea.Cmd { return a.follow(a.live.Again(cells...)...) }
 
-// top is the screen that has the keys.
+// top returns the screen that receives the keys.
 func (a *app) top() screen {
 	if n := len(a.panels); n > 0 {
 		return a.panels[n-1]
@@ -172,7 +171,7 @@ func (a *app) top() screen {
 	return a.page
 }
 
-// lay puts a panel over what is there.
+// lay puts a panel on top.
 func (a *app) lay(s screen) tea.Cmd {
 	a.panels = append(a.panels, s)
 	if s, ok := s.(interface{ begin() tea.Cmd }); ok {
@@ -181,7 +180,7 @@ func (a *app) lay(s screen) tea.Cmd {
 	return nil
 }
 
-// lift takes the panel on top away.
+// lift removes the top panel.
 func (a *app) lift() {
 	if n := len(a.panels); n > 0 {
 		a.panels = a.panels[:n-1]
@@ -194,7 +193,7 @@ func (a *app) turn(s screen) tea.Cmd {
 	return tea.Batch(a.begin(), a.catchUp())
 }
 
-// begin is the first command of the page, if it has one.
+// begin returns the first command of the page, if it has one.
 func (a *app) begin() tea.Cmd {
 	if s, ok := a.page.(interface{ begin() tea.Cmd }); ok {
 		return s.begin()
@@ -202,10 +201,9 @@ func (a *app) begin() tea.Cmd {
 	return nil
 }
 
-// pressed gives a key to the screen on top, after the keys that hold
-// everywhere.
+// pressed dispatches a key to the top screen, after the global keys.
 func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
-	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a held key, over a slow line
+	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a held key over a slow connection
 		first, rest := k, k
 		first.Runes, rest.Runes = k.Runes[:1], k.Runes[1:]
 		return tea.Batch(a.pressed(first), a.pressed(rest))
@@ -242,7 +240,7 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 	return a.top().update(k)
 }
 
-// interrupt cancels what runs; where nothing does, it leaves.
+// interrupt cancels the current run. Without one, it leaves.
 func (a *app) interrupt() tea.Cmd {
 	if a.run.busy() && !a.run.stopping {
 		a.run.stop()
@@ -253,7 +251,7 @@ func (a *app) interrupt() tea.Cmd {
 	return tea.Quit
 }
 
-// leave quits, unless something runs.
+// leave quits, unless something is running.
 func (a *app) leave() tea.Cmd {
 	if a.run.busy() {
 		a.notice = "still at work: ctrl+c stops it"
@@ -263,7 +261,7 @@ func (a *app) leave() tea.Cmd {
 	return tea.Quit
 }
 
-// pace is how fast the screen has to move by itself.
+// pace returns how often the screen must be redrawn without a message.
 func (a *app) pace() time.Duration {
 	p := a.top().pace()
 	if a.run.busy() {
@@ -272,7 +270,7 @@ func (a *app) pace() time.Duration {
 	return p
 }
 
-// View is the frame: as many lines as the terminal has, none wider than it.
+// View returns the frame: as many lines as the terminal has, none wider than it.
 func (a *app) View() string {
 	if a.left != staying || a.w < 1 || a.h < 1 {
 		return ""

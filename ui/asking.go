@@ -8,9 +8,8 @@ import (
 	"carrick/ui/model"
 )
 
-// askedView is all that is asked, whole: addresses stand on lines of their own
-// where they would be broken otherwise, and are links where the terminal knows
-// links.
+// askedView returns the complete text that a user is asked to act on. Addresses that would otherwise be broken get
+// their own lines, and are links if the terminal supports links.
 func (r *run) askedView(a *app, w int) []string {
 	var out []string
 	for _, l := range r.Asked.Lines {
@@ -28,16 +27,16 @@ func (r *run) askedView(a *app, w int) []string {
 	return out
 }
 
-// flow adds the words of a text to some lines.
+// flow appends the words of a text to lines.
 func flow(lines []string, text string, w int) []string {
 	for i, word := range strings.Fields(text) {
-		glued := i == 0 && !strings.HasPrefix(text, " ") // a full stop after an address
+		glued := i == 0 && !strings.HasPrefix(text, " ") // a period after an address
 		lines = join(lines, []string{word}, glued, w)
 	}
 	return lines
 }
 
-// putAddress adds an address: a link, in pieces where one line can't hold it.
+// putAddress appends an address as a link, in pieces if it is longer than a line.
 func putAddress(lines []string, url string, w int, t abilities) []string {
 	var pieces []string
 	for rest := url; rest != ""; {
@@ -51,7 +50,7 @@ func putAddress(lines []string, url string, w int, t abilities) []string {
 	return join(lines, pieces, false, w)
 }
 
-// join puts a word after the last line where it fits, else below.
+// join appends a word to the last line if it fits, else to a new line.
 func join(lines, pieces []string, glued bool, w int) []string {
 	if len(pieces) == 0 {
 		return lines
@@ -72,10 +71,10 @@ func join(lines, pieces []string, glued bool, w int) []string {
 	return lines
 }
 
-// asks tells whether a person is waited for.
+// asks reports whether the run waits for the user.
 func (r *run) asks() bool { return r.busy() && r.visible() && len(r.Asked.Lines) > 0 }
 
-// needs is how many lines the view of a run should have at least.
+// needs returns the minimum number of lines for the view of a run.
 func (r *run) needs(a *app, w int) int {
 	if r.failed() {
 		return min(linesOf(r.failure(a, w)), a.h/2)
@@ -83,5 +82,5 @@ func (r *run) needs(a *app, w int) int {
 	if !r.asks() {
 		return 0
 	}
-	return len(r.askedView(a, w)) + 1 // and that it goes on
+	return len(r.askedView(a, w)) + 1 // and one for the progress
 }

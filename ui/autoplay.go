@@ -10,72 +10,69 @@ import (
 	"carrick/steps/engine"
 )
 
-// Walk makes the wizard walk through its guide by itself, with captions. What
-// it presses and says comes from the guide and from what is on screen, so every
-// guide has a walk.
+// Walk makes the wizard play its guide automatically, with captions. Keys and captions come from the guide and from the
+// screen, so every guide has a walk.
 type Walk struct {
-	Pace    float64           // 1: a speaker's; 2: twice as fast
-	Answers map[string]string // typed where the question of that key comes up
-	Fault   string            // what is broken from the start, in a sentence; "": nothing is
-	Broken  []steps.Cell      // where that shows, as far as it was found out
-	Helped  string            // said where a person is asked to do something, such as to sign in; "": nothing
-	Undo    bool              // take everything back at the end
+	Pace    float64           // 1: a speaker's pace; 2: twice as fast
+	Answers map[string]string // typed for the question of that key
+	Fault   string            // what is broken from the start, as a sentence; "": nothing
+	Broken  []steps.Cell      // cells that show the fault, as far as known
+	Helped  string            // caption while a user is asked to act, such as to sign in; "": none
+	Undo    bool              // undo everything at the end
 }
 
-// keystroke is how long a key takes that nothing is said of.
+// keystroke is the duration of a key without a caption.
 const keystroke = 150 * time.Millisecond
 
-// stalledAfter is how long something is waited for before the caption says
-// what that is.
+// stalledAfter is how long the player waits before the caption names what it waits for.
 const stalledAfter = time.Minute
 
-// player presses the keys of a walk. After each message it looks at the screen
-// and decides from what stands there what comes next; it remembers only what it
-// has said already. A nil player does nothing.
+// player presses the keys of a walk. After each message it derives the next move from the screen; it remembers only
+// which captions it has shown. A nil player does nothing.
 type player struct {
 	a       *app
 	w       Walk
-	told    map[string]bool   // by the id of a move: it was made
-	lessons map[string]string // what is explained once: in which step it was
-	lines   int               // of the screen, for the caption
+	told    map[string]bool   // by move ID: the move was made
+	lessons map[string]string // explanations that are given once, with the step that gave them
+	lines   int               // lines of the screen for the caption
 	paused  bool
 	ended   bool
 
 	move  move
-	last  string    // what was pressed last; "": a person has gone on from it
-	parts []string  // the caption, as it is shown one after the other
-	part  int       // the one on show
-	began time.Time // since when the move is on show
-	due   time.Time // when the part was read
-	tick  time.Time // the moment for which a tick is under way; zero: none is
+	last  string    // last pressed key; "": a user has taken over
+	parts []string  // the caption, in parts that are shown in turn
+	part  int       // the current part
+	began time.Time // when the current move was first shown
+	due   time.Time // when the part has been read
+	tick  time.Time // when the pending tick is due; zero: none
 
-	step   string        // whose counts these are
+	step   string        // the step that counts is of
 	counts engine.Counts // of the step on screen
-	still  time.Time     // since when they are so
+	still  time.Time     // since when counts is unchanged
 }
 
-// move is the next thing to do, and what is said of it.
+// move is the next action of the player with its caption.
 type move struct {
-	id   string // what it is: the same as long as it is on show
+	id   string // identifies the move while it is shown
 	text string
-	key  string // what is pressed then; "": nothing, it was only said
-	hint hint   // the key, for the eye; zero: it is not shown
+	key  string // the key to press afterwards; "": none
+	hint hint   // the key as shown; zero: hidden
 	kind moveKind
-	what func() string // what is waited for, once that takes long
+	what func() string // what is awaited, for when it takes long
 }
 
 type moveKind int
 
 const (
-	say  moveKind = iota // and then press
-	at1                  // press at once: it only moves the cursor
-	wait                 // for the screen: nothing is pressed
-	hold                 // as wait, and the caption on show stays
-	halt                 // a person has to go on
+	say  moveKind = iota // show the caption, then press
+	at1                  // press immediately: only moves the cursor
+	wait                 // wait for the screen; press nothing
+	hold                 // like wait, but keep the current caption
+	halt                 // a user must continue
 	end
 )
 
-// walkMsg is for the player: a caption was read, or something takes long.
+// walkMsg is for the player: a caption has been read, or something takes long.
 type walkMsg struct{ due time.Time }
 
 func newPlayer(a *app, w *Walk) *player {
@@ -89,8 +86,8 @@ func newPlayer(a *app, w *Walk) *player {
 	return p
 }
 
-// heard takes a message before all others do, and tells whether it was the
-// player's alone. A key of a person's pauses the walk; space goes on.
+// heard receives every message first, and reports whether it was for the player alone. A user's key pauses the walk;
+// space continues.
 func (p *player) heard(msg tea.Msg) bool {
 	if p == nil {
 		return false
@@ -107,10 +104,9 @@ func (p *player) heard(msg tea.Msg) bool {
 	return false
 }
 
-// person handles a key that a person has pressed, and tells whether it was for
-// the player alone.
+// person handles a user's key, and reports whether it was for the player alone.
 func (p *player) person(k tea.KeyMsg) bool {
-	typing := p.paused && p.a.top().typing() // then a space is a space
+	typing := p.paused && p.a.top().typing() // then a space is text
 	switch {
 	case p.ended:
 	case key.Matches(k, p.a.k.Pause.Binding) && !typing:
@@ -123,7 +119,7 @@ func (p *player) person(k tea.KeyMsg) bool {
 	return false
 }
 
-// space pauses, or goes on from where the screen stands.
+// space pauses, or continues from the current screen.
 func (p *player) space() {
 	switch {
 	case p.move.kind == halt:
@@ -132,16 +128,16 @@ func (p *player) space() {
 		p.paused = true
 		return
 	}
-	p.paused, p.last, p.move = false, "", move{} // what is on show is read from its start
+	p.paused, p.last, p.move = false, "", move{} // the current caption starts again
 }
 
-// look does what is due now, and has itself called when the next thing is.
+// look does what is due now, and schedules the next call.
 func (p *player) look() tea.Cmd {
 	if p == nil || p.paused || p.ended || p.a.left != staying {
 		return nil
 	}
 	var cmds []tea.Cmd
-	for range 100 { // more than that without time going by would be a loop
+	for range 100 { // more steps at one moment would be an endless loop
 		p.count()
 		m := p.next()
 		if m.kind == hold && p.move.kind == say && p.move.id != "" {
@@ -170,7 +166,7 @@ func (p *player) look() tea.Cmd {
 	return tea.Batch(append(cmds, p.later())...)
 }
 
-// count notes since when the step on screen stands as it does.
+// count records since when the counts of the step on screen are unchanged.
 func (p *player) count() {
 	s, ok := p.a.page.(*stepPage)
 	if !ok {
@@ -197,14 +193,14 @@ func (p *player) turnTo(part int) {
 	p.due = p.a.now().Add(d)
 }
 
-// later has the player looked at again when something is due.
+// later schedules the next call of look.
 func (p *player) later() tea.Cmd {
 	due := p.due
 	switch {
 	case p.ended || p.paused || (p.move.kind == halt && p.part+1 >= len(p.parts)):
 		return nil
 	case !p.a.now().Before(due):
-		due = p.a.now().Add(time.Second) // a wait: its caption may have to say for what
+		due = p.a.now().Add(time.Second) // while waiting: the caption may have to name what it waits for
 	}
 	if s := p.still.Add(sure); p.a.now().Before(s) && s.Before(due) {
 		due = s
@@ -216,12 +212,12 @@ func (p *player) later() tea.Cmd {
 	return tea.Tick(due.Sub(p.a.now()), func(time.Time) tea.Msg { return walkMsg{due} })
 }
 
-// stalled tells whether what is on show has been waited for too long.
+// stalled reports whether the current move has waited too long.
 func (p *player) stalled() bool {
 	return (p.move.kind == wait || p.move.kind == hold) && p.a.now().Sub(p.began) >= stalledAfter
 }
 
-// walkKeys are the keys of a walk that are no letters.
+// walkKeys are the non-letter keys of a walk.
 var walkKeys = map[string]tea.KeyType{
 	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown,
 	"right":  tea.KeyRight,

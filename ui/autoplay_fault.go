@@ -8,8 +8,8 @@ import (
 	"carrick/ui/model"
 )
 
-// onFault begins a walk with a fault where the fault shows: it names the cause
-// there, has it mended where a key does that, and goes back to the first step.
+// onFault starts a walk that has a fault at the cell that shows it. It names the cause, applies a fix if there is a key
+// for it, and returns to the first step.
 func (p *player) onFault(s *stepPage) (move, bool) {
 	if p.told["fault/over"] || len(p.w.Broken) == 0 {
 		return move{}, false
@@ -37,8 +37,7 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	return move{}, false
 }
 
-// broken is the first cell that shows the fault, as long as it does and nothing
-// was done about it. The others are met on the way.
+// broken returns the first cell that shows the fault, unless it has been handled. The others are reached later.
 func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 	for _, c := range p.w.Broken {
 		id := s.guide().ID(c)
@@ -52,7 +51,7 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// fixed tells whether the fault was mended by a key.
+// fixed reports whether a key fixed the fault.
 func (p *player) fixed(s *stepPage) bool {
 	for _, c := range p.w.Broken {
 		if p.told["fix/"+s.guide().ID(c)] && p.a.live.Board.Verdict(c).Status.Holds() {
@@ -62,7 +61,7 @@ func (p *player) fixed(s *stepPage) bool {
 	return false
 }
 
-// mended says that the fault's first check holds again, and what of it is left.
+// mended says that the fault's first check passes again, and which checks still fail.
 func (p *player) mended() string {
 	text := fmt.Sprintf("The check holds now, by %s.", model.Plural(p.a.run.Changed, "change"))
 	for _, c := range p.w.Broken {
@@ -73,13 +72,13 @@ func (p *player) mended() string {
 	return text + " Nothing else is broken that a check has shown."
 }
 
-// toStep goes to another step by its number, as far as one key has it.
+// toStep goes to another step by its number, if a single digit can reach it.
 func (p *player) toStep(s *stepPage, name, text string) move {
 	for i := range s.guide().Steps {
 		if s.guide().Steps[i].Name != name {
 			continue
 		}
-		if i < 9 || s.at < 8 { // the keys go as far as 9
+		if i < 9 || s.at < 8 { // digits reach step 9
 			n := strconv.Itoa(min(i+1, 9))
 			return move{id: "to/" + name, text: text, key: n, hint: hint{n, "step"}}
 		}

@@ -11,11 +11,11 @@ import (
 	"carrick/ui/model"
 )
 
-// sure is how long a step must stand as it does before it is said that it is
-// not as it should be: what was changed a moment ago may not be in sight yet.
+// sure is how long a step must be unchanged before the caption says that it fails: the effect of a recent change may
+// not be visible yet.
 const sure = 3 * time.Second
 
-// next is what comes now, told from the screen alone and from what was said.
+// next returns the next move, derived only from the screen and the captions so far.
 func (p *player) next() move {
 	a := p.a
 	if len(a.panels) > 0 {
@@ -38,7 +38,7 @@ func (p *player) next() move {
 	return move{id: "pick", kind: halt, text: "A person picks the guide and the sides here."}
 }
 
-// onSides is the page of a new link.
+// onSides handles the page of a new link.
 func (p *player) onSides(s *sides) move {
 	switch {
 	case s.said != "":
@@ -76,7 +76,7 @@ func (p *player) onSides(s *sides) move {
 	return move{id: "sides/begin", text: text, key: "enter", hint: p.a.k.Open.as("begin")}
 }
 
-// onStep is the page of a step on which nothing is laid.
+// onStep handles the page of a step without panels.
 func (p *player) onStep(s *stepPage) move {
 	a, step := p.a, s.step()
 	run := a.run
@@ -114,7 +114,7 @@ func (p *player) runID(what string) string {
 	return fmt.Sprintf("run/%s/%d", what, p.a.run.began.UnixNano())
 }
 
-// onAnswers gives the answers that the walk was given for this step.
+// onAnswers enters the walk's answers for this step.
 func (p *player) onAnswers(s *stepPage) (move, bool) {
 	pl, step := s.place(), s.step()
 	if len(step.Ask) == 0 {
@@ -136,7 +136,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 		}
 		return move{}, false
 	}
-	if q != nil { // for the first time, or because of an answer that was saved
+	if q != nil { // for the first time, or because of a saved answer
 		text := fmt.Sprintf(
 			"This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help,
 			p.shown(q.Question),
@@ -155,8 +155,8 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 	return move{}, false
 }
 
-// toAnswer is the first question that applies and has another answer than the
-// walk was given. drafts are what is typed already; nil: nothing is.
+// toAnswer returns the first applicable question whose answer differs from the walk's. drafts are the texts typed so
+// far; nil: none.
 func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *engine.Answered {
 	for i := range list {
 		q := &list[i]
@@ -166,7 +166,7 @@ func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *en
 		}
 		is := q.Question.Show(q.Value)
 		if q.Question.Secret && q.Value != nil {
-			is = want // it is not told
+			is = want // secrets are not compared
 		}
 		if d := drafts[q.Question.Key]; d != nil {
 			is = *d
@@ -178,7 +178,7 @@ func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *en
 	return nil
 }
 
-// onChanges shows what applying the step would change, and applies it: once.
+// onChanges shows what applying the step would change, and applies it once.
 func (p *player) onChanges(s *stepPage) (move, bool) {
 	step, live := s.step(), p.a.live
 	diffed, applied := "diff/"+step.Name, "apply/"+step.Name
@@ -209,7 +209,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
 }
 
-// verdict says how the step stands, and goes on.
+// verdict says whether the step passes, and continues.
 func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
@@ -232,8 +232,7 @@ func (p *player) verdict(s *stepPage) move {
 	return move{id: id, text: p.verdictText(s), key: "right", hint: a.k.Next.hint()}
 }
 
-// firstBad is the first cell of the step that fails or can't be looked at, and
-// was not passed over.
+// firstBad returns the first cell of the step that fails or is unknown, and was not skipped.
 func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	for _, want := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.guide().Cells() {
@@ -245,8 +244,7 @@ func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// mend names the cause on screen and presses the key that mends it, where
-// there is one that was not tried.
+// mend names the cause on screen and presses the key that fixes it, unless it was tried.
 func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if m, ok := p.toCell(s, c); ok {
 		return m, true
@@ -268,8 +266,7 @@ func checkOf(s *stepPage, c steps.Cell) *steps.Check {
 	return check
 }
 
-// toCell moves the cursor of the page towards a cell of its step; not ok where
-// it stands there.
+// toCell moves the cursor towards a cell of its step. ok is false if the cursor is on it.
 func (p *player) toCell(s *stepPage, c steps.Cell) (move, bool) {
 	if p.a.run.visible() {
 		return move{id: "to/esc", kind: at1, key: "esc"}, true

@@ -11,7 +11,7 @@ import (
 // pagesOfDiff is how many pages of a diff are shown before its last one.
 const pagesOfDiff = 3
 
-// onPanel is what to do with what is laid over the page.
+// onPanel handles a panel over the page.
 func (p *player) onPanel(top screen) move {
 	switch s := top.(type) {
 	case *confirm:
@@ -34,7 +34,7 @@ func (p *player) onPanel(top screen) move {
 	return move{id: "panel/away", kind: at1, key: "esc"}
 }
 
-// troubled tells whether a panel came in place of the one that was asked for.
+// troubled reports whether another panel than the requested one opened.
 func (p *player) troubled(top screen) bool {
 	what, _, _ := strings.Cut(p.last, "/")
 	switch what {
@@ -77,7 +77,7 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 	return move{id: "read/" + name, text: text, key: "esc", hint: p.a.k.Esc.hint()}
 }
 
-// atEnd tells whether scrolling on would show nothing more.
+// atEnd reports whether the panel is scrolled to its end.
 func (p *player) atEnd(top screen) bool {
 	if s := pagerOf(top); s != nil {
 		return s.shown >= len(s.lines())-p.a.panelHeight()
@@ -85,7 +85,7 @@ func (p *player) atEnd(top screen) bool {
 	return false
 }
 
-// pagerOf is the panel of text that is on top; nil: it is none.
+// pagerOf returns the pager of the top panel, or nil if it has none.
 func pagerOf(top screen) *pager {
 	switch s := top.(type) {
 	case *pager:
@@ -96,7 +96,7 @@ func pagerOf(top screen) *pager {
 	return nil
 }
 
-// onConfirm says what is confirmed, and says yes.
+// onConfirm describes what is to be confirmed, and confirms it.
 func (p *player) onConfirm(c *confirm) move {
 	a := p.a
 	s := a.stepPage()
@@ -124,7 +124,7 @@ func (p *player) onConfirm(c *confirm) move {
 	return move{id: id, text: text, key: "y", hint: a.k.Yes.hint()}
 }
 
-// onForm types the answers that the walk was given, and saves them.
+// onForm types the walk's answers, and saves them.
 func (p *player) onForm(f *form) move {
 	name := f.step.Name
 	p.told["answers/"+name] = true
@@ -148,7 +148,7 @@ func (p *player) onForm(f *form) move {
 	want := p.w.Answers[q.Question.Key]
 	if at := f.form.GetFocusedField().GetKey(); at != q.Question.Key {
 		id := "form/from/" + at
-		if p.last == id { // the form takes a moment to move on
+		if p.last == id { // the form needs a moment to advance
 			return move{
 				id: "form/moves", kind: wait, text: q.Question.Title + " …",
 				what: func() string { return "the field " + q.Question.Title },
@@ -175,8 +175,7 @@ func (p *player) onForm(f *form) move {
 	return m
 }
 
-// onSummary shows the summary, takes everything back where that is wanted, and
-// leaves the screen to whoever looks on.
+// onSummary shows the summary, undoes everything if the walk says so, and then leaves the screen to the user.
 func (p *player) onSummary(s *summary) move {
 	a := p.a
 	if m, busy := p.taking(s); busy {
@@ -216,7 +215,7 @@ func (p *player) onSummary(s *summary) move {
 	}
 }
 
-// taking follows what is taken back from the summary.
+// taking follows an undo that was started from the summary.
 func (p *player) taking(s *summary) (move, bool) {
 	run := p.a.run
 	switch {

@@ -6,20 +6,20 @@ import (
 	"unicode"
 )
 
-// How fast captions are read at pace 1.
+// Reading speed of captions at pace 1.
 const (
 	wordsAMinute = 190
-	glance       = 900 * time.Millisecond // to find the caption, and to look up from it
+	glance       = 900 * time.Millisecond // to find the caption, and to look back at the screen
 )
 
-// reading is how long a text stays on show.
+// reading returns how long a text is shown.
 func reading(text string, pace float64) time.Duration {
 	d := glance + time.Duration(len(strings.Fields(text)))*time.Minute/wordsAMinute
 	return time.Duration(float64(d) / pace)
 }
 
-// sized takes the lines of the captions from a screen, and returns the height
-// that is left for the page. They depend on the size alone, so nothing jumps.
+// sized reserves the lines for captions, and returns the height that is left for the page. It depends only on the
+// screen's size, so the layout is stable.
 func (p *player) sized(w, h int) int {
 	if p == nil {
 		return h
@@ -37,8 +37,7 @@ func (p *player) sized(w, h int) int {
 	return h - p.lines
 }
 
-// captionRoom is the width of a caption beside its sign, and what stands at the
-// right.
+// captionRoom returns the width of a caption between its sign and the text at the right.
 func (p *player) captionRoom(right string) int {
 	room := p.a.w - 4
 	if right != "" {
@@ -47,8 +46,7 @@ func (p *player) captionRoom(right string) int {
 	return max(8, room)
 }
 
-// inParts breaks a caption into what is shown at one time: whole sentences as
-// long as they fit.
+// inParts splits a caption into parts that are shown in turn: whole sentences if they fit.
 func (p *player) inParts(m move) []string {
 	w, lines := p.captionRoom(p.right(m)), max(1, p.lines)
 	fits := func(s string) bool { return len(wrap(s, w)) <= lines }
@@ -73,7 +71,7 @@ func (p *player) inParts(m move) []string {
 	return parts
 }
 
-// evenly breaks words into as few texts as fit, about as long as each other.
+// evenly splits words into as few texts as fit, of about equal length.
 func evenly(words []string, fits func(string) bool) []string {
 	for n := 2; n < len(words); n++ {
 		var out []string
@@ -96,8 +94,7 @@ func evenly(words []string, fits func(string) bool) []string {
 	return words
 }
 
-// sentences are those of a text: they end with a full stop, a colon or a
-// question mark before a space and a capital letter.
+// sentences splits a text at periods, colons and question marks that a space and a capital letter follow.
 func sentences(text string) []string {
 	var out []string
 	from, runes := 0, []rune(text)
@@ -111,8 +108,7 @@ func sentences(text string) []string {
 	return append(out, string(runes[from:]))
 }
 
-// right is what stands at the right end of a caption: the key that comes, or
-// what a person may do.
+// right returns the right end of a caption: the next key, or what a user can do.
 func (p *player) right(m move) string {
 	switch {
 	case p.paused:
@@ -127,7 +123,7 @@ func (p *player) right(m move) string {
 	return ""
 }
 
-// caption is the block of lines below the page.
+// caption returns the lines below the page.
 func (p *player) caption() []string {
 	if p == nil || p.lines == 0 {
 		return nil

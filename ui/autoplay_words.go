@@ -10,11 +10,11 @@ import (
 	"carrick/ui/model"
 )
 
-// side is the guide's word for a side.
+// side returns the guide's name of a side.
 func (p *player) side(side steps.Side) string { return sideWord(p.a.live.Guide(), side) }
 
-// sideWord is a side in a sentence: "provider", and "remote cluster" where the
-// guide has no word of its own.
+// sideWord returns the name of a side within a sentence: "provider", or "remote cluster" if the guide has no name of
+// its own.
 func sideWord(g *steps.Guide, side steps.Side) string {
 	role := g.Sides[side]
 	if role.Name == string(side) {
@@ -23,7 +23,7 @@ func sideWord(g *steps.Guide, side steps.Side) string {
 	return role.Name
 }
 
-// intro is what a step is for. The first one says how to read the screen, too.
+// intro explains the purpose of a step. For the first step it also explains the screen.
 func (p *player) intro(s *stepPage) string {
 	step, guide := s.step(), s.guide()
 	text := fmt.Sprintf("Step %d of %d, %s. %s", s.at+1, len(guide.Steps), step.Title, oneLine(step.Why))
@@ -36,8 +36,7 @@ func (p *player) intro(s *stepPage) string {
 	return text
 }
 
-// first tells whether something is explained for the first time: a thing is, in
-// the first caption that needs it.
+// first reports whether something is explained for the first time, in the first caption that needs it.
 func (p *player) first(lesson string) bool {
 	by := p.lessons[lesson]
 	at := ""
@@ -50,7 +49,7 @@ func (p *player) first(lesson string) bool {
 	return by == "" || by == at
 }
 
-// standing is how many of a step's checks hold.
+// standing says how many of a step's checks pass.
 func (p *player) standing(s *stepPage) string {
 	n := p.a.live.Board.Count(s.step().Name)
 	all := 0
@@ -67,14 +66,13 @@ func (p *player) standing(s *stepPage) string {
 	return fmt.Sprintf("%d of %s hold by now.", held, model.Plural(all, "check"))
 }
 
-// does are the verbs of a plan as a sentence has them.
+// does are the verbs of a plan within a sentence.
 var does = map[steps.Verb]string{
 	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and makes anew", steps.Release: "lets go of",
 	steps.Delete: "deletes", steps.Run: "runs",
 }
 
-// deeds are the actions of a plan that change something, side by side, in the
-// guide's own words.
+// deeds returns the changing actions of a plan by side, in the guide's words.
 func (p *player) deeds(plan *engine.Plan) string {
 	var sides []string
 	for _, side := range steps.Sides {
@@ -91,7 +89,7 @@ func (p *player) deeds(plan *engine.Plan) string {
 	return strings.Join(sides, " ")
 }
 
-// tally is how much a plan changes, side by side.
+// tally says how much a plan changes, by side.
 func (p *player) tally(plan *engine.Plan) string {
 	var sides []string
 	later := 0
@@ -123,7 +121,7 @@ func (p *player) tally(plan *engine.Plan) string {
 	return "Yes " + strings.Join(sides, " and ") + "."
 }
 
-// running is a run that goes on.
+// running returns the move during a run.
 func (p *player) running(r *run) move {
 	m := move{
 		id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) },
@@ -136,7 +134,7 @@ func (p *player) running(r *run) move {
 	return m
 }
 
-// awaited is what a run waits for.
+// awaited says what a run waits for.
 func (p *player) awaited(r *run) string {
 	if c, waits := p.a.live.Awaits(r.Run); waits && r.Says == "" {
 		check, step := p.a.live.Guide().Check(c.Check)
@@ -145,7 +143,7 @@ func (p *player) awaited(r *run) string {
 	return r.doing(p.a)
 }
 
-// waited is the first check of a step that waits.
+// waited names the first check of a step that waits.
 func (p *player) waited(s *stepPage) string {
 	for _, want := range []steps.Status{steps.Waiting, steps.Pending} {
 		for _, c := range s.guide().Cells() {
@@ -157,7 +155,7 @@ func (p *player) waited(s *stepPage) string {
 	return "the checks of this step"
 }
 
-// unseen is the first check that was not looked at yet.
+// unseen names the first check without a verdict.
 func (p *player) unseen() string {
 	if p.a.live == nil {
 		return "the session"
@@ -172,7 +170,7 @@ func (p *player) unseen() string {
 	return "the checks to be looked at"
 }
 
-// cause is what a cell found, and why that matters.
+// cause returns the finding of a cell, and why it matters.
 func (p *player) cause(s *stepPage, c steps.Cell) string {
 	v, check := p.a.live.Board.Verdict(c), checkOf(s, c)
 	how := "fails"
@@ -188,7 +186,7 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 	return text
 }
 
-// leftOver says of a cell that no key mends what is left to a person.
+// leftOver says what a user must do about a cell that no key fixes.
 func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 	switch fix := oneLine(p.a.live.Board.Verdict(c).Fix); {
 	case p.told["fix/"+s.guide().ID(c)]:
@@ -199,7 +197,7 @@ func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 	return "No key of carrick's mends that: a person has to look here."
 }
 
-// verdictText is how a step stands, and where it goes from there.
+// verdictText says whether a step passes, and what comes next.
 func (p *player) verdictText(s *stepPage) string {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
@@ -250,7 +248,7 @@ func (p *player) summaryText(s *summary) string {
 	return text + fmt.Sprintf(" This link made or changed %s, and knows each by its mark.", model.Plural(made, "thing"))
 }
 
-// shown is the answer that the walk was given, in words.
+// shown describes the walk's answer.
 func (p *player) shown(q *steps.Question) string {
 	switch want := p.w.Answers[q.Key]; {
 	case q.Secret:
@@ -264,7 +262,7 @@ func (p *player) shown(q *steps.Question) string {
 	}
 }
 
-// sentence is a text with a full stop.
+// sentence returns a text with a period.
 func sentence(s string) string {
 	s = oneLine(s)
 	if s == "" || strings.ContainsRune(".?!", rune(s[len(s)-1])) {
@@ -281,7 +279,7 @@ func upperFirst(s string) string {
 	return string(r)
 }
 
-// lowerFirst is a heading inside a sentence; a word in capitals stays.
+// lowerFirst lowers the first letter of a heading for use in a sentence, except in an acronym.
 func lowerFirst(s string) string {
 	r := []rune(s)
 	if len(r) > 1 && unicode.IsLower(r[1]) {

@@ -11,35 +11,33 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// askGround is how a terminal is asked for its background (OSC 11), and
-// groundReply how its answer begins.
+// askGround queries a terminal's background color (OSC 11), and groundReply is the start of the reply.
 const (
 	askGround   = "\x1b]11;?\x07"
 	groundReply = "\x1b]11;"
-	// groundWithin is how long an answer is waited for: a later one is read, so
-	// that it is not taken for keys, and changes nothing any more.
+	// groundWithin is the timeout of the reply. A later reply is consumed, so that it is not read as keys, but has no
+	// effect.
 	groundWithin = 200 * time.Millisecond
-	// longestReply is more than any answer has.
+	// longestReply is above the length of any reply.
 	longestReply = 64
 )
 
-// groundMsg is for the app: the terminal has said what its background is.
+// groundMsg is for the app: the terminal's background color.
 type groundMsg struct{ ground termenv.Color }
 
-// terminalFile is what bubbletea takes for a terminal.
+// terminalFile is the interface of a terminal in bubbletea.
 type terminalFile interface {
 	io.ReadWriteCloser
 	Fd() uintptr
 	Name() string
 }
 
-// listener is the terminal's input without the answer to askGround, which is
-// told instead.
+// listener filters the reply to askGround out of the terminal's input, and passes it to told.
 type listener struct {
 	terminalFile
 	told func(answer string)
-	held []byte // what may be the begin of the answer
-	over bool   // it has come
+	held []byte // possible start of the reply
+	over bool   // the reply has been received
 }
 
 // Read reads keys.
@@ -54,11 +52,11 @@ func (l *listener) Read(p []byte) (int, error) {
 	return copy(p, rest), err
 }
 
-// keys is the input without the answer; what may be a part of it is held.
+// keys returns the input without the reply. It holds back what may be a part of it.
 func (l *listener) keys(input []byte) []byte {
 	from := bytes.Index(input, []byte(groundReply))
 	if from < 0 {
-		if len(input) > 1 { // a lone escape is a key
+		if len(input) > 1 { // a single escape is a key
 			l.hold(&input, partOf(input))
 		}
 		return input
@@ -84,8 +82,8 @@ func (l *listener) hold(input *[]byte, n int) {
 	*input = (*input)[:at]
 }
 
-// partOf is how many of the last bytes may be the begin of an answer; of an
-// escape alone nobody knows, and it is a key far more often.
+// partOf returns how many of the last bytes may be the start of a reply. A single escape is ambiguous, and counts as a
+// key, which is far more likely.
 func partOf(input []byte) int {
 	for n := len(groundReply) - 1; n > 1; n-- {
 		if bytes.HasSuffix(input, []byte(groundReply[:n])) {
@@ -95,7 +93,7 @@ func partOf(input []byte) int {
 	return 0
 }
 
-// groundOf reads an answer: rgb:1e1e/1e1e/1e1e, or #1e1e1e.
+// groundOf parses a reply: rgb:1e1e/1e1e/1e1e, or #1e1e1e.
 func groundOf(answer string) (termenv.Color, bool) {
 	var r, g, b uint
 	if n, _ := fmt.Sscanf(answer, "#%02x%02x%02x", &r, &g, &b); n == 3 {
@@ -118,8 +116,8 @@ func groundOf(answer string) (termenv.Color, bool) {
 	return termenv.RGBColor(out), true
 }
 
-// listen makes the input one that hears what the terminal answers, and the app
-// ask once the screen is up; where the theme was named, nobody asks.
+// listen filters the input for the terminal's reply, and makes the app send the query once the screen is up. If the
+// theme was chosen explicitly, there is no query.
 func (a *app) listen(in io.Reader, env environment) io.Reader {
 	file, ok := in.(terminalFile)
 	if !ok || !a.skin.colour || !env.askable() || (a.skin.theme != "" && a.skin.theme != themeAuto &&
@@ -134,7 +132,7 @@ func (a *app) listen(in io.Reader, env environment) io.Reader {
 	}}
 }
 
-// askGround asks the terminal for its background.
+// askGround queries the terminal for its background color.
 func (a *app) askGround() tea.Cmd {
 	if !a.asks {
 		return nil
@@ -142,13 +140,12 @@ func (a *app) askGround() tea.Cmd {
 	a.asked = a.now()
 	out := a.o.Out
 	return func() tea.Msg {
-		_, _ = io.WriteString(out, askGround) // one that can't be asked has not answered
+		_, _ = io.WriteString(out, askGround) // without a reply the theme stays
 		return nil
 	}
 }
 
-// grounded takes the theme that fits the background, unless the user has
-// looked at another one for long.
+// grounded selects the theme for the background, unless the reply came too late.
 func (a *app) grounded(m groundMsg) {
 	if a.now().Sub(a.asked) > groundWithin {
 		return

@@ -8,35 +8,33 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// letters says which characters the terminal can show.
+// letters says which characters the terminal supports.
 type letters int
 
 const (
 	anyLetter letters = iota
-	plainLine         // lines, dots and arrows are ASCII: they may be two columns wide
-	ascii             // all is ASCII
+	plainLine         // lines, dots and arrows are ASCII, because they may be two columns wide
+	ascii             // everything is ASCII
 )
 
-// lineLetters are what is two columns wide in some locales, and what stands for it
-// there: always one column for one.
+// lineLetters are characters that are two columns wide in some locales, each with its replacement of one column.
 var lineLetters = []string{
 	"─", "-", "│", "|", "┃", "|", "·", "-", "…", "~", "←", "<", "→", ">", "↑", "^", "↓", "v", "•", "*", "×", "x",
 }
 
-// glyphLetters are the other characters outside ASCII that the screen uses.
+// glyphLetters are the other non-ASCII characters of the screen.
 var glyphLetters = []string{
 	"✓", "+", "✗", "x", "◌", ".", "▸", ">",
 	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\",
 }
 
-// replacer makes text of other letters.
+// replacer converts text to the supported characters.
 type replacer func(string) string
 
-// Replace is the text in those letters.
+// Replace returns the converted text.
 func (f replacer) Replace(s string) string { return f(s) }
 
-// plain makes text of the letters that there are, as wide as it was; nil where
-// there are all.
+// plain returns a replacer that keeps the width of a text, or nil if all characters are supported.
 func (l letters) plain() replacer {
 	switch l {
 	case plainLine:
@@ -53,8 +51,8 @@ func (l letters) plain() replacer {
 	return nil
 }
 
-// fold replaces what is not ASCII and may not stay: a letter with an accent by
-// the letter, else by question marks as wide as it was.
+// fold replaces non-ASCII characters, except those for which stays returns true: accented letters by the base letter,
+// others by question marks of the same width.
 func fold(s string, stays func(rune) bool) string {
 	if isASCII(s) {
 		return s
@@ -92,5 +90,5 @@ func isASCII(s string) bool {
 	return true
 }
 
-// spinner are the frames of what moves while something is under way.
+// spinner are the frames of the progress indicator.
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"}

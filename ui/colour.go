@@ -11,14 +11,14 @@ import (
 // environment reads an environment variable, as os.Getenv does.
 type environment func(name string) string
 
-// Getenv and Environ make it what termenv asks.
+// Getenv and Environ implement termenv.Environ.
 func (env environment) Getenv(name string) string { return env(name) }
 
-// Environ is nothing: nobody asks for all of it.
+// Environ returns nil: termenv does not need it.
 func (env environment) Environ() []string { return nil }
 
-// colours tells whether the screen has colours: what the flag says, else
-// NO_COLOR, else CLICOLOR_FORCE, else CLICOLOR=0, else yes: it is a terminal.
+// colours reports whether the screen uses colors: as the flag says, else NO_COLOR, else CLICOLOR_FORCE, else
+// CLICOLOR=0, else yes, because it is a terminal.
 func colours(flag string, env environment) bool {
 	switch {
 	case flag == "always":
@@ -33,12 +33,12 @@ func colours(flag string, env environment) bool {
 	return env("CLICOLOR") != "0" && env.profile() != termenv.Ascii
 }
 
-// profile is how many colours the terminal has, as TERM and COLORTERM say.
+// profile returns the color profile of the terminal, from TERM and COLORTERM.
 func (env environment) profile() termenv.Profile {
 	return termenv.NewOutput(io.Discard, termenv.WithTTY(true), termenv.WithEnvironment(env)).ColorProfile()
 }
 
-// skin is what is known of the terminal before it was asked.
+// skin returns what is known of the terminal before it is queried.
 func (o *Options) skin(env environment) skin {
 	s := skin{colour: colours(o.Color, env), profile: env.profile(), theme: o.Theme, ground: env.ground()}
 	switch {
@@ -50,8 +50,8 @@ func (o *Options) skin(env environment) skin {
 	return s
 }
 
-// ground is the background as the environment says it: black on Linux' console,
-// else the last number of COLORFGBG, one of 16 colours.
+// ground returns the background color according to the environment: black on the Linux console, else the last number of
+// COLORFGBG, one of 16 colors.
 func (env environment) ground() termenv.Color {
 	if env("TERM") == "linux" {
 		return termenv.ANSIBlack
@@ -61,20 +61,19 @@ func (env environment) ground() termenv.Color {
 	if err != nil || n < 0 || n > 15 {
 		return nil
 	}
-	if n == 8 { // a grey, as dark as anything
+	if n == 8 { // a gray that counts as dark
 		return termenv.ANSIBlack
 	}
 	return termenv.ANSIColor(n)
 }
 
-// askable tells whether the terminal can be asked for its background: those
-// that are known to answer or to keep silent.
+// askable reports whether the terminal can be queried for its background: it is known to reply or to ignore the query.
 func (env environment) askable() bool {
 	term := env("TERM")
 	return term != "" && term != "linux" && !strings.HasPrefix(term, "vt") && (env("STY") == "" || env("TMUX") != "")
 }
 
-// locale is the locale of characters: the first of the three that is set.
+// locale returns the character locale: the first of the three variables that is set.
 func (env environment) locale() string {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := env(name); v != "" {
@@ -84,8 +83,7 @@ func (env environment) locale() string {
 	return ""
 }
 
-// plainLocale tells whether nothing but ASCII can be shown: there is no locale,
-// or its characters are not those of Unicode.
+// plainLocale reports whether only ASCII can be shown: there is no locale, or its character set is not Unicode.
 func (env environment) plainLocale() bool {
 	l := env.locale()
 	_, set, named := strings.Cut(l, ".")
@@ -93,7 +91,7 @@ func (env environment) plainLocale() bool {
 	return l == "" || l == "C" || l == "POSIX" || (named && set != "utf8")
 }
 
-// wideLocale tells whether lines, dots and arrows are two columns wide.
+// wideLocale reports whether lines, dots and arrows are two columns wide.
 func (env environment) wideLocale() bool {
 	for _, lang := range []string{"ja", "ko", "zh"} {
 		if strings.HasPrefix(env.locale(), lang) {

@@ -13,29 +13,28 @@ import (
 	"carrick/ui/model"
 )
 
-// confirm lists exactly what a plan changes and asks. It stands on No. Taking
-// over fields of others, and deleting what is to be made anew, are questions of
-// their own that come after.
+// confirm lists exactly what a plan changes, and asks for confirmation. The default is No. Taking over fields of other
+// managers, and deleting objects that will be recreated, are confirmed separately afterwards.
 type confirm struct {
 	a         *app
 	plan      *engine.Plan
 	questions []question
-	at        int // the question that is being asked
+	at        int // the current question
 	yes       bool
-	from      int // the first line that is shown, where there is room for all after it
-	shown     int // the first line that was shown last
+	from      int // the first line to show, if the rest fits
+	shown     int // the first line that was last shown
 	allowed   steps.ApplyOptions
 	done      func(steps.ApplyOptions) tea.Cmd
 }
 
-// question is one thing to say yes to.
+// question is one thing to confirm.
 type question struct {
 	title string
 	text  func(w int) []string
 	allow func(*steps.ApplyOptions)
 }
 
-// confirm asks whether a plan shall be done, and does it.
+// confirm asks whether to execute a plan, and executes it.
 func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	a := p.a
 	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
@@ -75,7 +74,7 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	return c
 }
 
-// confirmSigners asks whose keys sign the files of facts, and goes on to the plan.
+// confirmSigners asks which signing keys of facts files to trust, and continues with the plan.
 func (p *stepPage) confirmSigners(m plannedMsg) screen {
 	c := &confirm{a: p.a, done: func(steps.ApplyOptions) tea.Cmd {
 		return p.plan(m.purpose, m.title, m.scope, m.Signers...)
@@ -139,7 +138,7 @@ func (c *confirm) scroll(k tea.KeyMsg) {
 	}
 }
 
-// agreed goes on to the next question, or does it.
+// agreed continues with the next question, or executes the plan.
 func (c *confirm) agreed() tea.Cmd {
 	c.questions[c.at].allow(&c.allowed)
 	c.yes, c.from, c.shown = false, 0, 0

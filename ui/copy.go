@@ -11,30 +11,27 @@ import (
 	"carrick/ui/model"
 )
 
-// copyLimit is the longest text that goes through a terminal: some drop the rest
-// of a longer one, some all of it, without a word.
+// copyLimit is the maximum length of a copied text: some terminals silently truncate or drop a longer one.
 const copyLimit = 70_000
 
-// secretLooking is text that may hold a secret. Nothing that carrick shows should
-// hold one; what comes out of a cluster may all the same.
+// secretLooking matches text that may contain a secret. carrick should never show one, but text from a cluster may
+// contain it.
 var secretLooking = regexp.MustCompile(
 	`PRIVATE KEY-----|client-key-data:|\beyJ[\w-]{16,}\.eyJ[\w-]{16,}|(?i)\b(password|token|secret)["']?\s*[:=]\s*["']?[\w+/-]{16,}`,
 )
 
-// copyMsg is for the app: what became of a text that was copied.
+// copyMsg is for the app: the result of a copy.
 type copyMsg struct {
-	said string // that it was, or why not
+	said string // the result or the reason of the failure
 	text string
 	err  error
 }
 
-// copy puts a text on the clipboard of the user's own terminal. Terminals may
-// refuse without a word, so the text is shown as well, as far as it fits on the
-// line of notices.
+// copy puts a text on the clipboard of the user's terminal. Terminals may silently refuse, so the text is also shown,
+// as far as it fits on the notice line.
 func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
 
-// copyOr is copy; a text that is too long for that is named as what the save
-// key would save.
+// copyOr is like copy. For a text that is too long, the notice suggests the save key and names what it saves.
 func (a *app) copyOr(text, kind string) tea.Cmd {
 	text = strings.TrimRight(strings.Join(manyLines(text), "\n"), "\n ")
 	_, saves := a.top().(interface{ saveKind() string })
@@ -60,7 +57,7 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 	term, out := a.term, a.o.Out
 	return func() tea.Msg {
 		seq, said := term.sequence(text)
-		// One write, so that it can't land inside a frame.
+		// One write, so that it cannot end up inside a frame.
 		if _, err := io.WriteString(out, seq); seq != "" && err != nil {
 			return copyMsg{err: fmt.Errorf("copy: %w", err)}
 		}
@@ -68,7 +65,7 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 	}
 }
 
-// wasCopied says what became of a text that was to be copied, and shows it.
+// wasCopied reports the result of a copy, and shows the text.
 func (a *app) wasCopied(m copyMsg) {
 	if m.err != nil {
 		a.notice = oneLine(m.err.Error())
@@ -83,8 +80,8 @@ func (a *app) wasCopied(m copyMsg) {
 	a.notice = m.said + ": " + first
 }
 
-// pagePanel shows where to read on. The addresses are links where the terminal
-// knows links, and stand there in full.
+// pagePanel shows links to further reading. The addresses are links if the terminal supports links, and are shown in
+// full.
 func (a *app) pagePanel(title string, addresses []string) screen {
 	p := a.pager(title, func(w int) []string {
 		var out []string

@@ -5,12 +5,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// cursor is a place in a list of which a window is shown. The zero value is
-// the first row. Where the window begins is settled by keys alone: what a screen
-// that was small for a while has shown is forgotten.
+// cursor is a position in a list that is shown in a window. The zero value is the first row. Only keys move the window:
+// a temporarily smaller screen does not.
 type cursor struct{ at, from, shown int }
 
-// move moves by a key and tells whether the key was one that moves.
+// move handles a movement key and reports whether the key was one.
 func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 	switch {
 	case key.Matches(k, keys.Up.Binding):
@@ -33,8 +32,8 @@ func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 	return true
 }
 
-// span is the part of a list of rows of different heights that is shown: the
-// row of the cursor is in it, and it moves no more than it must.
+// span returns the visible part of a list whose rows have different heights. It contains the cursor's row, and moves as
+// little as possible.
 func (c *cursor) span(heights []int, room int) (from, to int) {
 	at := max(0, min(c.at, len(heights)-1))
 	from = max(0, min(c.from, at))
@@ -56,7 +55,7 @@ func (c *cursor) span(heights []int, room int) (from, to int) {
 	return from, max(to, min(len(heights), from+1))
 }
 
-// window is the part of a list of lines that is shown.
+// window returns the visible part of a list of lines.
 func (c *cursor) window(rows, height int) (from, to int) {
 	at := max(0, min(c.at, rows-1))
 	from = min(c.from, at)

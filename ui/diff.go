@@ -11,26 +11,26 @@ import (
 	"carrick/ui/model"
 )
 
-// sheet puts a plan on lines: side by side, action by action, object by object.
+// sheet formats a plan as lines: by side, action and object.
 type sheet struct {
 	a     *app
 	plan  *engine.Plan
 	w     int
-	diffs bool // line by line
-	rest  bool // also what is left as it is
+	diffs bool // with line diffs
+	rest  bool // with unchanged objects
 
 	lines  []string
-	starts []int // the lines at which its objects begin
+	starts []int // the first lines of its objects
 }
 
-// planLines is a plan without its diffs, for a confirm.
+// planLines formats a plan without its diffs, for a confirmation.
 func (a *app) planLines(plan *engine.Plan, w int) []string {
 	s := &sheet{a: a, plan: plan, w: w, rest: plan.Undo}
 	s.write()
 	return s.lines
 }
 
-// write fills the lines.
+// write creates the lines.
 func (s *sheet) write() {
 	s.add(s.a.unmet(s.plan, s.w)...)
 	for _, side := range steps.Sides {
@@ -43,7 +43,7 @@ func (s *sheet) write() {
 
 func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
 
-// side is what a plan does on one side.
+// side formats the part of a plan on one side.
 func (s *sheet) side(side steps.Side) {
 	a := s.a
 	var acts []engine.Planned
@@ -85,7 +85,7 @@ func (s *sheet) side(side steps.Side) {
 	s.add("")
 }
 
-// action is what one action of a plan does.
+// action formats one action of a plan.
 func (s *sheet) action(act engine.Planned) {
 	a := s.a
 	s.add("")
@@ -115,8 +115,7 @@ func faint(t theme, lines []string) []string {
 	return out
 }
 
-// unmet says what must hold before the actions of a plan are done, does not
-// hold now, and is not made so by the plan itself.
+// unmet returns the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
 func (a *app) unmet(plan *engine.Plan, w int) []string {
 	var out []string
 	for _, need := range a.live.Unmet(plan) {
@@ -130,7 +129,7 @@ func (a *app) unmet(plan *engine.Plan, w int) []string {
 	return out
 }
 
-// item is one thing of a plan.
+// item formats one item of a plan.
 func (a *app) item(it steps.Item, diff bool, w int) []string {
 	sign, ink := a.t.verb(it.Verb)
 	head := "  " + ink.Render(sign) + " " + pad(string(it.Verb), 7) + " "
@@ -165,11 +164,10 @@ func (a *app) item(it steps.Item, diff bool, w int) []string {
 	return out
 }
 
-// gistLines is how many changed lines stand where no diff does.
+// gistLines is the maximum number of changed lines that are shown without a diff.
 const gistLines = 4
 
-// gist are the changed lines of a diff without what is around them; where they are
-// many, how many they are.
+// gist returns the changed lines of a diff without context, or their number if there are many.
 func (a *app) gist(diff string, w int) []string {
 	var out []string
 	more, less := 0, 0
@@ -196,8 +194,8 @@ func (a *app) gist(diff string, w int) []string {
 	return out
 }
 
-// diffLine is a line of a diff. What does not fit stands on further lines, each
-// of which begins with an ellipsis in the place of the sign.
+// diffLine formats a line of a diff. It wraps a long line; each continuation begins with an ellipsis instead of the
+// sign.
 func (a *app) diffLine(l string, w int) []string {
 	style := a.t.renderer.NewStyle()
 	switch {
@@ -218,8 +216,7 @@ func (a *app) diffLine(l string, w int) []string {
 	return out
 }
 
-// pieces cuts a line into parts: the first of one width, the others of another.
-// Not a blank is lost.
+// pieces splits a line into parts, the first of one width, the others of another. It keeps every blank.
 func pieces(l string, first, others int) []string {
 	var out []string
 	for w := first; width(l) > w; w = others {
@@ -233,7 +230,7 @@ func pieces(l string, first, others int) []string {
 	return append(out, l)
 }
 
-// tallyText counts the things of a plan by verb, in the order of the verbs.
+// tallyText counts the items of a plan by verb.
 func tallyText(n map[steps.Verb]int) string {
 	var parts []string
 	for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
@@ -251,12 +248,11 @@ func tallyText(n map[steps.Verb]int) string {
 	return strings.Join(parts, " · ")
 }
 
-// amount is how much a plan does on a side, "" is both: things by verb, and what
-// is not known yet.
+// amount says how much a plan changes on a side ("": both): items by verb, and the number of unknown changes.
 func amount(plan *engine.Plan, side steps.Side) string {
 	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
-		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // as the most that it does
+		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // like the maximum number of its changes
 		if act.Pending != "" && !known && (side == "" || act.Side == side) {
 			pending++
 		}
@@ -271,7 +267,7 @@ func amount(plan *engine.Plan, side steps.Side) string {
 	return strings.TrimPrefix(fmt.Sprintf("%s · %d %s", text, pending, word), " · ")
 }
 
-// errorPanel shows an error whole.
+// errorPanel shows a complete error.
 func (a *app) errorPanel(title string, err error) screen {
 	return a.pager(title, func(w int) []string {
 		var out []string

@@ -9,7 +9,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// planText is a plan as plain text, whole: every object, with its diff as it is.
+// planText formats a complete plan as plain text: every object with its diff.
 func (a *app) planText(plan *engine.Plan) []string {
 	guide := a.live.Guide()
 	var out []string
@@ -49,7 +49,7 @@ func itemText(it steps.Item) []string {
 	return out
 }
 
-// planHead says of a plan in a file what it is, of which link, and of when.
+// planHead returns the head of a plan's file: what it is, its link, and its time.
 func (a *app) planHead(plan *engine.Plan) []string {
 	s := a.live.Session
 	guide, link := s.Guide(), s.Link()

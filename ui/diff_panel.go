@@ -13,12 +13,12 @@ import (
 	"carrick/ui/model"
 )
 
-// diffPanel is a plan line by line, in a panel that goes from object to object.
+// diffPanel shows a plan line by line, in a panel that can jump from object to object.
 type diffPanel struct {
 	*pager
 	plan *engine.Plan
-	rest bool // also what is left as it is
-	at   int  // the object in hand
+	rest bool // with unchanged objects
+	at   int  // the selected object
 	made struct {
 		w, above int
 		rest     bool
@@ -54,8 +54,8 @@ func (d *diffPanel) keys() []hint {
 	return out
 }
 
-// sheet is the plan for a width. A plan does not change, so it is put on lines
-// once for each; what it needs first is of now, and told above it.
+// sheet returns the plan formatted for a width. A plan does not change, so it is formatted once per width; its unmet
+// prerequisites are current, and are shown above it.
 func (d *diffPanel) sheet(w int) *sheet {
 	if m := &d.made; m.sheet == nil || m.w != w || m.rest != d.rest || m.above != len(d.a.unmet(d.plan, w)) {
 		s := &sheet{a: d.a, plan: d.plan, w: w, diffs: true, rest: d.rest}
@@ -95,19 +95,18 @@ func (d *diffPanel) pressed(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// to goes to an object.
+// to selects an object.
 func (d *diffPanel) to(object int) {
 	starts := d.sheet(max(1, d.a.w-2)).starts
 	d.at = object
 	line := starts[object]
 	if object == 0 || (line > 1 && starts[object-1] < line-3) {
-		line -= 2 // the action that it belongs to
+		line -= 2 // the title of its action
 	}
 	d.bring(line)
 }
 
-// dress marks the object in hand, which is one that is in sight, and says which
-// it is of how many.
+// dress marks the selected object, which must be visible, and returns its position among all.
 func (d *diffPanel) dress(shown []string, from int) string {
 	starts := d.sheet(max(1, d.a.w-2)).starts
 	if len(starts) == 0 {
@@ -133,8 +132,7 @@ func (d *diffPanel) dress(shown []string, from int) string {
 	return fmt.Sprintf("object %d of %d", d.at+1, len(starts))
 }
 
-// totals say in front of all how much a plan does on each side and in all, and
-// that what is secret is masked.
+// totals says how much a plan changes on each side and in total, and that secret values are masked.
 func (a *app) totals(plan *engine.Plan, w int) []string {
 	guide := a.live.Guide()
 	rows := [][2]string{}
@@ -164,7 +162,7 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 	return out
 }
 
-// masked counts the values of a plan that are not shown.
+// countMasked counts the values of a plan that are not shown.
 func countMasked(plan *engine.Plan) int {
 	n := 0
 	for _, act := range plan.Actions {

@@ -1,13 +1,11 @@
-// Package ui is the wizard on a terminal: it shows a [engine.Session] live, asks
-// the questions of its guide, and applies and takes back what was confirmed.
+// Package ui is the interactive wizard: it shows a [engine.Session] live, asks the questions of its guide, and applies
+// and undoes what the user confirmed.
 //
-// It is the only package that knows Charm's libraries. It knows no guide, no
-// client-go and no cluster; all that it shows and does goes through package
-// steps. What is shown is package model's, which the lines share. Update and
-// View never block: whatever may take time is a command, and so is each turn of
-// the chain that keeps a cell current. There is no goroutine, channel or mutex
-// here.
+// It is the only package that imports Charm's libraries. It does not depend on guides, client-go or clusters;
+// everything goes through package steps. The displayed state is in package model, which the line-based wizard shares.
+// Update and View never block: everything that may take time is a command, including each turn of the chain that keeps
+// a cell current. The package has no goroutines, channels or mutexes.
 //
-// Read in this order: app.go (how messages find their receiver), keys.go (the
-// one table of keys), step.go (the screen of a step).
+// Read in this order: app.go (how messages find their receiver), keys.go (the one table of keys), step.go (the screen
+// of a step).
 package ui

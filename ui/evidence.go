@@ -10,8 +10,7 @@ import (
 	"carrick/steps"
 )
 
-// pane is what stands below the checks, or beside them: the progress of a run,
-// else the evidence of the selected cell.
+// pane returns the area below or next to the checks: the progress of a run, else the evidence of the selected cell.
 func (p *stepPage) pane(w, h int) []string {
 	if h < 1 {
 		return nil
@@ -25,9 +24,9 @@ func (p *stepPage) pane(w, h int) []string {
 	}
 	blocks := p.evidence(check, cell, w, false)
 	if linesOf(blocks) > h && len(blocks) > 2 {
-		blocks = blocks[:len(blocks)-1] // where to read on is the first to go
+		blocks = blocks[:len(blocks)-1] // drop the links to further reading first
 	}
-	if linesOf(blocks) > h && check.Why != "" { // then why it matters: what to do stays
+	if linesOf(blocks) > h && check.Why != "" { // then the reason; the fix stays
 		brief := *check
 		brief.Why = ""
 		if blocks = p.evidence(&brief, cell, w, false); linesOf(blocks) > h && len(blocks) > 2 {
@@ -40,7 +39,7 @@ func (p *stepPage) pane(w, h int) []string {
 	return p.moreBelow(squeeze(blocks, h, w), w)
 }
 
-// moreBelow says at the end of what was shortened how to see the rest.
+// moreBelow marks a shortened text with the key that shows the rest.
 func (p *stepPage) moreBelow(lines []string, w int) []string {
 	text := p.a.k.Open.hint().key + " shows all"
 	if len(lines) == 0 || w < 3*width(text) {
@@ -51,9 +50,8 @@ func (p *stepPage) moreBelow(lines []string, w int) []string {
 	return lines
 }
 
-// evidence is what is known of a cell, in blocks: what was found, why it
-// matters, what to do, where to read on. Of a pass it is the first alone,
-// unless all is wanted.
+// evidence returns what is known of a cell, in blocks: the finding, why it matters, the fix, links. Of a passing check
+// it returns only the finding, unless all is set.
 func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool) [][]string {
 	a, r := p.a, p.a.live.Board.Verdict(cell)
 	found := a.foundOf(cell)
@@ -93,7 +91,7 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	return blocks
 }
 
-// fixLines is what to do: the key that does it, else the command.
+// fixLines returns the fix: the key that applies it, else the command.
 func (p *stepPage) fixLines(c steps.Cell, w int) []string {
 	a, fix := p.a, p.a.live.Fix(c)
 	var out []string
@@ -112,8 +110,7 @@ func (p *stepPage) fixLines(c steps.Cell, w int) []string {
 	return out
 }
 
-// hang2 wraps a text after a head on its first line and indents the others by
-// something shorter.
+// hang2 wraps a text after a head on its first line and indents the other lines by a shorter text.
 func hang2(head, indent, text string, w int) []string {
 	first := wrap(text, max(1, w-width(head)-1))
 	out := []string{head + first[0]}
@@ -127,7 +124,7 @@ func hang2(head, indent, text string, w int) []string {
 	return out
 }
 
-// openDetail shows all that is known of the selected cell.
+// openDetail shows all details of the selected cell.
 func (p *stepPage) openDetail() tea.Cmd {
 	if p.a.run.visible() {
 		return p.a.lay(p.a.logPanel())
@@ -161,7 +158,7 @@ func (p *stepPage) openDetail() tea.Cmd {
 	return p.a.lay(detail)
 }
 
-// inFull are the lines of what was found, as they stand.
+// inFull returns the complete lines of a finding.
 func (p *stepPage) inFull(cell steps.Cell, w int) []string {
 	var out []string
 	for _, l := range p.a.live.Board.Verdict(cell).Lines {
@@ -175,7 +172,7 @@ func (p *stepPage) inFull(cell steps.Cell, w int) []string {
 	return out
 }
 
-// particulars are the small print of a cell.
+// particulars returns technical details of a cell.
 func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []string {
 	a, k := p.a, p.a.live.Look(cell)
 	var out []string

@@ -8,11 +8,11 @@ import (
 	"carrick/ui/farewell"
 )
 
-// command is something to run, and what it does.
+// command is a shell command with its description.
 type command struct{ command, what string }
 
-// commands are how to go on with the link without the screen, and how to go
-// back, unless it has made nothing.
+// commands returns commands to continue with the link without the wizard, and to undo it, unless it has created
+// nothing.
 func (a *app) commands(nothing bool) []command {
 	var out []command
 	s := a.live.Session
@@ -22,11 +22,10 @@ func (a *app) commands(nothing bool) []command {
 	return out
 }
 
-// shortPath is a path as it is typed from the working directory.
+// shortPath returns a path relative to the working directory, if that is shorter.
 func (a *app) shortPath(path string) string { return farewell.ShortPath(a.dir, path) }
 
-// farewell prints on the normal screen where everything stands and how to go
-// on.
+// farewell prints the link's state and how to continue to the normal screen.
 func (a *app) farewell(w io.Writer) error {
 	if a.live == nil {
 		if a.left != interrupted {
@@ -56,7 +55,7 @@ func (a *app) farewell(w io.Writer) error {
 	return err
 }
 
-// onwardLines are the commands, in a column where what they do fits beside them.
+// onwardLines returns the commands, with their descriptions in a column if they fit.
 func (a *app) onwardLines(column int) []string {
 	var out []string
 	for _, c := range a.commands(false) {

@@ -16,26 +16,26 @@ import (
 	"carrick/ui/model"
 )
 
-// form asks the questions of a step. What was typed stays in the drafts of the
-// step until it is saved, so leaving loses nothing.
+// form asks the questions of a step. Typed text is kept in the drafts of the step until it is saved, so leaving loses
+// nothing.
 type form struct {
 	p      *stepPage
 	step   *steps.Step
 	asked  []engine.Answered
 	form   *huh.Form
-	theme  *huh.Theme           // that of the screen
-	styles *lipgloss.Renderer   // of that theme, when it was last drawn
-	texts  map[string]*huh.Text // the fields of many lines, by question
+	theme  *huh.Theme           // the screen's theme
+	styles *lipgloss.Renderer   // renderer of that theme when it was last drawn
+	texts  map[string]*huh.Text // multi-line fields by question
 	said   string
 }
 
-// savedMsg is for the page of the step: its answers were saved, or not.
+// savedMsg is for the page of the step: the result of saving its answers.
 type savedMsg struct {
 	changes int
 	err     error
 }
 
-// openForm opens the questions of this step that apply.
+// openForm opens the applicable questions of this step.
 func (p *stepPage) openForm() tea.Cmd {
 	pl := p.place()
 	var asked []engine.Answered
@@ -103,8 +103,7 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// turned gives the keys of lists and of yes-or-no questions the meaning that a
-// hand expects: up and down change the question, y and n answer.
+// turned remaps keys in lists and yes-or-no questions: up and down change the question, y and n answer.
 func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	focused := f.focused()
 	if focused == nil || focused.Question.Kind != steps.YesNo {
@@ -131,8 +130,8 @@ func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	return k
 }
 
-// save sets what was typed and saves the link file; where something typed is
-// no answer it says so and stays.
+// save sets the typed answers and saves the link file. If a text is not a valid answer, it shows an error and does not
+// save.
 func (f *form) save() tea.Cmd {
 	type change struct {
 		key   string
@@ -152,7 +151,7 @@ func (f *form) save() tea.Cmd {
 			changes = append(changes, change{q.Question.Key, v})
 		}
 	}
-	if len(changes) == 0 && empty != nil { // else there may be a default once the others are saved
+	if len(changes) == 0 && empty != nil { // else saving the others may provide a default
 		f.said = empty.Title + ": " + errNeeded.Error()
 		return nil
 	}
@@ -173,7 +172,7 @@ func (f *form) save() tea.Cmd {
 	}
 }
 
-// saved says how saving went, and finds out what follows from the answers.
+// saved reports the result of saving, and updates what depends on the answers.
 func (p *stepPage) saved(m savedMsg) tea.Cmd {
 	switch path := p.session().Link().Path; {
 	case m.err != nil:
@@ -192,8 +191,7 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 
 var errNeeded = errors.New("an answer is needed")
 
-// typed is the answer that was typed, and whether it differs from what stands.
-// A default that was left as it is stays a default.
+// typed returns the typed answer, and whether it differs from the current one. An unchanged default stays a default.
 func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	typed := *f.draft(q)
 	switch {
@@ -208,9 +206,9 @@ func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 		}
 		return nil, false, nil
 	case typed == "" && q.Question.Opt && q.Question.Default != nil:
-		return "", true, nil // left empty on purpose
+		return "", true, nil // deliberately empty
 	case typed == "" && q.Question.Default != nil:
-		return nil, true, nil // the default stands again
+		return nil, true, nil // the default applies again
 	}
 	value, err = q.Question.Parse(typed)
 	if err == nil && q.Question.Secret {
@@ -219,7 +217,7 @@ func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	return value, true, err
 }
 
-// wrong is what stands in the way: of saving, else of leaving the field.
+// wrong returns the error that prevents saving or leaving the field.
 func (f *form) wrong() string {
 	if f.said != "" {
 		return f.said
@@ -231,8 +229,7 @@ func (f *form) wrong() string {
 	return ""
 }
 
-// wrongLines is what is wrong, in as many lines as it takes but half of those
-// that there are.
+// wrongLines formats that error, in at most half of the available lines.
 func (f *form) wrongLines() []string {
 	a, wrong := f.p.a, f.wrong()
 	if wrong == "" {
@@ -242,20 +239,20 @@ func (f *form) wrongLines() []string {
 	return hang(" "+a.t.bad.Render("✗")+" ", squeeze([][]string{lines}, max(1, a.panelHeight()/2), a.w-4))
 }
 
-// fit gives the form its size, before it is drawn and before it scrolls to the
-// field that has the keys. It returns the lines that the form has.
+// fit sets the size of the form before it is drawn and before it scrolls to the focused field. It returns the number of
+// lines of the form.
 func (f *form) fit() int {
 	h := f.p.a.panelHeight() - len(f.wrongLines())
 	f.form.WithWidth(max(10, min(f.p.a.w-2, 90))).WithHeight(max(1, h))
 	return h
 }
 
-// themed gives the form the theme of the screen where that has changed since.
+// themed updates the form's theme if that of the screen has changed.
 func (f *form) themed() {
 	if t := &f.p.a.t; f.styles != t.renderer {
 		f.styles = t.renderer
 		*f.theme = *t.formTheme()
-		f.form.Update(nil) // it draws itself when something happens
+		f.form.Update(nil) // it redraws itself on a message
 	}
 }
 

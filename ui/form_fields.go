@@ -12,8 +12,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// draft is what was typed for a question; at first it is the answer that
-// stands.
+// draft returns the typed text for a question, which is initially the current answer.
 func (f *form) draft(q engine.Answered) *string {
 	d := f.drafts()[q.Question.Key]
 	if d == nil {
@@ -27,7 +26,7 @@ func (f *form) draft(q engine.Answered) *string {
 	return d
 }
 
-// field is the field of a question.
+// field returns the field of a question.
 func (f *form) field(q engine.Answered) huh.Field {
 	title, help := oneLine(q.Question.Title), f.help(q)
 	value := f.draft(q)
@@ -65,8 +64,7 @@ func (f *form) field(q engine.Answered) huh.Field {
 	return in
 }
 
-// help says what a question is for, what may be typed, and where the answer
-// that stands came from.
+// help describes a question, its format, and the origin of the current answer.
 func (f *form) help(q engine.Answered) string {
 	parts := []string{oneLine(q.Question.Help)}
 	switch {
@@ -90,7 +88,7 @@ func (f *form) help(q engine.Answered) string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
-// formTheme is the theme of the screen, for forms.
+// formTheme returns the screen's theme for forms.
 func (t *theme) formTheme() *huh.Theme {
 	plain := t.renderer.NewStyle()
 	bar := plain.PaddingLeft(1).BorderStyle(lipgloss.Border{Left: "┃"}).BorderLeft(true)
@@ -112,7 +110,7 @@ func (t *theme) formTheme() *huh.Theme {
 	}
 }
 
-// formKeys are the keys inside forms. Quit and esc are the app's.
+// formKeys returns the keys inside forms. The app handles quit and esc.
 func formKeys() *huh.KeyMap {
 	k := huh.NewDefaultKeyMap()
 	none := key.NewBinding(key.WithDisabled())
@@ -125,11 +123,10 @@ func formKeys() *huh.KeyMap {
 	return k
 }
 
-// faintCode is a style with faint in it, after others that are one digit.
+// faintCode matches an SGR sequence with faint (2) after other one-digit codes.
 var faintCode = regexp.MustCompile(`\x1b\[((?:[13-9];)*)2((?:;[0-9;]+)?)m`)
 
-// manyStyled are the lines of what a widget drew. What it made faint, which may
-// be unreadable, is not.
+// manyStyled returns the lines that a widget drew, without the faint style, which may be unreadable.
 func manyStyled(s string) []string {
 	s = faintCode.ReplaceAllStringFunc(s, func(code string) string {
 		m := faintCode.FindStringSubmatch(code)

@@ -14,8 +14,7 @@ import (
 	"carrick/ui/model"
 )
 
-// longText gives a draft to a text field. The field shows tabs as blanks; that
-// alone is no change.
+// longText binds a draft to a text field. The field shows tabs as blanks, which does not count as a change.
 type longText struct{ draft *string }
 
 func (l longText) Get() string { return *l.draft }
@@ -26,7 +25,7 @@ func (l longText) Set(shown string) {
 	}
 }
 
-// textField is a field of many lines.
+// textField returns a multi-line field.
 func (f *form) textField(q engine.Answered, check func(string) error) huh.Field {
 	field := huh.NewText().Key(q.Question.Key).Title(oneLine(q.Question.Title)).Description(f.help(q)).
 		Lines(max(3, min(12, f.p.a.panelHeight()-6))).ExternalEditor(false).
@@ -36,14 +35,14 @@ func (f *form) textField(q engine.Answered, check func(string) error) huh.Field 
 	return field
 }
 
-// toTop puts the cursor at the begin of a text, which huh leaves at its end.
+// toTop moves the cursor to the start of a text, because huh leaves it at the end.
 func toTop(field *huh.Text) {
 	field.Focus()
 	field.Update(tea.KeyMsg{Type: tea.KeyCtrlHome})
 	field.Blur()
 }
 
-// focused is the question whose field has the keys.
+// focused returns the question whose field has the focus.
 func (f *form) focused() *engine.Answered {
 	for i := range f.asked {
 		if f.asked[i].Question.Key == f.form.GetFocusedField().GetKey() {
@@ -53,14 +52,13 @@ func (f *form) focused() *engine.Answered {
 	return nil
 }
 
-// editedMsg is for the form: the editor has ended.
+// editedMsg is for the form: the editor has exited.
 type editedMsg struct {
 	key, text string
 	err       error
 }
 
-// edit opens the text of a question in the user's editor, which has the
-// terminal until it ends.
+// edit opens the text of a question in the user's editor, which owns the terminal until it exits.
 func (f *form) edit(q *engine.Answered) tea.Cmd {
 	words := f.p.a.editor
 	if len(words) == 0 {
@@ -74,7 +72,7 @@ func (f *form) edit(q *engine.Answered) tea.Cmd {
 	}
 	key := q.Question.Key
 	cmd := model.EditCommand(words, path)
-	cmd.Stdin = f.p.a.o.In // the terminal itself, not what listens to it
+	cmd.Stdin = f.p.a.o.In // the terminal itself, not the listener
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {
 		text, readErr := os.ReadFile(path)
 		_ = os.Remove(path)
@@ -85,8 +83,8 @@ func (f *form) edit(q *engine.Answered) tea.Cmd {
 	})
 }
 
-// edited takes the text back. An editor that failed changes nothing; a text
-// that is no answer is kept, and what is wrong with it is said.
+// edited takes over the edited text. If the editor failed, nothing changes. An invalid answer is kept with an error
+// message.
 func (f *form) edited(m editedMsg) {
 	for _, q := range f.asked {
 		if q.Question.Key != m.key {

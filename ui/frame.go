@@ -8,24 +8,24 @@ import (
 	"carrick/steps/engine"
 )
 
-// Sizes at which the screen changes its shape.
+// Terminal sizes at which the layout changes.
 const (
 	wideFrom   = 120 // columns: steps at the left, evidence at the right
 	bothFrom   = 70  // columns: both sides next to each other
 	tallFrom   = 20  // lines: room for everything
 	middleFrom = 12  // lines: room for the sides and the detail
-	proseWidth = 96  // columns: text in longer lines is hard to read
+	proseWidth = 96  // columns: longer lines of text are hard to read
 )
 
-// narrow tells whether one side is shown at a time.
+// narrow reports whether one side is shown at a time.
 func (a *app) narrow() bool { return a.w < bothFrom || a.h < tallFrom }
 
-// wide tells whether steps, checks and evidence stand next to each other.
+// wide reports whether steps, checks and evidence are shown next to each other.
 func (a *app) wide() bool { return a.w >= wideFrom && a.h >= tallFrom }
 
 func (a *app) rule() string { return a.t.faint.Render(strings.Repeat("─", max(0, a.w))) }
 
-// headline is the first line: what this is at the left, where at the right.
+// headline returns the first line: the title at the left, the location at the right.
 func (a *app) headline(title, where string) string {
 	left := " " + a.t.title.Render("carrick") + " · " + oneLine(title)
 	banner, _, _ := strings.Cut(oneLine(a.o.Banner), ":")
@@ -41,8 +41,7 @@ func (a *app) headline(title, where string) string {
 	return spread(left, where+" ", a.w)
 }
 
-// sidesLine says how both sides stand: name, context, version, latency. Where
-// one side is shown at a time, it says that of this one.
+// sidesLine shows the state of both sides, or of the one that is shown: name, context, version, latency.
 func (a *app) sidesLine(shown ...steps.Side) string {
 	if len(shown) == 0 {
 		shown = steps.Sides
@@ -56,7 +55,7 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 	return line
 }
 
-// sidePulse is one side in at most w columns; the version is the first to go.
+// sideLiveness formats one side in at most w columns; the version is dropped first.
 func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	head := a.t.title.Render(role) + " "
 	p.Name = oneLine(p.Name)
@@ -77,7 +76,7 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
-	if len(p.Version) < room { // a server may say anything, and this is drawn with each frame
+	if len(p.Version) < room { // the server's text may be long, and is drawn with each frame
 		if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
 			tail = version + tail
 		}
@@ -85,8 +84,7 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	return head + clipName(p.Name, room-width(tail)) + tail
 }
 
-// where is the right end of the first line of a step, as long as there is room
-// for beside the guide's title.
+// where returns the right end of a step's headline, if it fits next to the guide's title.
 func (a *app) where(step int) string {
 	guide, link := a.live.Guide(), oneLine(a.live.Session.Link().Name())
 	at := "summary"
@@ -99,8 +97,7 @@ func (a *app) where(step int) string {
 	return at + " · " + link
 }
 
-// panelFrame is the frame of a panel: a title with something at its right
-// where there is room for both, a body, and a footer of hints.
+// panelFrame returns the frame of a panel: a title with a text at its right if both fit, a body, and a footer of hints.
 func (a *app) panelFrame(title, right string, body []string, foot string) []string {
 	head := " " + a.t.title.Render(title)
 	if width(head)+width(right)+3 <= a.w {
@@ -114,7 +111,7 @@ func (a *app) panelFrame(title, right string, body []string, foot string) []stri
 	return append(lines, a.rule(), foot)
 }
 
-// panelHeight is how many lines the body of a panel has.
+// panelHeight returns the number of lines of a panel's body.
 func (a *app) panelHeight() int {
 	if a.h < 8 {
 		return max(0, a.h-2)

@@ -10,7 +10,7 @@ import (
 	"carrick/ui/model"
 )
 
-// guides is the page on which a guide is picked.
+// guides is the page for choosing a guide.
 type guides struct {
 	a   *app
 	row cursor
@@ -51,7 +51,7 @@ func (p *guides) view() []string {
 	)
 }
 
-// rows are the guides; the one of the cursor is told about.
+// rows lists the guides; the selected one has a description.
 func (p *guides) rows(h int) []string {
 	a := p.a
 	var above, out []string
@@ -73,7 +73,7 @@ func (p *guides) rows(h int) []string {
 	return out
 }
 
-// sidesOf says what stands at the two ends of a guide.
+// sidesOf describes the two sides of a guide.
 func sidesOf(g *steps.Guide) string {
 	word := func(s steps.Side) string {
 		r := g.Sides[s]

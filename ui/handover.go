@@ -14,30 +14,30 @@ import (
 	"carrick/steps/engine"
 )
 
-// handover asks for what a file of facts takes, writes it, and says what is in it and
-// who has to go on.
+// handover is the panel that writes a facts file: it asks for the file and the recipient, and then shows the file's
+// content and who must continue.
 type handover struct {
 	a      *app
 	side   steps.Side
 	here   []steps.Side
 	inputs []textinput.Model // the file, the recipient
 	at     int
-	ask    []string // what to ask the other admin for; nil: they are here
+	ask    []string // what to request from the other admin; nil: the facts are here
 	busy   bool
 	said   string
 	done   *engine.WrittenFile
 }
 
-// handedMsg is for that panel: the file was written, or not.
+// handedMsg is for that panel: the result of writing the file.
 type handedMsg struct {
 	done *engine.WrittenFile
 	err  error
 }
 
-// handAskMsg is for that panel: what to ask the other admin for.
+// handAskMsg is for that panel: what to request from the other admin.
 type handAskMsg []string
 
-// handoverPanel hands over the side of the selected cell, if that is here.
+// handoverPanel opens the handover of the selected cell's side, if that is local.
 func (a *app) handoverPanel() screen {
 	s := a.live.Session
 	h := &handover{a: a, here: s.Here(), inputs: []textinput.Model{textinput.New(), textinput.New()}}
@@ -132,7 +132,7 @@ func (h *handover) focus(at int) tea.Cmd {
 	return h.inputs[at].Focus()
 }
 
-// otherSide hands over the other side; a file name that was typed stays.
+// otherSide switches to the other side; a typed file name is kept.
 func (h *handover) otherSide() tea.Cmd {
 	s := h.a.live.Session
 	usual := h.inputs[0].Value() == s.HandoverFile(h.side)
@@ -144,7 +144,7 @@ func (h *handover) otherSide() tea.Cmd {
 	return nil
 }
 
-// handWithin is how long the facts of a side may take.
+// handWithin is the timeout of reading the facts of a side.
 const handWithin = time.Minute
 
 func (h *handover) write() tea.Cmd {

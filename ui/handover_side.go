@@ -10,16 +10,16 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// filing is how far a file of facts is that is to stand for a side.
+// filing is the state of choosing a facts file for a side.
 type filing int
 
 const (
-	unfiled filing = iota // a context is being picked
+	unfiled filing = iota // a context is being chosen
 	filePath
-	filePhrase // the passphrase that opens it
+	filePhrase // the passphrase of the file
 )
 
-// askFile asks for a file of facts in place of a context. One side has to be here.
+// askFile asks for a facts file instead of a context. At least one side must be a context.
 func (p *sides) askFile() tea.Cmd {
 	if p.spec[p.side().Peer()].Facts != "" {
 		p.said = "the " + p.guide.Sides[p.side().Peer()].Name + " is a file already; one side has to be a context of yours"
@@ -30,7 +30,7 @@ func (p *sides) askFile() tea.Cmd {
 	return p.input.Focus()
 }
 
-// unfile goes back to the contexts.
+// unfile returns to the contexts.
 func (p *sides) unfile() tea.Cmd {
 	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
 	delete(p.spec, p.side())
@@ -39,7 +39,7 @@ func (p *sides) unfile() tea.Cmd {
 	return nil
 }
 
-// filed takes the file that was named, and the passphrase where it wants one.
+// filed accepts the file name, and the passphrase if the file requires one.
 func (p *sides) filed() tea.Cmd {
 	if p.file == filePhrase {
 		if err := p.a.o.Unlock(p.spec[p.side()].Facts, p.input.Value()); err != nil {
@@ -72,7 +72,7 @@ func (p *sides) filedAway() tea.Cmd {
 	return p.advance()
 }
 
-// fileLine is the line of a side while its file is being asked for.
+// fileLine returns the line of a side while its file is being chosen.
 func (p *sides) fileLine(name string) string {
 	a := p.a
 	what := map[filing]string{filePath: "file of facts ", filePhrase: "its passphrase "}[p.file]
@@ -80,7 +80,7 @@ func (p *sides) fileLine(name string) string {
 	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render(what) + p.input.View()
 }
 
-// fileLines say what such a file is, and what to ask the other admin for.
+// fileLines explain facts files, and what to request from the other admin.
 func (p *sides) fileLines() []string {
 	role, flag := p.guide.Sides[p.side()].Name, p.guide.Sides[p.side()].Flag()
 	text := "   Where you have no credentials for the " + role +

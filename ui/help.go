@@ -4,8 +4,7 @@ import (
 	"carrick/steps"
 )
 
-// help is the overlay of keys, made of their table, under what the screen that
-// it covers is for.
+// help is the overlay of keys, generated from their table, below a description of the covered screen.
 func (a *app) help() screen {
 	return a.pager("Keys", func(w int) []string {
 		var out []string
@@ -33,7 +32,7 @@ func (a *app) help() screen {
 	})
 }
 
-// keyLines are keys and what they do.
+// keyLines lists keys and their meanings.
 func (a *app) keyLines(keys []hotkey, w int) []string {
 	var out []string
 	for _, k := range keys {
@@ -43,7 +42,7 @@ func (a *app) keyLines(keys []hotkey, w int) []string {
 	return out
 }
 
-// signs are the statuses as the help explains them.
+// signs are the statuses with their descriptions in the help.
 var signs = []struct {
 	status steps.Status
 	word   string
@@ -57,7 +56,7 @@ var signs = []struct {
 	{steps.Waiting, "3 s", "on its way, for so long"},
 }
 
-// noteLines are the notes of who started the wizard.
+// noteLines returns the notes in Options.
 func (a *app) noteLines(w int) []string {
 	var out []string
 	for _, n := range a.o.Notes {

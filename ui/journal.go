@@ -6,19 +6,19 @@ import (
 	"carrick/steps"
 )
 
-// journal is what happened in this run of the wizard, oldest first.
+// journal records the events of this run of the wizard, oldest first.
 type journal []entry
 
 type entry struct {
 	at   time.Time
 	bad  bool
 	text string
-	sign string // of what was changed, in its colour; "": nothing was
+	sign string // of a change, in its color; "": no change
 }
 
 func (j *journal) note(at time.Time, text string) { *j = append(*j, entry{at: at, text: text}) }
 
-// did notes a change.
+// did records a change.
 func (j *journal) did(at time.Time, sign, text string) {
 	*j = append(*j, entry{at: at, text: text, sign: sign})
 }
@@ -27,13 +27,13 @@ func (j *journal) trouble(at time.Time, err error) {
 	*j = append(*j, entry{at: at, bad: true, text: err.Error()})
 }
 
-// trouble notes an error where the user and the program's log find it.
+// trouble records an error in the journal and in the program's log.
 func (a *app) trouble(err error) {
 	a.log.trouble(a.now(), err)
 	a.o.Trouble(err)
 }
 
-// logPanel shows the journal, its end first in view.
+// logPanel shows the journal, scrolled to its end.
 func (a *app) logPanel() screen {
 	p := a.pager("Log", func(w int) []string {
 		if len(a.log) == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 )
 
-// hotkey is one row of the table of keys: what is pressed, one or two words for
-// the footer, and a line for the overlay and ui/README.md.
+// hotkey is one row of the table of keys: the keys, one or two words for the footer, and a line for the overlay and
+// ui/README.md.
 type hotkey struct {
 	key.Binding
 	means string
@@ -18,7 +18,7 @@ func hot(shown, short, means string, pressed ...string) hotkey {
 	return hotkey{key.NewBinding(key.WithKeys(pressed...), key.WithHelp(shown, short)), means}
 }
 
-// keyMap is the one table of keys. Footer, overlay and README are made of it.
+// keyMap is the one table of keys. The footer, the overlay and the README are generated from it.
 type keyMap struct {
 	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
@@ -48,7 +48,7 @@ func newKeys() keyMap {
 			"5", "6", "7", "8", "9",
 		),
 		Steps:   hot("S", "steps", "the list of steps and how they stand", "S"),
-		Digit:   hot("0", "", "", "0"), // the second one of a step's number
+		Digit:   hot("0", "", "", "0"), // the second digit of a step's number
 		Filter:  hot("/", "filter", "show only rows with this text", "/"),
 		Apply:   hot("a", "apply", "apply this step: shows what would change and asks", "a"),
 		Diff:    hot("d", "diff", "what applying this step would change, line by line", "d"),
@@ -87,13 +87,13 @@ func newKeys() keyMap {
 	}
 }
 
-// keyGroup is a part of the table under one heading.
+// keyGroup is a part of the table with a heading.
 type keyGroup struct {
 	title string
 	keys  []hotkey
 }
 
-// groups is the table in the order of overlay and README.
+// groups returns the table in the order of the overlay and README.
 func (k keyMap) groups() []keyGroup {
 	return []keyGroup{
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
@@ -121,14 +121,13 @@ func KeyTable() string {
 // hint is one key in the footer.
 type hint struct{ key, text string }
 
-// hint is the key as the table says it.
+// hint returns the key with its text in the table.
 func (h hotkey) hint() hint { return hint{strings.Fields(h.Help().Key)[0], h.Help().Desc} }
 
-// as is the key with words that fit the moment: "apply 3 changes".
+// as returns the key with a text for the current state: "apply 3 changes".
 func (h hotkey) as(text string) hint { return hint{h.hint().key, text} }
 
-// footer is a line of hints: as many of the first ones as fit, and always the
-// last ones.
+// footer returns a line of hints: as many of the first ones as fit, and always the last ones.
 func (a *app) footer(first, last []hint) string {
 	for {
 		line := a.hints(append(append([]hint{}, first...), last...))

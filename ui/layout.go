@@ -6,20 +6,19 @@ import (
 	"carrick/steps"
 )
 
-// layout says how many lines and columns each part of the screen of a step
-// has. It depends on the size of the terminal and on the step, never on what
-// is selected, so nothing jumps.
+// layout has the size of each part of a step's screen. It depends on the size of the terminal and on the step, never on
+// the selection, so the layout is stable.
 type layout struct {
-	sides  bool // the line of the sides
-	rules  bool // lines between the parts
+	sides  bool // show the line of the sides
+	rules  bool // show separators
 	totals bool
-	why    int // lines of the step's why, and an empty one
-	note   int // the line that says what size shows both sides
+	why    int // lines of the step's reason, with an empty one
+	note   int // line with the size that shows both sides
 	rows   int
-	list   int // the list of steps, and a rule, where there is room to spare
+	list   int // the list of steps with a separator, if there is room
 	detail int
 	// columns
-	steps, main, side int // list of steps, checks, evidence; the first and last only where wide
+	steps, main, side int // list of steps, checks, evidence; the first and last only on a wide screen
 	cell              int // a verdict
 }
 
@@ -61,8 +60,7 @@ func (p *stepPage) layout() layout {
 	return l
 }
 
-// giveWhy gives the step's why its lines where no check goes out of sight for
-// it, and returns how many lines are to spare then.
+// giveWhy assigns lines to the step's reason if that hides no check, and returns the number of spare lines.
 func (p *stepPage) giveWhy(l *layout) int {
 	spare := l.rows
 	for i := range p.step().Checks {
@@ -76,7 +74,7 @@ func (p *stepPage) giveWhy(l *layout) int {
 	return spare
 }
 
-// title is the assertion of a check, whole where there is room for that.
+// title returns the title of a check, complete if it fits.
 func (p *stepPage) title(c *steps.Check, l layout) []string {
 	room := max(1, l.main-4-l.cell*len(p.shown()))
 	out := hang2("", "  ", oneLine(c.Title), room+1)
@@ -113,7 +111,7 @@ func (p *stepPage) wideLayout(l layout) layout {
 	l.side = min(64, max(34, a.w*3/10-2))
 	l.main = a.w - l.steps - l.side - 2
 	if most := p.assertions() + 4 + l.cell*len(steps.Sides); l.main > most {
-		l.side += l.main - most // verdicts stay near to what they are of
+		l.side += l.main - most // keep verdicts close to their titles
 		l.main = most
 	}
 	l.rows = a.h - 7 // headline, sides, rule, title, rule, totals, footer
@@ -122,7 +120,7 @@ func (p *stepPage) wideLayout(l layout) layout {
 	return l
 }
 
-// assertions is how wide the longest one of the guide is, within reason.
+// assertions returns the width of the longest title of the guide, within limits.
 func (p *stepPage) assertions() int {
 	w := 40
 	for _, s := range p.guide().Steps {
@@ -133,10 +131,10 @@ func (p *stepPage) assertions() int {
 	return min(w, proseWidth)
 }
 
-// digits is how wide the number of a step is.
+// digits returns the width of a step number.
 func (p *stepPage) digits() int { return len(strconv.Itoa(len(p.guide().Steps) + 1)) }
 
-// cellWidth is how wide a verdict is with its side's name above it.
+// cellWidth returns the width of a verdict below its side's name.
 func (p *stepPage) cellWidth() int {
 	w := 10
 	for _, r := range p.guide().Sides {

@@ -8,16 +8,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// takenNameMsg is for the page of the sides: whether a link file of that name
-// is there already, and what it holds.
+// takenNameMsg is for the page of the sides: whether a link file of that name exists, and its content.
 type takenNameMsg struct {
 	link     *linkfile.Link
 	existing bool
-	err      error // the name is another's
+	err      error // the name belongs to another link
 }
 
-// advance goes on to the first stage that has nothing chosen yet, and makes
-// its text field ready.
+// advance goes to the first stage without a choice, and prepares its text field.
 func (p *sides) advance() tea.Cmd {
 	for !p.naming() && !p.spec[p.side()].IsZero() {
 		p.stage++
@@ -39,7 +37,7 @@ func (p *sides) advance() tea.Cmd {
 	return nil
 }
 
-// entered takes what was typed: a host's folder, or the name of the link.
+// entered accepts the typed text: a host's folder, or the name of the link.
 func (p *sides) entered() tea.Cmd {
 	typed := strings.TrimSpace(p.input.Value())
 	if p.onHost() {
@@ -62,8 +60,7 @@ func (p *sides) entered() tea.Cmd {
 	}
 }
 
-// tookName opens the link: a new one, or the one that has that name if it
-// joins the same two sides.
+// tookName opens the link: a new one, or the existing one of that name if it joins the same two sides.
 func (p *sides) tookName(m takenNameMsg) tea.Cmd {
 	if m.err != nil {
 		p.busy, p.said = false, oneLine(m.err.Error())

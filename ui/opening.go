@@ -15,14 +15,14 @@ import (
 	"carrick/ui/model"
 )
 
-// openedMsg is for the app: a link was opened, or not.
+// openedMsg is for the app: the result of opening a link.
 type openedMsg struct {
 	session *engine.Session
 	resumed bool
 	err     error
 }
 
-// open connects what a link says, and saves a new link once that worked.
+// open connects to the sides of a link, and saves a new link afterwards.
 func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
 	return func() tea.Msg {
 		s, err := a.o.Connect(l, resumed)
@@ -30,7 +30,7 @@ func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
 	}
 }
 
-// opened begins the live part of the wizard.
+// opened starts the live part of the wizard.
 func (a *app) opened(m openedMsg) tea.Cmd {
 	if m.err != nil {
 		a.trouble(m.err)
@@ -44,7 +44,7 @@ func (a *app) opened(m openedMsg) tea.Cmd {
 	return tea.Batch(start, a.turn(newStepPage(a, 0)))
 }
 
-// firstPage is where the wizard begins: at what is not said yet.
+// firstPage returns the page of the first missing choice.
 func (a *app) firstPage() screen {
 	if a.o.Link != nil {
 		return &opening{a: a}
@@ -55,8 +55,7 @@ func (a *app) firstPage() screen {
 	return &guides{a: a}
 }
 
-// opening is the page that an existing link is opened on; it stays only where
-// that fails.
+// opening is the page while an existing link is opened; it stays if that fails.
 type opening struct {
 	a   *app
 	err error
@@ -85,8 +84,8 @@ func (p *opening) view() []string {
 	return append(fill(lines, a.h-1), a.footer(nil, []hint{a.k.Quit.hint()}))
 }
 
-// standing is the page on which a resumed link finds out where the clusters
-// stand. It goes on by itself to the first step that is not green.
+// standing is the page on which a resumed link runs its checks. It then continues automatically to the first step that
+// is not green.
 type standing struct{ a *app }
 
 func (p *standing) typing() bool        { return false }
@@ -99,8 +98,7 @@ func (p *standing) boardMoved() tea.Cmd {
 	return p.goOn()
 }
 
-// goOn opens the first cause with the cursor on it; where there is none, the first
-// step that is open.
+// goOn opens the first cause with the cursor on it, or, without one, the first open step.
 func (p *standing) goOn() tea.Cmd {
 	page := newStepPage(p.a, p.a.live.FirstOpen())
 	if c, ok := p.a.live.FirstCause(); ok {
@@ -128,8 +126,7 @@ func (p *standing) view() []string {
 	return append(fill(lines, a.h-1), a.footer([]hint{a.k.Open.as("go on now")}, []hint{a.k.Quit.hint()}))
 }
 
-// stepList is a line a step: its state, its title, its counts. The step at
-// that index is where the user stands.
+// stepList returns a line for each step: its state, title and counts. at is the index of the current step.
 func (a *app) stepList(at, w int) []string {
 	guide := a.live.Guide()
 	titles, numbers := 0, width(strconv.Itoa(len(guide.Steps)))

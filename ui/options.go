@@ -7,20 +7,19 @@ import (
 	"carrick/ui/model"
 )
 
-// Options are what the wizard on a screen is made of. In and Out are both
-// terminals, else Run returns ErrNoTerminal.
+// Options are the options of the interactive wizard. In and Out must be terminals, else Run returns ErrNoTerminal.
 type Options struct {
 	model.Options
-	Version string // of carrick, for reports; "": not said
-	Walk    *Walk  // the wizard walks by itself; nil: it waits for keys
+	Version string // of carrick, for reports; "": unknown
+	Walk    *Walk  // play the guide automatically; nil: wait for keys
 	Color   string // auto (""), always or never
-	Theme   string // one of Themes; "" is auto: what fits the terminal's background
+	Theme   string // one of Themes; "" is auto, according to the terminal's background
 	Err     io.Writer
 }
 
 var (
-	// ErrInterrupted says that the user left with ctrl+c.
+	// ErrInterrupted means that the user left with ctrl+c.
 	ErrInterrupted = errors.New("interrupted")
-	// ErrNoTerminal says that there is no terminal to show the wizard on.
+	// ErrNoTerminal means that there is no terminal for the wizard.
 	ErrNoTerminal = errors.New("the wizard needs a terminal; carrick check, diff, apply and undo do without")
 )

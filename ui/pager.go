@@ -10,24 +10,23 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// pager is a panel of text that scrolls and can be searched. Its text is made
-// for the width that there is, each time it is drawn, so it stays true while it
-// is open.
+// pager is a panel of text with scrolling and search. Its text is formatted for the current width on each draw, so it
+// stays current.
 type pager struct {
 	a      *app
 	title  string
 	text   func(w int) []string
-	copy   func() string            // what the copy key copies; nil: the text
-	file   func() string            // what the save key saves; nil: what would be copied
-	kind   string                   // the word for it in the name of that file; "": of the title
-	hints  func() []hint            // its own keys; nil: none
-	more   func(tea.KeyMsg) tea.Cmd // keys of its own; nil: none
+	copy   func() string            // text for the copy key; nil: the whole text
+	file   func() string            // text for the save key; nil: that of the copy key
+	kind   string                   // part of the saved file's name; "": from the title
+	hints  func() []hint            // additional hints; nil: none
+	more   func(tea.KeyMsg) tea.Cmd // additional keys; nil: none
 	dress  func(shown []string, from int) (where string)
 	search search
-	from   int  // the first line that is shown, where there is room for all after it
-	shown  int  // the first line that was shown last
-	high   int  // lines that there are for it; 0: those of a panel
-	end    bool // begin at the end
+	from   int  // the first line to show, if the rest fits
+	shown  int  // the first line that was last shown
+	high   int  // available lines; 0: those of a panel
+	end    bool // start at the end
 }
 
 func (a *app) pager(title string, text func(w int) []string) *pager {
@@ -36,7 +35,7 @@ func (a *app) pager(title string, text func(w int) []string) *pager {
 
 func (p *pager) typing() bool { return p.search.typing() }
 
-// pace is that of the page below: what moves there may be told here.
+// pace returns that of the page below, because its changes may be shown here.
 func (p *pager) pace() time.Duration {
 	if p.a.page == nil {
 		return 0
@@ -44,7 +43,7 @@ func (p *pager) pace() time.Duration {
 	return p.a.page.pace()
 }
 
-// room is how many lines are shown at a time.
+// room returns the number of visible lines.
 func (p *pager) room() int {
 	if p.high > 0 {
 		return p.high
@@ -86,7 +85,7 @@ func (p *pager) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// scroll moves by a key and tells whether it was one that does.
+// scroll handles a scrolling key and reports whether the key was one.
 func (p *pager) scroll(k tea.KeyMsg) bool {
 	keys, page, to := p.a.k, max(1, p.room()-1), p.shown
 	switch {
@@ -110,7 +109,7 @@ func (p *pager) scroll(k tea.KeyMsg) bool {
 	return true
 }
 
-// bring scrolls to a line, as far as the text reaches.
+// bring scrolls to a line, as far as possible.
 func (p *pager) bring(line int) {
 	p.from = max(0, min(line, len(p.lines())-p.room()))
 	p.shown, p.end = p.from, false
@@ -137,8 +136,7 @@ func (p *pager) saveKind() string {
 	return strings.ToLower(strings.Fields(p.title + " text")[0])
 }
 
-// body are the lines that are shown of a text in so much room. On a larger screen
-// it begins where it began before.
+// body returns the lines of a text that fit into h lines. On a larger screen it keeps its first line.
 func (p *pager) body(lines []string, h int) []string {
 	last := max(0, len(lines)-h)
 	p.shown = max(0, min(p.from, last))

@@ -5,7 +5,7 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Names of themes, as --theme takes them. The empty name is auto.
+// Names of themes for --theme. The empty name is auto.
 const (
 	themeAuto     = "auto"
 	themeDark     = "dark"
@@ -13,20 +13,19 @@ const (
 	themeContrast = "high-contrast"
 )
 
-// Themes are what Options.Theme may be.
+// Themes are the valid values of Options.Theme.
 var Themes = []string{themeAuto, themeDark, themeLight, themeContrast}
 
-// palette is the colours of a theme, each as it is in full colour, of 256 and
-// of 16; an empty one is the terminal's own. What each reads on is tested.
+// palette has the colors of a theme, each in true color, 256 and 16 colors; an empty one is the terminal's own. Tests
+// check that each is readable.
 type palette struct{ good, bad, warn, unknown, accent, faint lipgloss.CompleteColor }
 
 func paint(full, of256, of16 string) lipgloss.CompleteColor {
 	return lipgloss.CompleteColor{TrueColor: full, ANSI256: of256, ANSI: of16}
 }
 
-// palettes are the colours of each theme. Those of auto are for a terminal that
-// has not said what its background is: they read on black and on white. Of 16
-// colours none does so in every terminal.
+// palettes are the colors of each theme. Those of auto are for a terminal with an unknown background, and are readable
+// on black and on white. None of the 16 colors is readable in every terminal.
 var palettes = map[string]palette{
 	themeAuto: {
 		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
@@ -43,17 +42,16 @@ var palettes = map[string]palette{
 	themeContrast: {},
 }
 
-// Black and white, for the theme of high contrast.
+// Black and white, for the high-contrast theme.
 var (
 	black = paint("#000000", "16", "0")
 	white = paint("#ffffff", "231", "15")
 )
 
-// enough is the contrast that text must have at least.
+// enough is the minimum contrast of text.
 const enough = 4.5
 
-// contrast is how much two colours differ in brightness: 1 to 21, as the Web's
-// guidelines on accessibility reckon it.
+// contrast returns the contrast ratio of two colors, 1 to 21, as WCAG defines it.
 func contrast(a, b termenv.Color) float64 {
 	x, y := luminance(a), luminance(b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
@@ -64,7 +62,7 @@ func luminance(c termenv.Color) float64 {
 	return 0.2126*r + 0.7152*g + 0.0722*b
 }
 
-// dark tells whether white stands out more on a colour than black.
+// dark reports whether white has more contrast to a color than black.
 func dark(c termenv.Color) bool {
 	return contrast(c, termenv.RGBColor("#ffffff")) > contrast(c, termenv.RGBColor("#000000"))
 }

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// lackingPanel shows the rights that are missing, and what would grant them.
+// lackingPanel shows the missing permissions, and manifests that grant them.
 func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 	name := "carrick-" + a.live.Session.Link().Name()
 	grants := func() string {

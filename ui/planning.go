@@ -10,7 +10,7 @@ import (
 	"carrick/ui/model"
 )
 
-// purpose is what a plan was asked for.
+// purpose is what a plan is for.
 type purpose int
 
 const (
@@ -24,15 +24,14 @@ const (
 // plannedMsg is for the page of the step: a plan.
 type plannedMsg struct {
 	step    string
-	ask     int    // number of the question; a later one makes it nobody's
-	title   string // of what is planned
+	ask     int    // number of the request; a later one makes this one obsolete
+	title   string // of the plan's panel
 	purpose purpose
 	scope   engine.Scope
 	model.Planned
 }
 
-// ask has a plan made, and the rights that it takes looked at where it is to
-// be done.
+// ask requests a plan, with a check of its permissions if it is to be executed.
 func (p *stepPage) ask(why purpose, title string, scope engine.Scope) tea.Cmd {
 	a := p.a
 	switch {
@@ -46,7 +45,7 @@ func (p *stepPage) ask(why purpose, title string, scope engine.Scope) tea.Cmd {
 	return p.plan(why, title, scope)
 }
 
-// plan has it made, once the signers that the user has just confirmed are kept.
+// plan creates the plan, after storing the signers that the user has just confirmed.
 func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed ...engine.Signer) tea.Cmd {
 	a := p.a
 	p.asking++
@@ -69,10 +68,10 @@ func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed
 	}
 }
 
-// planned opens what the plan was asked for.
+// planned opens the panel that the plan was requested for.
 func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	if m.ask != p.asking || p.asked == nothing {
-		return nil // it is not waited for any longer
+		return nil // the request is obsolete
 	}
 	p.asked = nothing
 	a, plan := p.a, m.Plan
@@ -95,7 +94,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 			a.notice = "there is nothing to take back: this link has made nothing"
 		}
 		return nil
-	case plan.Empty() && m.purpose == toFix: // what is lacking is another action's of its step
+	case plan.Empty() && m.purpose == toFix: // another action of its step must fix it
 		_, step := p.guide().Action(m.scope.Actions[0])
 		return p.plan(toApply, step.Title, engine.Scope{Steps: []string{step.Name}})
 	case plan.Empty():
@@ -107,7 +106,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	return a.lay(p.confirm(deedOf(m), plan))
 }
 
-// leftTitle is the title over what an undo leaves; "": it leaves nothing of the link.
+// leftTitle returns the title of what an undo leaves, or "" if it leaves nothing of the link.
 func leftTitle(p *engine.Plan) string {
 	switch {
 	case len(p.Held()) > 0:
@@ -120,7 +119,7 @@ func leftTitle(p *engine.Plan) string {
 	return ""
 }
 
-// nothingToChange is what an empty plan means for the rows of the step.
+// nothingToChange explains an empty plan for the step.
 func (p *stepPage) nothingToChange() string {
 	board, step := p.a.live.Board, p.step().Name
 	n := board.Count(step)
@@ -139,10 +138,10 @@ func (p *stepPage) nothingToChange() string {
 	return "there is nothing to change: all is as it should be"
 }
 
-// deed is what is done, in words: as a question, while it goes on and after.
+// deed describes an execution: as a question, while it runs, and afterwards.
 type deed struct {
 	question, doing, done string
-	fixes                 bool // it is one action of a step alone
+	fixes                 bool // a single action of a step
 }
 
 func deedOf(m plannedMsg) deed {

@@ -11,9 +11,8 @@ import (
 	"carrick/ui/model"
 )
 
-// report is the whole board as Markdown that can go into a ticket: what it is
-// about, then what is wrong with its causes first, then every verdict. What comes
-// from a cluster stands in code, where Markdown means nothing.
+// report returns the whole board as Markdown for a ticket: what it is about, then failures with their causes first,
+// then every verdict. Text from a cluster is in code spans, where Markdown has no effect.
 func (a *app) report(now time.Time) []string {
 	l := a.live
 	guide, link := l.Guide(), l.Session.Link()
@@ -44,7 +43,7 @@ func (a *app) report(now time.Time) []string {
 	return out
 }
 
-// reportSides is a table of the two ends and how they answer.
+// reportSides returns a table of the two sides and their state.
 func (a *app) reportSides() []string {
 	l := a.live
 	guide := l.Guide()
@@ -80,8 +79,7 @@ func (a *app) reportSides() []string {
 	return out
 }
 
-// reportWrongs are the verdicts that are not as they should be: those that hold up
-// most others first, failures before what could not be looked at.
+// reportWrongs returns the verdicts that do not pass: those that block most others first, failures before unknowns.
 func (a *app) reportWrongs() []string {
 	l := a.live
 	guide, causes := l.Guide(), l.Board.Causes()
@@ -139,8 +137,7 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// plainText is text for a file or the normal screen: no styles, and no letters
-// that the locale lacks.
+// plainText returns text for a file or the normal screen, without styles and unsupported characters.
 func (a *app) plainText(s string) string {
 	s = ansi.Strip(s)
 	if a.t.plain != nil {

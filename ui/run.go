@@ -16,14 +16,12 @@ import (
 	"carrick/ui/model"
 )
 
-// frames are at most so many a second. The renderer looks for a new one as often, also
-// when there is none: at its own 60 that alone is 1 % of a core.
+// frames is the frame rate. The renderer's timer runs all the time: at its default of 60 it would use 1 % of a core.
 const frames = 30
 
-// Run shows the wizard until the user leaves, and then prints a plain summary
-// on the normal screen. It returns nil after q, ErrInterrupted after ctrl+c,
-// ErrNoTerminal where there is none, ctx's error where that ended it. The
-// terminal is as it was before, whatever happened.
+// Run shows the wizard until the user leaves, and then prints a plain summary on the normal screen. It returns nil
+// after q, ErrInterrupted after ctrl+c, ErrNoTerminal without a terminal, and ctx's error if that ended it. It always
+// restores the terminal.
 func Run(ctx context.Context, o Options) error {
 	if err := NeedTerminal(o.In, o.Out); err != nil {
 		return err
@@ -36,13 +34,12 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 	a := newApp(inner, o, os.Getenv)
 	a.w, a.h = w, a.player.sized(w, h)
-	a.dir, _ = os.Getwd() // only to say shorter paths
+	a.dir, _ = os.Getwd() // only for shorter paths
 	p := tea.NewProgram(
 		a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames),
 	)
 	a.send = p.Send
-	// Not tea.WithContext: that kills the program, which then does not wait for
-	// its reader of the terminal.
+	// Not tea.WithContext: that kills the program, which then does not wait for its reader of the terminal.
 	defer context.AfterFunc(ctx, p.Quit)()
 	_, err = p.Run()
 	cancel()
@@ -59,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	return context.Cause(ctx)
 }
 
-// endedBy says in our words what ended the program.
+// endedBy translates the error that ended the program.
 func endedBy(err error) error {
 	if errors.Is(err, tea.ErrInterrupted) {
 		return ErrInterrupted
@@ -67,8 +64,7 @@ func endedBy(err error) error {
 	return fmt.Errorf("the screen broke: %w", err)
 }
 
-// NeedTerminal returns ErrNoTerminal where the wizard could not be shown: for
-// who has something to prepare first.
+// NeedTerminal returns ErrNoTerminal if the wizard could not be shown. Callers use it before they prepare anything.
 func NeedTerminal(in io.Reader, out io.Writer) error {
 	for _, end := range []any{in, out} {
 		f, ok := end.(interface{ Fd() uintptr })
@@ -79,9 +75,9 @@ func NeedTerminal(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// newApp is the wizard before its first frame.
+// newApp returns the wizard before its first frame.
 func newApp(ctx context.Context, o Options, env environment) *app {
-	lipgloss.SetColorProfile(termenv.Ascii) // what a widget draws by itself has no colours of its own
+	lipgloss.SetColorProfile(termenv.Ascii) // widgets have no colors of their own
 	a := &app{
 		o: o, skin: o.skin(env), k: newKeys(), term: env.abilities(),
 		ctx: ctx, editor: model.Editor(env), now: time.Now, send: func(tea.Msg) {},

@@ -12,35 +12,35 @@ import (
 	"carrick/ui/model"
 )
 
-// run is one use of Apply or Undo. Its progress stands in the place of the
-// detail while the board above it moves. A nil run is none.
+// run is one Apply or Undo. Its progress is shown in place of the detail while the board above it updates. A nil run is
+// none.
 type run struct {
 	*model.Run
 	deed     deed
 	cancel   context.CancelFunc
 	stopping bool
 	done     bool
-	shown    bool // in the place of the detail
+	shown    bool // in place of the detail
 	err      error
 	lines    []string // a sign, and what was done
 	began    time.Time
-	heardAt  time.Time // when something was heard last
+	heardAt  time.Time // time of the last event
 	took     time.Duration
-	wrong    map[steps.Cell]bool // what was not right when it ended
-	mendable bool                // it failed, and what it was to make hold did not hold
+	wrong    map[steps.Cell]bool // cells that did not pass when it ended
+	mendable bool                // it failed, and its goal did not hold
 }
 
-// progressMsg is for the run: something was done.
+// progressMsg is for the run: an event.
 type progressMsg struct{ event steps.Event }
 
-// ranMsg is for the run: it is over.
+// ranMsg is for the run: it has ended.
 type ranMsg struct{ err error }
 
 func (r *run) busy() bool { return r != nil && !r.done }
 
 func (r *run) visible() bool { return r != nil && r.shown }
 
-// dismiss puts a run that is over out of sight, and tells whether it did.
+// dismiss hides a run that has ended, and reports whether it did.
 func (r *run) dismiss() bool {
 	if r == nil || !r.done || !r.shown {
 		return false
@@ -54,7 +54,7 @@ func (r *run) stop() {
 	r.cancel()
 }
 
-// start does a plan that was confirmed.
+// start executes a confirmed plan.
 func (a *app) start(plan *engine.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.run = &run{Run: model.NewRun(plan), deed: d, cancel: cancel, shown: true, began: a.now(), heardAt: a.now()}
@@ -70,7 +70,7 @@ func (a *app) start(plan *engine.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	}
 }
 
-// heard notes what is being done.
+// heard records an event.
 func (r *run) heard(a *app, m progressMsg) {
 	e := m.event
 	asked := r.Heard(e)
@@ -83,7 +83,7 @@ func (r *run) heard(a *app, m progressMsg) {
 		sign = ink.Render(mark)
 	}
 	r.heardAt = a.now()
-	if e.Action != "" && !asked { // the checks of the step speak for themselves above
+	if e.Action != "" && !asked { // the checks of the step are shown above
 		r.lines = append(r.lines, sign+" "+text)
 		if e.Verb == "" {
 			r.Says = text
@@ -96,8 +96,7 @@ func (r *run) heard(a *app, m progressMsg) {
 	a.log.note(a.now(), text)
 }
 
-// ended notes how it went, and has everything looked at that may have changed
-// with it.
+// ended records the result, and runs the checks again that may have changed.
 func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	r.done, r.err, r.took = true, m.err, a.now().Sub(r.began)
 	r.wrong = map[steps.Cell]bool{}
@@ -121,17 +120,16 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// afterRun forgets what was known of the changes to come, and finds it out anew.
+// afterRun discards the forecasts and computes them again.
 func (p *stepPage) afterRun() tea.Cmd {
 	p.a.live.ForgetPlans()
 	return tea.Batch(p.forecast(true), p.learnAnswers())
 }
 
-// mended reports whether what a run that failed was to make hold does by now.
+// mended reports whether the goal of a failed run holds by now.
 func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Fixed(r.Plan, r.err) }
 
-// overtaken is a cell of a step that has gone wrong since a run ended well, whose
-// result would hide that.
+// overtaken returns a cell of a step that has started to fail since a run succeeded, whose result would hide that.
 func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	if !r.visible() || !r.done || r.err != nil {
 		return steps.Cell{}, false
@@ -139,7 +137,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	now := a.live.Wrong(steps.Fail, steps.Unknown)
 	for c := range r.wrong {
 		if !slices.Contains(now, c) {
-			delete(r.wrong, c) // it has come right: if it fails again, that is new
+			delete(r.wrong, c) // it passes now: another failure is new
 		}
 	}
 	for _, c := range now {
@@ -150,8 +148,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// failing counts the cells of a step that fail although a run has ended well;
-// those that were looked at before do not count.
+// failing counts the failing cells of a step although a run succeeded, without those that have been viewed.
 func (r *run) failing(a *app, step string) int {
 	n := 0
 	for _, c := range a.live.Wrong(steps.Fail) {
@@ -162,5 +159,5 @@ func (r *run) failing(a *app, step string) int {
 	return n
 }
 
-// failed tells whether a run that stopped part-way is in sight.
+// failed reports whether a failed run is visible.
 func (r *run) failed() bool { return r.visible() && r.done && r.err != nil }

@@ -12,9 +12,8 @@ import (
 	"carrick/ui/model"
 )
 
-// view is the progress in the place of the detail: what is asked of the person
-// stands first and whole, then the last lines that fit. What is in hand is never
-// out of sight.
+// view returns the progress in place of the detail: first the complete request to the user, then the last lines that
+// fit. The current action is always visible.
 func (r *run) view(a *app, w, h int) []string {
 	if r.failed() {
 		return squeeze(r.failure(a, w), h, w)
@@ -25,7 +24,7 @@ func (r *run) view(a *app, w, h int) []string {
 	} else {
 		lines := r.lines
 		if r.busy() && r.Says != "" {
-			lines = lines[:len(lines)-1] // it is said below, with its seconds
+			lines = lines[:len(lines)-1] // it is shown below with its duration
 		}
 		for _, l := range lines {
 			sign, text, _ := strings.Cut(l, " ")
@@ -46,8 +45,7 @@ func (r *run) view(a *app, w, h int) []string {
 	return append(append(ask, done...), verdict...)
 }
 
-// verdict is the end of what is said of a run: that it goes on, and with what, or
-// how it ended.
+// verdict returns the last lines of a run: its current activity, or its result.
 func (r *run) verdict(a *app, w int) []string {
 	if !r.done {
 		return r.going(a, w)
@@ -73,8 +71,7 @@ func (r *run) verdict(a *app, w int) []string {
 	return out
 }
 
-// going says that a run goes on: how far it is, what it does or waits for, and for
-// how long.
+// going describes a running run: its progress, its current activity, and its duration.
 func (r *run) going(a *app, w int) []string {
 	now := a.now()
 	text, count := r.deed.doing, r.Count()
@@ -97,10 +94,10 @@ func (r *run) going(a *app, w int) []string {
 	return append(out, hang("   ", wrap(text, max(1, w-4)))...)
 }
 
-// settles is how long apply gives a check that fails.
+// settles is how long apply tolerates a failing check.
 const settles = time.Minute
 
-// inHand is what a run does at this moment, or waits for.
+// inHand says what a run does or waits for at the moment.
 func (r *run) inHand(a *app) string {
 	quiet := a.now().Sub(r.heardAt)
 	if c, waits := a.live.Awaits(r.Run); waits && r.Says == "" {
@@ -109,7 +106,7 @@ func (r *run) inHand(a *app) string {
 	return span(quiet) + ": " + r.doing(a)
 }
 
-// doing is what a run is at, in its own words.
+// doing says what a run is doing.
 func (r *run) doing(a *app) string {
 	ahead := r.Ahead()
 	switch {
@@ -121,7 +118,7 @@ func (r *run) doing(a *app) string {
 	return "looking whether all of it holds"
 }
 
-// awaited says what is waited for, for how long, and how it stands now.
+// awaited says what is awaited, for how long, and its current state.
 func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	guide := a.live.Guide()
 	check, step := guide.Check(c.Check)
@@ -130,7 +127,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	if found == "" {
 		found = "not looked at yet"
 	}
-	since := waited(quiet, settles) // what fails is given no more, as engine.Session.Apply does
+	since := waited(quiet, settles) // a failure gets no more time, as in engine.Session.Apply
 	switch {
 	case v.Status == steps.Waiting && !v.Since.IsZero():
 		since = waited(a.now().Sub(v.Since), check.Timeout)
@@ -143,8 +140,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	)
 }
 
-// failure is what a run that stopped leaves, in blocks: what failed, what was
-// done, what to do next.
+// failure describes a failed run in blocks: what failed, what was done, what to do next.
 func (r *run) failure(a *app, w int) [][]string {
 	stopped := (*engine.StoppedError)(nil)
 	byUser := errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled)
@@ -170,7 +166,7 @@ func (r *run) failure(a *app, w int) [][]string {
 	return blocks
 }
 
-// didSoFar says what a run has done: how much of all, and the last things of it.
+// didSoFar says how much a run has done, with its last items.
 func (r *run) didSoFar(a *app) string {
 	done := r.Done()
 	if len(done) == 0 {
@@ -179,7 +175,7 @@ func (r *run) didSoFar(a *app) string {
 	return r.Count() + ": " + a.some(done)
 }
 
-// overtly is a part of a plan for people: "provider: Secret a/b".
+// overtly formats a part of a plan for display: "provider: Secret a/b".
 func (a *app) overtly(p model.Part) string {
 	what := p.What
 	if what == "" {
@@ -188,7 +184,7 @@ func (a *app) overtly(p model.Part) string {
 	return a.live.Role(p.Act.Side) + ": " + oneLine(what)
 }
 
-// some are the first parts of a list, and how many more there are.
+// some returns the first parts of a list, and the number of the others.
 func (a *app) some(parts []model.Part) string {
 	const shown = 3
 	var names []string
@@ -201,7 +197,7 @@ func (a *app) some(parts []model.Part) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// wentWrong is an error of a run in words for people.
+// wentWrong formats an error of a run for display.
 func (a *app) wentWrong(err error) string {
 	if failed := (*engine.ActionError)(nil); errors.As(err, &failed) {
 		if action, _ := a.live.Guide().Action(failed.Action); action != nil {
@@ -214,7 +210,7 @@ func (a *app) wentWrong(err error) string {
 	return oneLine(err.Error())
 }
 
-// next is what to do after a run that stopped.
+// next says what to do after a failed run.
 func (r *run) next(a *app) string {
 	k := a.k
 	again := k.Apply
@@ -237,7 +233,7 @@ func (r *run) next(a *app) string {
 	return r.earlier(a) + text + ", " + k.Log.hint().key + " is the log"
 }
 
-// earlier names the step that has to be done first, where one is missing.
+// earlier names the earlier step that must be done first, if there is one.
 func (r *run) earlier(a *app) string {
 	ahead, guide := r.Ahead(), a.live.Guide()
 	if r.Plan.Undo || len(ahead) == 0 {
@@ -257,7 +253,7 @@ func (r *run) earlier(a *app) string {
 	return ""
 }
 
-// command is what does the same without the screen.
+// command returns the equivalent command line.
 func (r *run) command(a *app) string {
 	verb := "apply"
 	if r.Plan.Undo {
@@ -270,7 +266,7 @@ func (r *run) command(a *app) string {
 	return text
 }
 
-// step is the one step that a run is about; "": there are several.
+// step returns the only step of a run, or "" if there are several.
 func (r *run) step() string {
 	step := ""
 	for _, act := range r.Plan.Actions {

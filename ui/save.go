@@ -11,18 +11,18 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// save writes a report to a new file in the working directory and says its name.
+// save writes a report to a new file in the working directory and reports its name.
 func (a *app) save() tea.Cmd {
 	return a.saveFile("report", "md", strings.Join(a.report(a.now()), "\n")+"\n")
 }
 
-// saveText saves what a panel shows.
+// saveText saves the text of a panel.
 func (a *app) saveText(kind, text string) tea.Cmd {
 	return a.saveFile(kind, "txt", strings.TrimRight(text, "\n")+"\n")
 }
 
-// saveFile writes a text to a new file that is the user's alone, in the working
-// directory, and says its name. What is there already is never written over.
+// saveFile writes a text to a new file in the working directory that only the user can read, and reports its name. It
+// never overwrites an existing file.
 func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	name := "carrick-" + kind
 	if a.live != nil {
@@ -39,8 +39,8 @@ func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	}
 }
 
-// newFile writes a text under a name that is free, and returns it: two files in
-// one second have two names. A file that could not be written whole is taken away.
+// newFile writes a text to a file with an unused name, and returns that name: two files in one second have two names.
+// It removes an incomplete file.
 func newFile(name, ext, text string) (string, error) {
 	for n := 1; ; n++ {
 		path := name + "." + ext
@@ -62,8 +62,7 @@ func newFile(name, ext, text string) (string, error) {
 	}
 }
 
-// bare is why a file could not be written, without its name: there is one line of
-// room, and the name is a new one.
+// bare returns why a file could not be written, without its name: there is only one line of room, and the name is new.
 func bare(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

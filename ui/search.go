@@ -13,13 +13,13 @@ import (
 	"carrick/ui/model"
 )
 
-// search is what is looked for in a text that scrolls, whatever its case.
+// search is a case-insensitive search in a scrolling text.
 type search struct {
 	input  textinput.Model
-	hit    lipgloss.Style // of every place
-	inHand lipgloss.Style // of those in the line in hand
-	at     int            // that line; -1: there is none
-	origin int            // the line from which it was begun
+	hit    lipgloss.Style // of every match
+	inHand lipgloss.Style // of the matches in the current line
+	at     int            // the current line; -1: none
+	origin int            // the line where the search started
 }
 
 func newSearch(t theme) search {
@@ -32,10 +32,10 @@ func newSearch(t theme) search {
 
 func (s *search) typing() bool { return s.input.Focused() }
 
-// want is what is looked for; "": nothing.
+// want returns the text to search for; "": none.
 func (s *search) want() string { return oneLine(strings.ToLower(s.input.Value())) }
 
-// on tells whether something is looked for.
+// on reports whether a search is active.
 func (s *search) on() bool { return s.want() != "" }
 
 func (s *search) begin(from int) tea.Cmd {
@@ -50,7 +50,7 @@ func (s *search) clear() {
 	s.at = -1
 }
 
-// other gives a message that is no key to the field, which blinks.
+// other passes a message that is not a key to the text field, whose cursor blinks.
 func (s *search) other(msg tea.Msg) tea.Cmd {
 	if !s.typing() {
 		return nil
@@ -60,8 +60,8 @@ func (s *search) other(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// lines are the numbers of the lines where it stands, or where it begins and
-// goes on in the next: text is broken wherever a line is full.
+// lines returns the lines that contain the text, or in which a match begins that continues on the next line: text may
+// be wrapped anywhere.
 func (s *search) lines(text []string) []int {
 	want := s.want()
 	if want == "" {
@@ -82,8 +82,7 @@ func (s *search) lines(text []string) []int {
 	return out
 }
 
-// next is the line of the next place after that line, or before it, and whether
-// it begins anew at the other end; -1: there is none.
+// next returns the line of the next match after or before a line, and whether it wraps around; -1: there is none.
 func (s *search) next(text []string, after int, back bool) (line int, around bool) {
 	found := s.lines(text)
 	if len(found) == 0 {
@@ -105,7 +104,7 @@ func (s *search) next(text []string, after int, back bool) (line int, around boo
 	return found[0], true
 }
 
-// tally says which place is in hand: "next (2 of 7)".
+// tally returns the position of the current match: "next (2 of 7)".
 func (s *search) tally(text []string) string {
 	found := s.lines(text)
 	for i, l := range found {
@@ -119,7 +118,7 @@ func (s *search) tally(text []string) string {
 	return "next (of " + model.Plural(len(found), "line") + ")"
 }
 
-// line is the field that is typed into, and how often the text is there.
+// line returns the search field, and the number of matches.
 func (s *search) line(text []string, w int) string {
 	said := ""
 	switch n := len(s.lines(text)); {
@@ -134,7 +133,7 @@ func (s *search) line(text []string, w int) string {
 	return " " + s.input.View() + "  " + said
 }
 
-// mark makes the places in a line stand out; the line in hand most.
+// mark highlights the matches in a line, and those of the current line most.
 func (s *search) mark(line string, at int) string {
 	if !s.on() {
 		return line
@@ -146,7 +145,7 @@ func (s *search) mark(line string, at int) string {
 	plain := ansi.Strip(line)
 	lower, want := strings.ToLower(plain), s.want()
 	if len(lower) != len(plain) {
-		return line // letters whose small form has another length: the line is found all the same
+		return line // letters whose lower case has another length: the line is still found
 	}
 	out, done := "", 0 // columns of the line that are in out
 	for from := 0; ; {
@@ -162,15 +161,14 @@ func (s *search) mark(line string, at int) string {
 	}
 	if done == 0 {
 		if at == s.at && out == "" {
-			return s.inHand.Render("▸") + ansi.Cut(line, 1, width(line)) // it goes on in the next line
+			return s.inHand.Render("▸") + ansi.Cut(line, 1, width(line)) // it continues on the next line
 		}
 		return line
 	}
 	return out + ansi.Cut(line, done, width(line))
 }
 
-// typed gives a key to the field: what is looked for comes into sight while it
-// is typed.
+// typed passes a key to the field: the search is incremental.
 func (p *pager) typed(k tea.KeyMsg) tea.Cmd {
 	s := &p.search
 	switch {
@@ -190,8 +188,7 @@ func (p *pager) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// seek goes to the next place of what is looked for, and tells whether the key
-// was one that does.
+// seek goes to the next match, and reports whether the key was one that does.
 func (p *pager) seek(k tea.KeyMsg) bool {
 	s, back := &p.search, key.Matches(k, p.a.k.HitBack.Binding)
 	if !s.on() || (!back && !key.Matches(k, p.a.k.Hit.Binding)) {
@@ -212,7 +209,7 @@ func (p *pager) seek(k tea.KeyMsg) bool {
 	return true
 }
 
-// reveal scrolls no more than it must for a line to be in sight.
+// reveal scrolls as little as possible to make a line visible.
 func (p *pager) reveal(line int) {
 	h := p.room()
 	if line < p.shown || line >= p.shown+h {

@@ -15,29 +15,28 @@ import (
 	"carrick/ui/model"
 )
 
-// sides is the page on which the two sides are picked, one after the other,
-// and the link is named.
+// sides is the page for choosing the two sides, one after the other, and the name of the link.
 type sides struct {
 	a     *app
 	guide *steps.Guide
 	list  []engine.Candidate
-	read  bool // the contexts were read
+	read  bool // the contexts have been read
 	err   error
 	met   map[string]*meeting // by context
 	row   cursor
-	spec  model.Endpoints // what was chosen
+	spec  model.Endpoints // the choices so far
 	stage int             // 0, 1: a side; 2: the name
-	input textinput.Model // the name, a host's folder, a file of facts, or its passphrase
-	file  filing          // how far a file of facts is, in place of a context
-	name  string          // of the link that a file of facts is of
-	said  string          // why it does not go on, or what to compare first
+	input textinput.Model // the name, a host's folder, a facts file, or its passphrase
+	file  filing          // state of choosing a facts file instead of a context
+	name  string          // of the facts file's link
+	said  string          // an error, or what to compare first
 	busy  bool            // the link is being opened
-	draft string          // the name that was typed before going back
+	draft string          // the name typed before going back
 
-	signer string // fingerprint of the key that signed the file of facts
+	signer string // fingerprint of the key that signed the facts file
 }
 
-// meeting is what a context says of itself.
+// meeting is the preflight of a context.
 type meeting struct {
 	done bool
 	is   engine.Preflight
@@ -50,14 +49,14 @@ type candidatesMsg struct {
 	err  error
 }
 
-// metMsg is for the page of the sides: who a context is.
+// metMsg is for the page of the sides: the preflight of a context.
 type metMsg struct {
 	context string
 	is      engine.Preflight
 	err     error
 }
 
-// meetWithin is how long a context may take to say who it is.
+// meetWithin is the timeout of a context's preflight.
 const meetWithin = 10 * time.Second
 
 func newSidesPage(a *app, g *steps.Guide) *sides {
@@ -99,12 +98,12 @@ func (p *sides) pace() time.Duration {
 	return 0
 }
 
-// side is the side that is being picked.
+// side returns the side that is being chosen.
 func (p *sides) side() steps.Side { return steps.Sides[min(p.stage, 1)] }
 
 func (p *sides) naming() bool { return p.stage == len(steps.Sides) }
 
-// onHost tells whether the side that is being picked is a machine.
+// onHost reports whether the side that is being chosen is a machine.
 func (p *sides) onHost() bool {
 	return !p.naming() && p.guide.Sides[p.side()].Kind == steps.Host
 }
@@ -175,7 +174,7 @@ func (p *sides) pressed(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// resized asks those that have come into sight.
+// resized starts the preflights of contexts that have become visible.
 func (p *sides) resized() tea.Cmd {
 	if p.naming() {
 		return nil
@@ -183,8 +182,7 @@ func (p *sides) resized() tea.Cmd {
 	return p.meet()
 }
 
-// meet asks the contexts that are on screen, and those that were chosen, who
-// they are, each once.
+// meet starts the preflights of visible and chosen contexts, each once.
 func (p *sides) meet() tea.Cmd {
 	ask := map[string]bool{}
 	from, to := p.row.window(len(p.list), p.rowsShown())
@@ -211,7 +209,7 @@ func (p *sides) meet() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// choose takes the context under the cursor for the side that is being picked.
+// choose selects the context under the cursor for the current side.
 func (p *sides) choose() tea.Cmd {
 	if len(p.list) == 0 {
 		return nil
@@ -232,8 +230,8 @@ func (p *sides) choose() tea.Cmd {
 	return p.advance()
 }
 
-// sameCluster takes the later choice back where both contexts are one cluster,
-// and says so. It may find out late, when both have answered.
+// sameCluster reverts the later choice if both contexts are the same cluster, and reports so. That may be late, when
+// both have answered.
 func (p *sides) sameCluster() bool {
 	same := p.spec.Same(func(context string) engine.Preflight {
 		if m := p.met[context]; m != nil {
@@ -250,8 +248,7 @@ func (p *sides) sameCluster() bool {
 	return true
 }
 
-// back goes one level back: from the name to the second side, from there to
-// the first, from there to the guides.
+// back goes one level back: from the name to the second side, then to the first, then to the guides.
 func (p *sides) back() tea.Cmd {
 	p.said = ""
 	if p.file != unfiled {

@@ -22,8 +22,7 @@ func (p *sides) view() []string {
 	return append(fill(lines, p.a.h-1), p.foot())
 }
 
-// head is what stands above the contexts: both sides and the name, on a low
-// screen only that of them which is being chosen.
+// head returns the area above the contexts: both sides and the name, or on a low screen only the current choice.
 func (p *sides) head() []string {
 	a := p.a
 	out := []string{a.headline(p.guide.Title, "new link")}
@@ -44,11 +43,10 @@ func (p *sides) head() []string {
 	return out
 }
 
-// room is how many lines there are for the contexts and the head of their
-// table.
+// room returns the number of lines for the contexts and the head of their table.
 func (p *sides) room() int { return max(1, p.a.h-1-len(p.head())-len(p.saidLines())) }
 
-// rowsShown is how many contexts fit.
+// rowsShown returns the number of visible contexts.
 func (p *sides) rowsShown() int {
 	if h := p.room(); h >= headFrom {
 		return h - 1
@@ -56,10 +54,10 @@ func (p *sides) rowsShown() int {
 	return p.room()
 }
 
-// headFrom is from how many lines on a table has a head.
+// headFrom is the minimum number of lines for a table with a head.
 const headFrom = 4
 
-// chosen is the line of one side: what was chosen, or that it is being picked.
+// chosen returns the line of one side: its choice, or that it is being chosen.
 func (p *sides) chosen(stage int, side steps.Side) string {
 	a, spec := p.a, p.spec[side]
 	name := pad(p.guide.Sides[side].Name, p.labels())
@@ -96,7 +94,7 @@ func (p *sides) nameLine() string {
 	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(label) + "  " + p.input.View()
 }
 
-// labels is how wide the names of the lines are.
+// labels returns the width of the labels.
 func (p *sides) labels() int {
 	w := width("name")
 	for _, side := range steps.Sides {
@@ -105,7 +103,7 @@ func (p *sides) labels() int {
 	return w
 }
 
-// rows are the contexts, as a table.
+// rows returns the table of contexts.
 func (p *sides) rows(h int) []string {
 	a := p.a
 	switch {
@@ -138,7 +136,7 @@ func (p *sides) rows(h int) []string {
 	return out
 }
 
-// context is the row of one context: name, server, and what it says of itself.
+// context returns the row of one context: name, server, and preflight.
 func (p *sides) context(c engine.Candidate, here bool, name, server int) string {
 	a := p.a
 	mark, label := "   ", pad(clipName(oneLine(c.Context), name), name)
@@ -159,7 +157,7 @@ func (p *sides) context(c engine.Candidate, here bool, name, server int) string 
 	return line + p.met[c.Context].says(a)
 }
 
-// says is what a context says of itself, so far.
+// says returns the preflight of a context, so far.
 func (m *meeting) says(a *app) string {
 	switch {
 	case m == nil:

@@ -12,33 +12,33 @@ import (
 	"carrick/steps/engine"
 )
 
-// stepPage is the screen of a step: its checks, live, and what can be done.
+// stepPage is the screen of a step: its live checks, and the available actions.
 type stepPage struct {
 	a      *app
 	at     int // index of the step
 	places map[string]*place
 	filter textinput.Model
-	asking int // number of the last plan that was asked for
+	asking int // number of the last requested plan
 	asked  purpose
 	number typedNumber
 }
 
-// place is what is remembered of a step while others are on screen.
+// place is the state of a step that is kept while others are on screen.
 type place struct {
 	row     cursor
-	check   string     // the row that is selected, or would be if it were shown; "": the first one
-	side    steps.Side // of the cell that is selected, where the row has it
+	check   string     // the selected row, even if it is hidden; "": the first one
+	side    steps.Side // of the selected cell, if the row has it
 	moved   bool       // the user has chosen the row
-	formed  bool       // the form has opened by itself
-	wanted  bool       // it opens as soon as the answers are known
+	formed  bool       // the form has opened automatically
+	wanted  bool       // open the form when the answers are known
 	answers []engine.Answered
-	drafts  map[string]*string // what was typed into the form, by question
+	drafts  map[string]*string // texts typed into the form, by question
 }
 
-// forecastMsg is for the app: what a step would change has been found out.
+// forecastMsg is for the app: the changes of a step are known.
 type forecastMsg struct{}
 
-// answersMsg is for the page of the step: its answers as they stand.
+// answersMsg is for the page of the step: its current answers.
 type answersMsg struct {
 	step string
 	list []engine.Answered
@@ -50,7 +50,7 @@ func newStepPage(a *app, at int) *stepPage {
 	return p
 }
 
-// newFilter is a field for a text to look for.
+// newFilter returns the text field of a filter.
 func (p *stepPage) newFilter() textinput.Model {
 	f := textinput.New()
 	f.Prompt = "/ "
@@ -98,7 +98,7 @@ func (p *stepPage) about() string {
 	return p.step().Title + ": " + oneLine(p.step().Why)
 }
 
-// begin finds out the step's answers and what applying it would change.
+// begin loads the step's answers and its forecast.
 func (p *stepPage) begin() tea.Cmd {
 	p.filter.Reset()
 	p.filter.Blur()
@@ -106,7 +106,7 @@ func (p *stepPage) begin() tea.Cmd {
 	return tea.Batch(p.learnAnswers(), p.forecast(true), p.boardMoved())
 }
 
-// enter goes to another step; past the last one is the summary.
+// enter goes to another step. After the last one comes the summary.
 func (p *stepPage) enter(at int) tea.Cmd {
 	if at < 0 || at > len(p.guide().Steps) {
 		return nil
@@ -117,7 +117,7 @@ func (p *stepPage) enter(at int) tea.Cmd {
 	}
 	p.at = at
 	if !p.a.live.Board.Count(p.step().Name).Green() {
-		p.place().moved = false // what has gone wrong since it was left comes first
+		p.place().moved = false // select new failures first
 	}
 	p.a.run.dismiss()
 	return p.a.turn(p)
@@ -132,7 +132,7 @@ func (p *stepPage) learnAnswers() tea.Cmd {
 	return func() tea.Msg { return answersMsg{step.Name, session.Answers(ctx, step)} }
 }
 
-// missing are the questions of a step that have no answer and no default.
+// missing returns the questions of a step that have no answer and no default.
 func (pl *place) missing() []engine.Answered {
 	var out []engine.Answered
 	for _, a := range pl.answers {
@@ -143,8 +143,7 @@ func (pl *place) missing() []engine.Answered {
 	return out
 }
 
-// forecast finds out in the background how much applying the step would
-// change, for the footer.
+// forecast computes in the background how much applying the step would change, for the footer.
 func (p *stepPage) forecast(anew bool) tea.Cmd {
 	ctx, live, step := p.a.ctx, p.a.live, p.step().Name
 	if p.a.run.busy() || !live.ForecastDue(step, anew) {
@@ -156,8 +155,7 @@ func (p *stepPage) forecast(anew bool) tea.Cmd {
 	}
 }
 
-// boardMoved puts the cursor where the eye should go first, as long as the
-// user has not chosen, and renews the forecast.
+// boardMoved moves the cursor to the most important row, unless the user has chosen one, and updates the forecast.
 func (p *stepPage) boardMoved() tea.Cmd {
 	pl, step := p.place(), p.step()
 	if p.a.run.mended(p.a) {
@@ -178,9 +176,8 @@ func (p *stepPage) boardMoved() tea.Cmd {
 	return p.forecast(false)
 }
 
-// toTrouble selects the first cell that fails, else the first that is not
-// green. Where one side is shown at a time and nothing is wrong, it is the side
-// with more to see.
+// toTrouble selects the first cell that fails, else the first that is not green. If one side is shown at a time and
+// nothing is wrong, it selects the side with more checks.
 func (p *stepPage) toTrouble() {
 	pl, many := p.place(), map[steps.Side]int{}
 	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Waiting} {
@@ -218,8 +215,7 @@ func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
 	return p.a.live.Board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
 }
 
-// rows are the checks that are shown: those that the filter lets through and,
-// where one side is shown at a time, those of that side.
+// rows returns the visible checks: those that match the filter and, if one side is shown at a time, those of that side.
 func (p *stepPage) rows() []*steps.Check {
 	var out []*steps.Check
 	want, side := strings.ToLower(strings.TrimSpace(p.filter.Value())), p.side()
@@ -235,7 +231,7 @@ func (p *stepPage) rows() []*steps.Check {
 	return out
 }
 
-// searched is what the filter looks at: name, title, verdicts and findings.
+// searched returns the text that the filter matches: name, title, verdicts and findings.
 func (p *stepPage) searched(c *steps.Check) string {
 	text := c.Name + " " + c.Title
 	for _, side := range steps.Sides {
@@ -247,8 +243,7 @@ func (p *stepPage) searched(c *steps.Check) string {
 	return strings.ToLower(text)
 }
 
-// side is the side of the selected cell: where the row has only the other one,
-// it is that.
+// side returns the side of the selected cell: the other one, if the row has only that.
 func (p *stepPage) side() steps.Side {
 	pl := p.place()
 	for i := range p.step().Checks {
@@ -259,8 +254,7 @@ func (p *stepPage) side() steps.Side {
 	return pl.side
 }
 
-// settle puts the cursor on the selected row; where that is not shown, on the
-// one that follows it.
+// settle puts the cursor on the selected row, or on the next one if that is hidden.
 func (p *stepPage) settle(rows []*steps.Check) {
 	pl, at := p.place(), 0
 	for i := range p.step().Checks {
@@ -275,7 +269,7 @@ func (p *stepPage) settle(rows []*steps.Check) {
 	pl.row.at = max(0, min(at, len(rows)-1))
 }
 
-// cell is the selected cell; not ok where there are no rows.
+// cell returns the selected cell. ok is false if there are no rows.
 func (p *stepPage) cell() (c *steps.Check, cell steps.Cell, ok bool) {
 	rows := p.rows()
 	if len(rows) == 0 {
@@ -290,7 +284,7 @@ func (p *stepPage) cell() (c *steps.Check, cell steps.Cell, ok bool) {
 	return c, steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}, true
 }
 
-// moves moves by a key and tells whether the key was one that moves.
+// moves handles a movement key and reports whether the key was one.
 func (p *stepPage) moves(k tea.KeyMsg, page int) bool {
 	pl, rows := p.place(), p.rows()
 	p.settle(rows)
@@ -306,7 +300,7 @@ func (p *stepPage) moves(k tea.KeyMsg, page int) bool {
 	return true
 }
 
-// word is a verdict in a word or a value.
+// word returns a verdict as a word or a value.
 func (p *stepPage) word(r steps.Result) string {
 	switch r.Status {
 	case steps.Pass:

@@ -32,7 +32,7 @@ func (p *stepPage) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// typed gives a key to the filter.
+// typed passes a key to the filter.
 func (p *stepPage) typed(k tea.KeyMsg) tea.Cmd {
 	switch {
 	case key.Matches(k, p.a.k.Esc.Binding):
@@ -90,8 +90,8 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 	return p.look(k)
 }
 
-// early tells whether a key is a yes to what is not shown yet, and says so: nobody
-// has seen what it would be a yes to, and it shall not mean something else either.
+// early reports whether a key confirms something that is not shown yet, and shows a notice: the user has not seen it,
+// and the key must not have another effect either.
 func (p *stepPage) early(k tea.KeyMsg) bool {
 	if p.asked == nothing || !key.Matches(k, p.a.k.Yes.Binding) {
 		return false
@@ -124,8 +124,8 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// otherSide selects the cell on the other side; where one side is shown at a
-// time and the row is not on the other one, the row next to it.
+// otherSide selects the cell on the other side. If one side is shown at a time and the row does not exist on the other
+// one, it selects a neighboring row.
 func (p *stepPage) otherSide() {
 	pl := p.place()
 	p.a.run.dismiss()
@@ -146,8 +146,7 @@ func (p *stepPage) otherSide() {
 	}
 }
 
-// escape goes one level back: from a plan that is awaited, from what a run
-// said, from a filter.
+// escape goes one level back: from a requested plan, from the result of a run, from a filter.
 func (p *stepPage) escape() {
 	switch {
 	case p.asked != nothing:
@@ -158,7 +157,7 @@ func (p *stepPage) escape() {
 	}
 }
 
-// fix does only the action that mends the selected check.
+// fix runs only the action that fixes the selected check.
 func (p *stepPage) fix() tea.Cmd {
 	check, cell, ok := p.cell()
 	if !ok {
@@ -182,8 +181,8 @@ func (p *stepPage) fix() tea.Cmd {
 	return nil
 }
 
-// answered keeps the answers of a step, and opens the form where somebody waits
-// for it; by itself, once, where an answer is missing.
+// answered stores the answers of a step, and opens the form if that was requested. It opens the form automatically,
+// once, if an answer is missing.
 func (p *stepPage) answered(m answersMsg) tea.Cmd {
 	pl := p.placeOf(m.step)
 	pl.answers = m.list

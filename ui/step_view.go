@@ -47,7 +47,7 @@ func (p *stepPage) view() []string {
 	return append(fill(out, a.h-1), p.foot())
 }
 
-// titleLine is the step's number and title, and the heads of the columns.
+// titleLine returns the step's number and title, and the column heads.
 func (p *stepPage) titleLine(l layout) string {
 	a := p.a
 	left := fmt.Sprintf(" %s %s", a.t.title.Render(fmt.Sprint(p.at+1)), a.t.title.Render(p.step().Title))
@@ -76,7 +76,7 @@ func (p *stepPage) filtered() string {
 	return fmt.Sprintf("  %d of %d", len(p.rows()), len(p.step().Checks))
 }
 
-// shown are the sides that have a column.
+// shown returns the sides that have a column.
 func (p *stepPage) shown() []steps.Side {
 	if p.a.narrow() {
 		return []steps.Side{p.side()}
@@ -95,7 +95,7 @@ func (p *stepPage) whyLines(l layout) []string {
 	return fill(out, l.why)
 }
 
-// table are the checks, a row each, as many as fit.
+// table returns the rows of the checks, as many as fit.
 func (p *stepPage) table(l layout) []string {
 	rows := p.rows()
 	if len(rows) == 0 {
@@ -119,7 +119,7 @@ func (p *stepPage) table(l layout) []string {
 	return fill(out, l.rows)
 }
 
-// row is one check: its assertion, and a verdict a side.
+// row returns one check: its title, and a verdict for each side.
 func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	a, here := p.a, c.Name == at.Check
 	mark, lines := "   ", p.title(c, l)
@@ -147,7 +147,7 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	return out
 }
 
-// verdictCell is a sign and a word; the one that is selected is reversed.
+// verdictCell returns a sign and a word; the selected one is reversed.
 func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	a, r, k := p.a, p.a.live.Board.Verdict(c), p.a.live.Look(c)
 	sign := glyph(r.Status)
@@ -166,8 +166,8 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	return ink.Render(sign) + " " + word + rest
 }
 
-// totals are the counts of the whole guide, or what has just been said; at the
-// right how fresh this step is.
+// totals returns the counts of the whole guide, or the current notice, with the age of this step's verdicts at the
+// right.
 func (p *stepPage) totals() string {
 	a := p.a
 	right := a.t.faint.Render(a.live.Follows(p.step().Name)) + " "
@@ -184,8 +184,7 @@ func (p *stepPage) totals() string {
 	return spread(" "+tally, right, a.w)
 }
 
-// strip is the state of every step in a few columns, where there is no list of
-// them.
+// strip returns the state of every step in a few columns, for screens without a list of steps.
 func (p *stepPage) strip() string {
 	a := p.a
 	var parts []string
@@ -200,7 +199,7 @@ func (p *stepPage) strip() string {
 	return strings.Join(parts, " ")
 }
 
-// tally is the counts with their signs, so that the eye finds what is wrong.
+// tally returns the counts with their signs, so that failures stand out.
 func (p *stepPage) tally(n engine.Counts) string {
 	var parts []string
 	for _, part := range strings.Split(n.String(), " · ") {
@@ -251,7 +250,7 @@ func (p *stepPage) foot() string {
 	}
 	first, last := append(first, keys.Filter.hint()), []hint{keys.Help.hint(), keys.Quit.hint()}
 	switch {
-	case a.narrow() && a.w >= 50: // there is no other sight of the steps
+	case a.narrow() && a.w >= 50: // the steps are not visible otherwise
 		last = append([]hint{keys.Steps.hint()}, last...)
 	case !a.wide():
 		first = append(first, keys.Steps.hint())

@@ -6,8 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// wideView puts the steps at the left, the checks in the middle and the
-// evidence at the right.
+// wideView puts the steps at the left, the checks in the middle and the evidence at the right.
 func (p *stepPage) wideView(l layout) []string {
 	a := p.a
 	out := []string{a.headline(p.guide().Title, a.where(p.at)), a.sidesLine(), a.rule()}
@@ -22,8 +21,8 @@ func (p *stepPage) wideView(l layout) []string {
 	return append(fill(out, a.h-1), p.foot())
 }
 
-// stepColumn is the list of steps with their states and, where there is room,
-// what there is to say of each. The step on screen is always in it.
+// stepColumn returns the list of steps with their states and, if there is room, a note about each. It always contains
+// the step on screen.
 func (p *stepPage) stepColumn(w, h int) []string {
 	a, all := p.a, p.guide().Steps
 	notes := 2*len(all) < h
@@ -48,7 +47,7 @@ func (p *stepPage) stepColumn(w, h int) []string {
 	return out[from:to]
 }
 
-// stepNote says what is wrong with a step, or how fresh its verdicts are.
+// stepNote says what is wrong with a step, or how old its verdicts are.
 func (p *stepPage) stepNote(i int, state steps.Status) string {
 	name := p.guide().Steps[i].Name
 	n := p.a.live.Board.Count(name)

@@ -12,17 +12,17 @@ import (
 	"carrick/ui/model"
 )
 
-// typedNumber is the number of a step as it is typed, digit by digit.
+// typedNumber is a step number that is typed digit by digit.
 type typedNumber struct {
 	n  int
-	at time.Time // when the last digit came
+	at time.Time // time of the last digit
 }
 
-// digitsWithin is how soon a second digit must come after the first one.
+// digitsWithin is the maximum pause between two digits.
 const digitsWithin = time.Second
 
-// typed takes in a digit and returns the number that it makes, with the one
-// before it where that came just now and both are at most the limit.
+// typed adds a digit and returns the resulting number. It combines the digit with the previous one if that is recent
+// and the result is at most limit.
 func (t *typedNumber) typed(digit, limit int, now time.Time) int {
 	n := digit
 	if both := t.n*10 + digit; t.n > 0 && now.Sub(t.at) < digitsWithin && both <= limit {
@@ -32,8 +32,7 @@ func (t *typedNumber) typed(digit, limit int, now time.Time) int {
 	return n
 }
 
-// jump goes to the step whose number is typed; the one after the last is the
-// summary.
+// jump goes to the step with the typed number; the number after the last step is the summary.
 func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	last := len(p.guide().Steps) + 1
 	n := p.number.typed(int(k.Runes[0]-'0'), last, p.a.now())
@@ -47,8 +46,7 @@ func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	return p.enter(n - 1)
 }
 
-// stepPage is the page of the steps, also while the summary is shown; nil: there
-// is none yet.
+// stepPage returns the page of the steps, even while the summary is shown, or nil if there is none yet.
 func (a *app) stepPage() *stepPage {
 	switch page := a.page.(type) {
 	case *stepPage:
@@ -59,8 +57,7 @@ func (a *app) stepPage() *stepPage {
 	return nil
 }
 
-// stepsPanel is the list of steps, for where there is no room for it beside
-// the checks.
+// stepsPanel is the list of steps, for screens without room for it next to the checks.
 type stepsPanel struct {
 	p   *stepPage
 	row cursor
@@ -111,11 +108,10 @@ func (s *stepsPanel) view() []string {
 	return a.panelFrame("Steps", right, lines[from:to], foot)
 }
 
-// mostEarly is how many keys are kept before there is a step.
+// mostEarly is the maximum number of keys that are kept before there is a step.
 const mostEarly = 32
 
-// tooEarly keeps a key that is for a step while there is none: the link is
-// being opened, or the clusters are looked at for the first time.
+// tooEarly keeps a key for a step while there is none: the link is being opened, or the checks run for the first time.
 func (a *app) tooEarly(k tea.KeyMsg) bool {
 	if len(a.panels) > 0 {
 		return false
@@ -138,7 +134,7 @@ func (a *app) tooEarly(k tea.KeyMsg) bool {
 	return true
 }
 
-// catchUp presses the keys that came too early, once there is a step.
+// catchUp replays the keys that came too early, once there is a step.
 func (a *app) catchUp() tea.Cmd {
 	if _, ok := a.page.(*stepPage); !ok || len(a.early) == 0 {
 		return nil

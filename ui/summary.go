@@ -12,18 +12,18 @@ import (
 	"carrick/ui/model"
 )
 
-// summary is the last page: where each step stands, what was made and what is
-// left to do, what comes up when, how to go on and how to go back.
+// summary is the last page: the state of each step, created objects, open checks, upcoming expiries, and how to
+// continue or undo.
 type summary struct {
 	a      *app
 	from   *stepPage
-	made   *engine.Plan // what undo would take back: what this link made
+	made   *engine.Plan // the undo plan: what this link created
 	err    error
-	next   []command // how to go on
+	next   []command // commands to continue
 	scroll *pager
 }
 
-// takenMsg is for the summary: what this link made.
+// takenMsg is for the summary: what this link created.
 type takenMsg struct {
 	plan *engine.Plan
 	err  error
@@ -43,14 +43,14 @@ func (s *summary) pace() time.Duration {
 
 func (s *summary) about() string { return "What stands, what is left, and how to go on." }
 
-// begin makes everything live: here it is said how all of it stands.
+// begin makes all checks live, because the summary shows the state of all of them.
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
 	s.next = s.a.commands(false)
 	return s.take()
 }
 
-// take finds out what this link made.
+// take computes what this link created.
 func (s *summary) take() tea.Cmd {
 	ctx, live := s.a.ctx, s.a.live
 	return func() tea.Msg {
@@ -128,7 +128,7 @@ func (s *summary) view() []string {
 	return append(append(out, a.rule()), s.foot(len(lines)))
 }
 
-// foot is the last line, with a text of so many lines above it.
+// foot returns the last line, below a text of all lines.
 func (s *summary) foot(all int) string {
 	a := s.a
 	switch {
@@ -177,8 +177,7 @@ func (s *summary) lines(w int) []string {
 	return out
 }
 
-// left are the cells that are not as they should be: first those that hold up
-// most others.
+// left returns the cells that do not pass: first those that block most others.
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
@@ -193,7 +192,7 @@ func (s *summary) left(w int) []string {
 	return append([]string{a.t.title.Render("Left to do")}, out...)
 }
 
-// madeLines are the things that this link made.
+// madeLines returns the objects that this link created.
 func (s *summary) madeLines(w int) []string {
 	a := s.a
 	head := a.t.title.Render("Made by this link")
@@ -224,8 +223,7 @@ func (s *summary) madeLines(w int) []string {
 	return out
 }
 
-// upcoming are the moments at which a verdict is due by itself, such as the
-// end of a credential's life.
+// upcoming returns the times when a verdict will change, such as the expiry of a credential.
 func (s *summary) upcoming(w int) []string {
 	a := s.a
 	list := a.live.Dues(a.now())
@@ -241,7 +239,7 @@ func (s *summary) upcoming(w int) []string {
 	return out
 }
 
-// onward says how to go on without the screen, and how to go back.
+// onward says how to continue without the wizard, and how to undo.
 func (s *summary) onward(w int) []string {
 	a := s.a
 	out := []string{a.t.title.Render("From here")}

@@ -13,33 +13,30 @@ import (
 	"carrick/ui/model"
 )
 
-// abilities are what is known of the terminal beyond its size. The zero value
-// knows neither links nor a clipboard.
+// abilities are the features of the terminal. The zero value supports neither links nor a clipboard.
 type abilities struct {
 	links bool // OSC 8
 	clip  clipboard
-	mux   func(stdin string, args ...string) (string, error) // runs tmux; nil: it is not there
+	mux   func(stdin string, args ...string) (string, error) // runs tmux; nil: not in tmux
 }
 
-// clipboard is the way to the clipboard of the user's own terminal.
+// clipboard is how to reach the clipboard of the user's terminal.
 type clipboard int
 
 const (
-	noClipboard clipboard = iota // the text is shown, to be marked by hand
+	noClipboard clipboard = iota // show the text for manual selection
 	direct                       // OSC 52 (works through ssh)
-	inScreen                     // the same, in the wrapping of GNU screen
-	inTmux                       // as tmux says
+	inScreen                     // the same, wrapped for GNU screen
+	inTmux                       // as tmux reports
 )
 
-// linkFamilies are how TERM begins where links are known, or where what is not
-// known is dropped without a trace. Elsewhere (the console of Linux, a VT220,
-// screen, a shell in Emacs) rubbish might stand on the screen.
+// linkFamilies are prefixes of TERM for terminals that support links or silently ignore them. Others (the Linux
+// console, a VT220, screen, a shell in Emacs) might show garbage.
 var linkFamilies = []string{
 	"xterm", "tmux", "alacritty", "foot", "kitty", "wezterm", "ghostty", "contour", "konsole", "iterm", "vte", "gnome",
 }
 
-// abilities are what the environment tells of the terminal. What it does not tell
-// is not there.
+// abilities returns the features of the terminal according to the environment. Unknown features are off.
 func (env environment) abilities() abilities {
 	name := env("TERM")
 	family := false
@@ -59,10 +56,10 @@ func (env environment) abilities() abilities {
 	return t
 }
 
-// muxWithin is how long tmux may take to answer.
+// muxWithin is the timeout of tmux commands.
 const muxWithin = 2 * time.Second
 
-// runTmux asks the tmux in which carrick runs.
+// runTmux runs a command of the tmux that carrick runs in.
 func runTmux(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), muxWithin)
 	defer cancel()
@@ -72,8 +69,8 @@ func runTmux(stdin string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sequence is what to write to the terminal to have a text on its clipboard, and
-// what to say then. Nothing to write: tmux has it already, or there is no way.
+// sequence returns the escape sequence that copies a text to the clipboard, and the notice for the user. The sequence
+// is empty if tmux has copied the text, or if there is no way.
 func (t abilities) sequence(text string) (seq, said string) {
 	switch t.clip {
 	case direct:
@@ -86,8 +83,8 @@ func (t abilities) sequence(text string) (seq, said string) {
 	return "", "not copied, as this terminal has no clipboard; mark it by hand"
 }
 
-// throughTmux asks tmux how programs reach the clipboard here: by themselves,
-// past it, or not at all; then tmux's own command does it.
+// throughTmux asks tmux how programs can set the clipboard: directly, by passthrough, or not at all; then it uses
+// tmux's own command.
 func (t abilities) throughTmux(text string) (seq, said string) {
 	set, _ := t.mux("", "display-message", "-p", "#{set-clipboard}/#{allow-passthrough}")
 	reach, pass, _ := strings.Cut(set, "/")
@@ -97,7 +94,7 @@ func (t abilities) throughTmux(text string) (seq, said string) {
 	case pass == "on" || pass == "all":
 		return osc52.New(text).Tmux().String(), "copied"
 	}
-	if _, err := t.mux(text, "load-buffer", "-w", "-"); err == nil { // -w: the terminal's clipboard, too
+	if _, err := t.mux(text, "load-buffer", "-w", "-"); err == nil { // -w also sets the terminal's clipboard
 		return "", "copied, also for tmux's own prefix ]"
 	}
 	if _, err := t.mux(text, "load-buffer", "-"); err == nil { // before tmux 3.2
@@ -106,7 +103,7 @@ func (t abilities) throughTmux(text string) (seq, said string) {
 	return "", fmt.Sprintf("not copied: tmux takes nothing from programs (set-clipboard is %q); mark it by hand", reach)
 }
 
-// link is a text that leads to an address, where the terminal knows links.
+// link returns a text that links to an address, if the terminal supports links.
 func (t abilities) link(url, shown string, params ...string) string {
 	if !t.links {
 		return shown
@@ -114,8 +111,8 @@ func (t abilities) link(url, shown string, params ...string) string {
 	return ansi.SetHyperlink(url, params...) + shown + ansi.ResetHyperlink()
 }
 
-// linked makes links of the addresses in a line. One that may go on in the next
-// line is left alone: half an address leads elsewhere.
+// linked turns the addresses in a line into links. It skips one that may continue on the next line, because a partial
+// address leads elsewhere.
 func (t abilities) linked(line string, more bool) string {
 	plain := ansi.Strip(line)
 	if !t.links || !strings.Contains(plain, "://") || strings.Contains(line, "\x1b]8;") {

@@ -12,20 +12,19 @@ import (
 	"carrick/cluster/clean"
 )
 
-// oneLine makes text from outside fit for one line of the screen.
+// oneLine makes untrusted text safe for one line of the screen.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(even(clean.Text(s))), " ")
 }
 
-// manyLines makes text from outside fit for the screen and keeps its lines.
+// manyLines makes untrusted text safe for the screen and keeps its lines.
 func manyLines(s string) []string {
 	s = strings.ReplaceAll(strings.TrimRight(even(clean.Text(s)), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
 }
 
-// even makes text as wide in every terminal. Some draw characters that belong
-// together as one, such as a family of three, some one after the other: of
-// these the first is left.
+// even makes text equally wide in every terminal. Some terminals draw combined characters, such as a family emoji, as
+// one, others as several: even keeps only the first of them.
 func even(s string) string {
 	if isASCII(s) {
 		return s
@@ -49,7 +48,7 @@ func even(s string) string {
 
 func width(s string) int { return ansi.StringWidth(s) }
 
-// clip shortens a line to a width and says so by an ellipsis.
+// clip shortens a line to a width and marks that with an ellipsis.
 func clip(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -57,14 +56,14 @@ func clip(s string, w int) string {
 	return ansi.Truncate(s, w, "…")
 }
 
-// pad makes a line exactly that wide.
+// pad clips or pads a line to exactly that width.
 func pad(s string, w int) string {
 	s = clip(s, w)
 	return s + strings.Repeat(" ", max(0, w-width(s)))
 }
 
-// spread puts one text at the left and one at the right end of a line. Where
-// both do not fit, the right one stays whole as long as the left has a third.
+// spread puts one text at the left and one at the right end of a line. If both do not fit, the right one stays complete
+// as long as the left has a third.
 func spread(left, right string, w int) string {
 	if right == "" {
 		return clip(left, w)
@@ -76,8 +75,7 @@ func spread(left, right string, w int) string {
 	return pad(clip(left, w-width(right)-1), w-width(right)) + right
 }
 
-// clipName shortens a name to a width. Names of clusters begin alike and differ
-// at the end, so it is cut in between.
+// clipName shortens a name to a width. Cluster names often start alike and differ at the end, so it cuts the middle.
 func clipName(s string, w int) string {
 	if width(s) <= w || w < 8 {
 		return clip(s, w)
@@ -87,8 +85,7 @@ func clipName(s string, w int) string {
 	return clip(head+"…"+tail, w)
 }
 
-// wrap breaks a text at spaces, and longer words anywhere, into lines of at
-// most that width, and of no more than can be read well.
+// wrap wraps a text at spaces, and longer words anywhere, into lines of at most that width and of at most proseWidth.
 func wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
@@ -99,12 +96,12 @@ func wrap(s string, w int) []string {
 			return within(ansi.Wrap(s, w, " /"), w)
 		}
 	}
-	// Names and commands are full of hyphens; they are broken at none.
+	// Names and commands are full of hyphens: do not break at them.
 	s = strings.ReplaceAll(s, "-", unbroken)
 	return within(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), w)
 }
 
-// within returns lines that are no wider than that: ansi.Wrap can keep a blank before a word on its line.
+// within enforces the width of lines, because ansi.Wrap can keep a blank before a word on its line.
 func within(text string, w int) []string {
 	var out []string
 	for _, l := range strings.Split(text, "\n") {
@@ -117,7 +114,7 @@ func within(text string, w int) []string {
 	return out
 }
 
-// unbroken is a hyphen at which no line ends.
+// unbroken is a non-breaking hyphen.
 const unbroken = "\u2011"
 
 // hang puts a label before the first of some lines and indents the others.
@@ -133,7 +130,7 @@ func hang(label string, lines []string) []string {
 	return out
 }
 
-// fill makes a block exactly that high.
+// fill pads or cuts a block to exactly that height.
 func fill(block []string, h int) []string {
 	h = max(0, h)
 	for len(block) < h {
@@ -142,7 +139,7 @@ func fill(block []string, h int) []string {
 	return block[:h]
 }
 
-// linesOf is how many lines some blocks have.
+// linesOf returns the number of lines of all blocks.
 func linesOf(blocks [][]string) int {
 	n := 0
 	for _, b := range blocks {
@@ -151,8 +148,8 @@ func linesOf(blocks [][]string) int {
 	return n
 }
 
-// squeeze shortens blocks until they take at most h lines: always the longest,
-// then, where each has one line, the last goes.
+// squeeze shortens blocks until they have at most h lines: always the longest, then, if each has one line, it drops the
+// last block.
 func squeeze(blocks [][]string, h, w int) []string {
 	for total := linesOf(blocks); total > h; total-- {
 		longest := 0
@@ -185,7 +182,7 @@ func cutLast(b []string, w int) []string {
 	return b
 }
 
-// span is a time in one unit: "3 s", "4 min", "2 h", "6 d".
+// span formats a duration in one unit: "3 s", "4 min", "2 h", "6 d".
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -198,7 +195,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
 }
 
-// positions says which part of a list is shown.
+// positions says which part of a list is visible.
 func positions(from, shown, all int) string {
 	return fmt.Sprintf("%d to %d of %d", from+1, from+shown, all)
 }

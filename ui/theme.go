@@ -11,36 +11,35 @@ import (
 	"carrick/steps"
 )
 
-// theme is every style of the screen. Text has the terminal's own colour; signs
-// and short words have one of the palette, and the same is said by the sign
-// and the word.
+// theme has all styles of the screen. Text has the terminal's own color. Signs and short words have one of the
+// palette's, and never differ by color alone.
 type theme struct {
 	renderer *lipgloss.Renderer
 
 	title    lipgloss.Style // headings
-	faint    lipgloss.Style // what can be left out
+	faint    lipgloss.Style // secondary text
 	key      lipgloss.Style // a key in the footer
-	selected lipgloss.Style // where the user stands
-	accent   lipgloss.Style // what can be chosen, what moves
+	selected lipgloss.Style // the current selection
+	accent   lipgloss.Style // choices and animations
 	good     lipgloss.Style
 	bad      lipgloss.Style
 	warn     lipgloss.Style
 	unknown  lipgloss.Style
 
-	base  string   // the sequence that sets the colours of the whole screen; "": the terminal's own
-	plain replacer // last of all, over the whole frame; nil: nothing
+	base  string   // the sequence that sets the colors of the whole screen; "": the terminal's own
+	plain replacer // applied last to the whole frame; nil: none
 }
 
-// skin is what the terminal can show, and what the user wants of it.
+// skin is what the terminal supports, and what the user prefers.
 type skin struct {
 	colour  bool
-	profile termenv.Profile // how many colours
+	profile termenv.Profile // number of colors
 	theme   string          // one of Themes
-	ground  termenv.Color   // the terminal's background; nil: not known
+	ground  termenv.Color   // the terminal's background; nil: unknown
 	letters letters
 }
 
-// palette is the name of the palette that fits.
+// palette returns the name of the matching palette.
 func (s skin) palette() string {
 	switch {
 	case s.theme == themeDark, s.theme == themeLight, s.theme == themeContrast:
@@ -55,7 +54,7 @@ func (s skin) palette() string {
 
 func newTheme(s skin) theme {
 	r := lipgloss.NewRenderer(io.Discard)
-	r.SetColorProfile(min(s.profile, termenv.ANSI)) // with less there is no bold either
+	r.SetColorProfile(min(s.profile, termenv.ANSI)) // a lower profile has no bold either
 	r.SetHasDarkBackground(true)
 	name := s.palette()
 	p := palettes[name]
@@ -86,8 +85,7 @@ func newTheme(s skin) theme {
 	return t
 }
 
-// reads tells whether a colour can be read on the background, as far as that is
-// known.
+// reads reports whether a color is readable on the background, as far as that is known.
 func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
 	text := c.ANSI
 	switch r.ColorProfile() {
@@ -103,8 +101,7 @@ func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
 		contrast(r.ColorProfile().Color(text), s.ground) >= enough
 }
 
-// base sets white on black, or black on white where that is what the terminal
-// has.
+// base sets white on black, or black on white if the terminal has a light background.
 func (s skin) base(r *lipgloss.Renderer) string {
 	if !s.colour {
 		return ""
@@ -117,7 +114,7 @@ func (s skin) base(r *lipgloss.Renderer) string {
 	return sequence
 }
 
-// laid puts the colours of the whole screen under a frame of that width.
+// laid applies the colors of the whole screen to a frame of that width.
 func (t *theme) laid(frame []string, w int) []string {
 	if t.base == "" {
 		return frame
@@ -128,17 +125,17 @@ func (t *theme) laid(frame []string, w int) []string {
 	return frame
 }
 
-// reset ends all styles.
+// reset resets all styles.
 const reset = "\x1b[0m"
 
-// dress gives a text field the styles of the screen.
+// dress applies the screen's styles to a text field.
 func (t *theme) dress(in *textinput.Model) {
 	plain := t.renderer.NewStyle()
 	in.PromptStyle, in.TextStyle, in.PlaceholderStyle, in.CompletionStyle = plain, plain, t.faint, t.faint
 	in.Cursor.Style, in.Cursor.TextStyle = t.selected, plain
 }
 
-// glyph is the sign of a status, one column wide.
+// glyph returns the sign of a status, one column wide.
 func glyph(s steps.Status) string {
 	switch s {
 	case steps.Pass:
@@ -155,7 +152,7 @@ func glyph(s steps.Status) string {
 	return "◌"
 }
 
-// ink is the style of a status.
+// ink returns the style of a status.
 func (t *theme) ink(s steps.Status) lipgloss.Style {
 	switch s {
 	case steps.Pass:
@@ -172,7 +169,7 @@ func (t *theme) ink(s steps.Status) lipgloss.Style {
 	return t.accent
 }
 
-// verb is the sign and the style of what happens to a thing.
+// verb returns the sign and the style of a verb.
 func (t *theme) verb(v steps.Verb) (string, lipgloss.Style) {
 	switch v {
 	case steps.Create:

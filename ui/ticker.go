@@ -8,25 +8,24 @@ import (
 	"carrick/steps"
 )
 
-// The paces at which a screen asks to be drawn although nothing has come in.
-// Zero: not at all.
+// The intervals at which a screen is redrawn without a message. Zero: never.
 const (
-	spinning = 125 * time.Millisecond // something is under way
+	spinning = 125 * time.Millisecond // a progress indicator is shown
 	counting = time.Second            // seconds are shown
 	ageing   = time.Minute            // minutes are shown
 )
 
-// tickMsg is for the app: a beat is over.
+// tickMsg is for the app: a tick.
 type tickMsg struct{ n int }
 
-// beat is the one clock of the screen. The zero value stands still.
+// ticker is the one clock of the screen. The zero value is stopped.
 type ticker struct {
-	n     int           // number of the beat that is under way
-	every time.Duration // its length; 0: none is
+	n     int           // number of the current tick
+	every time.Duration // its interval; 0: stopped
 	frame int           // of the spinner
 }
 
-// at makes the beat that fast, if it is slower or stands still.
+// at sets the interval, if the ticker is slower or stopped.
 func (b *ticker) at(pace time.Duration) tea.Cmd {
 	if pace == 0 || (b.every != 0 && b.every <= pace) {
 		return nil
@@ -37,7 +36,7 @@ func (b *ticker) at(pace time.Duration) tea.Cmd {
 	return tea.Tick(pace, func(time.Time) tea.Msg { return tickMsg{n} })
 }
 
-// over ends a beat; the one of an earlier pace is nobody's.
+// over handles a tick; those of an earlier interval are ignored.
 func (b *ticker) over(msg tickMsg) {
 	if msg.n != b.n {
 		return
@@ -48,10 +47,10 @@ func (b *ticker) over(msg tickMsg) {
 	b.every = 0
 }
 
-// spin is the sign of something under way.
+// spin returns the current frame of the spinner.
 func (b *ticker) spin() string { return spinner[b.frame%len(spinner)] }
 
-// faster is the quicker of two paces.
+// faster returns the shorter of two intervals.
 func faster(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
@@ -59,8 +58,7 @@ func faster(a, b time.Duration) time.Duration {
 	return a
 }
 
-// waited is how long something has been waited for, and how long it may take at
-// most: "12 s of 2 min".
+// waited returns how long something has been awaited, and its timeout: "12 s of 2 min".
 func waited(d, within time.Duration) string {
 	if within <= 0 {
 		return span(d)
@@ -68,8 +66,7 @@ func waited(d, within time.Duration) string {
 	return span(d) + " of " + span(within)
 }
 
-// foundOf is what a cell says; of one that waits first for how long it has, and
-// for how long at most.
+// foundOf returns the finding of a cell. For a waiting cell it starts with the time so far and the timeout.
 func (a *app) foundOf(c steps.Cell) string {
 	r := a.live.Board.Verdict(c)
 	found := oneLine(r.Says())

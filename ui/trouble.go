@@ -15,18 +15,17 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is the overlay of all that is wrong, in all steps: what causes other
-// things first. It follows the board while it is open.
+// trouble is the overlay of all failures in all steps, causes first. It follows the board while it is open.
 type trouble struct {
 	a      *app
 	page   *stepPage
 	row    cursor
-	on     steps.Cell // the selected one; it is followed when the list moves
+	on     steps.Cell // the selected cell; the selection follows it when the list changes
 	moved  bool       // the user has chosen a row; until then it is the first one
 	filter textinput.Model
 }
 
-// troublePanel is the overlay over a page that has a board; nil over the others.
+// troublePanel returns the overlay over a page that has a board; nil over others.
 func (a *app) troublePanel() screen {
 	var page *stepPage
 	switch p := a.page.(type) {
@@ -43,8 +42,7 @@ func (a *app) troublePanel() screen {
 func (t *trouble) typing() bool        { return t.filter.Focused() }
 func (t *trouble) pace() time.Duration { return 0 }
 
-// list is what is wrong, as far as the filter lets it through. The selected cell
-// stays selected for as long as it is in it.
+// list returns the failures that match the filter. The selected cell stays selected while it is listed.
 func (t *trouble) list() []engine.Trouble {
 	all := t.a.live.Board.Troubles()
 	if want := strings.ToLower(strings.TrimSpace(t.filter.Value())); want != "" {
@@ -64,7 +62,7 @@ func (t *trouble) list() []engine.Trouble {
 	return all
 }
 
-// words are what the filter looks at.
+// words returns the text that the filter matches.
 func (t *trouble) words(one engine.Trouble) string {
 	check, step := t.page.guide().Check(one.Cell.Check)
 	return strings.Join(
@@ -121,7 +119,7 @@ func (t *trouble) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// typed gives a key to the filter.
+// typed passes a key to the filter.
 func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
 	switch {
 	case key.Matches(k, t.a.k.Esc.Binding):
@@ -138,7 +136,7 @@ func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// found is how many lines what was found of the selected one may have.
+// found returns the number of lines for the finding of the selected cell.
 func (t *trouble) found() int {
 	if h := t.a.panelHeight(); h >= 14 {
 		return min(6, h/4)
@@ -146,7 +144,7 @@ func (t *trouble) found() int {
 	return 0
 }
 
-// room is how many lines the list has.
+// room returns the number of lines of the list.
 func (t *trouble) room() int {
 	n := t.a.panelHeight()
 	if f := t.found(); f > 0 {
@@ -187,7 +185,7 @@ func (t *trouble) view() []string {
 	return a.panelFrame(title, right, body, t.foot(list))
 }
 
-// line is one cell that is wrong, in one line: its step, its side, what it asks.
+// line returns one failing cell in one line: its step, its side, its title.
 func (t *trouble) line(one engine.Trouble, selected bool) string {
 	a, guide := t.a, t.page.guide()
 	check, step := guide.Check(one.Cell.Check)
@@ -211,7 +209,7 @@ func (t *trouble) line(one engine.Trouble, selected bool) string {
 	return head + spread(clip(name, a.w-width(head)-width(behind)-1), behind, a.w-width(head))
 }
 
-// details are what was found of the selected cell, and in which step it is.
+// details returns the finding of the selected cell, and its step.
 func (t *trouble) details(one engine.Trouble) []string {
 	_, step := t.page.guide().Check(one.Cell.Check)
 	text := "step " + step.Title + ": " + oneLine(one.Result.Found)

@@ -9,7 +9,7 @@ import (
 	"carrick/steps"
 )
 
-// causes says how many others say nothing because of a cell.
+// causes says how many others a cell blocks.
 func causes(n int) string {
 	if n == 1 {
 		return "causes 1 other"
