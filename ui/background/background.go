@@ -1,10 +1,9 @@
-// Package background keeps carrick from asking the terminal for its colours.
+// Package background prevents carrick from querying the terminal for its colors.
 //
-// bubbletea v1 asks while it is imported, so every command on a terminal, a
-// plain --help too, would write an escape sequence and wait seconds where the
-// terminal does not answer. Go initialises packages in the order of their
-// import paths; this one comes before bubbletea and says what the background
-// is, so nobody asks. The screen uses colours that read on either.
+// bubbletea v1 sends a query when it is imported. So every command on a terminal, even --help, would write an escape
+// sequence and wait for seconds if the terminal does not reply. Go initializes packages in the order of their import
+// paths. This package comes before bubbletea and sets the background, so no query is sent. The screen uses colors that
+// are readable on either background.
 package background
 
 import "github.com/charmbracelet/lipgloss"

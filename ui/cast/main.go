@@ -1,10 +1,9 @@
-// Command cast records carrick on a pseudo-terminal as an asciicast (version
-// 2), until the screen shows a text, and then has it leave:
+// Command cast records carrick on a pseudo-terminal as an asciicast (version 2), until the screen shows a text, and
+// then makes it exit:
 //
 //	cast -o FILE -title TITLE -until TEXT -- PROGRAM ARG …
 //
-// The program gets an environment of its own, so that nothing of this machine
-// gets into the recording.
+// The program gets its own environment, so that the recording contains nothing of this machine.
 package main
 
 import (
@@ -53,7 +52,7 @@ type options struct {
 	within, starting, reading time.Duration
 }
 
-// record runs the program and writes what it shows.
+// record runs the program and records its output.
 func record(o options, args []string) error {
 	path, err := filepath.Abs(args[0])
 	if err != nil {
@@ -88,10 +87,10 @@ func record(o options, args []string) error {
 	return t.write(o)
 }
 
-// watch puts what the terminal shows onto the tape until the end is on screen.
+// watch records the terminal's output until the final text is on screen.
 func watch(o options, terminal *os.File, t *tape) error {
 	screen := vt.NewEmulator(o.columns, o.rows)
-	go func() { _, _ = io.Copy(terminal, screen) }() // what a terminal answers
+	go func() { _, _ = io.Copy(terminal, screen) }() // the terminal's replies
 	late := time.Now().Add(o.within)
 	began := time.Now()
 	buf, told := make([]byte, 1<<16), ""
@@ -122,5 +121,5 @@ func watch(o options, terminal *os.File, t *tape) error {
 	}
 }
 
-// step is what says how far a walk is.
+// step matches the progress of a walk.
 var step = regexp.MustCompile(`step [0-9]+ of [0-9]+|summary`)

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// tape is a recording: what was shown, and when.
+// tape is a recording of output with timestamps.
 type tape struct {
-	pause  time.Duration // the longest between two events, from now on
+	pause  time.Duration // the maximum pause between two events, from now on
 	events []event
-	last   time.Duration // when the last one really was
-	now    time.Duration // when it is on the tape
-	rest   []byte        // the begin of a character that is not whole yet
+	last   time.Duration // actual time of the last event
+	now    time.Duration // its time on the tape
+	rest   []byte        // the start of an incomplete character
 }
 
 type event struct {
@@ -24,14 +24,13 @@ type event struct {
 	text string
 }
 
-// together is what belongs to one frame.
+// together is the interval within which output belongs to one frame.
 const together = 15 * time.Millisecond
 
-// queries are what asks the terminal something: whoever plays the tape should not
-// have to answer.
+// queries matches terminal queries, which must not be replayed because the player would have to reply.
 var queries = regexp.MustCompile(`\x1b\][0-9]+;\?(\x07|\x1b\\)|\x1b\[(6n|c|>c|>q|\?[0-9]+\$p)`)
 
-// add puts what was shown at a moment onto the tape.
+// add adds output at a moment to the tape.
 func (t *tape) add(at time.Duration, data []byte) {
 	data = append(t.rest, data...)
 	end := len(data)
@@ -66,8 +65,7 @@ type header struct {
 	Env     map[string]string `json:"env"`
 }
 
-// write writes the tape as an asciicast. A pause at its end lets the last frame
-// be read.
+// write writes the tape as an asciicast. A pause at its end keeps the last frame readable.
 func (t *tape) write(o options) error {
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)

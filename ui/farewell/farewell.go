@@ -1,6 +1,5 @@
-// Package farewell is what carrick says when it is left, on a screen or in
-// lines: where everything stands, what is wrong, and how to go on. It prints
-// nothing.
+// Package farewell composes the closing message of both wizards: the state of each step, what is wrong, and how to
+// continue. It prints nothing.
 package farewell
 
 import (
@@ -16,23 +15,23 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Nothing is said where the user left before a link was opened.
+// Nothing is the message if the user left before a link was opened.
 const Nothing = "carrick: left before anything was set up"
 
-// Gone is said at the end of a demo in place of how to go on.
+// Gone is the message at the end of a demo, instead of how to continue.
 const Gone = "The clusters of the demo are gone, and what was made in them. For your own clusters: carrick"
 
-// Stand is where a session was left.
+// Stand is the state in which a session was left.
 type Stand struct {
 	Guide *steps.Guide
 	Link  *linkfile.Link
 	Board *engine.Board
-	Dir   string // the working directory; "": not known
-	// Nothing is known to stand that the link made: there is nothing to take back.
+	Dir   string // the working directory; "": unknown
+	// Nothing means that the link has created nothing, so there is nothing to undo.
 	Nothing bool
 }
 
-// Title names what was left.
+// Title names the guide and the link.
 func (s Stand) Title() string {
 	return s.Guide.Title + " · " + oneLine(s.Link.Name())
 }
@@ -46,17 +45,16 @@ func Behind(n int) string {
 	return checks + " as before the last change: carrick was left before they were looked at again"
 }
 
-// Wrong is a cell that fails or could not be looked at.
+// Wrong is a cell that fails or is unknown.
 type Wrong struct {
 	Status steps.Status
 	Text   string // "provider: the tunnel is up: no handshake"
 }
 
-// wrongLines is how many cells are named; check says the rest.
+// wrongLines is the maximum number of cells that are named; carrick check lists all.
 const wrongLines = 8
 
-// Wrongs are the cells that fail, then those that could not be looked at; more
-// is how many are not named.
+// Wrongs returns the cells that fail, then those that are unknown. more is the number of omitted ones.
 func (s Stand) Wrongs() (list []Wrong, more int) {
 	for _, status := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.Guide.Cells() {
@@ -77,11 +75,10 @@ func (s Stand) Wrongs() (list []Wrong, more int) {
 	return list, more
 }
 
-// Command is something to run, and what it does.
+// Command is a shell command with its description.
 type Command struct{ Run, What string }
 
-// Commands are how to go on with a link without the wizard, and how to go
-// back.
+// Commands returns commands to continue with a link without the wizard, and to undo it.
 func (s Stand) Commands() []Command {
 	path := s.Path()
 	out := append(
@@ -93,8 +90,7 @@ func (s Stand) Commands() []Command {
 	return append(out, Command{"carrick undo " + path, "takes back what it made"})
 }
 
-// install is what is left to do for folders that stand for machines: their files
-// have to get to the machine.
+// install returns the remaining work for folders that represent machines: copying their files to the machine.
 func (s Stand) install() []Command {
 	var out []Command
 	for _, side := range steps.Sides {
@@ -117,10 +113,10 @@ func (s Stand) install() []Command {
 	return out
 }
 
-// Path is the link's file as it is typed from the working directory.
+// Path returns the path of the link file relative to the working directory.
 func (s Stand) Path() string { return ShortPath(s.Dir, s.Link.Path) }
 
-// ShortPath is a path as it is typed from a folder.
+// ShortPath returns a path relative to a folder, if it is below that.
 func ShortPath(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && !strings.HasPrefix(rel, "..") {
 		return rel

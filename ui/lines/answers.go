@@ -13,7 +13,7 @@ import (
 	"carrick/ui/model"
 )
 
-// asked are the questions of the step that apply, with their answers.
+// asked returns the applicable questions of the step with their answers.
 func (w *walk) asked() (out []engine.Answered, err error) {
 	if len(w.current().Ask) == 0 {
 		return nil, nil
@@ -34,13 +34,12 @@ func (w *walk) asked() (out []engine.Answered, err error) {
 	return out, err
 }
 
-// missing tells whether a question has no answer although it needs one.
+// missing reports whether a question requires an answer and has none.
 func missing(a engine.Answered) bool {
 	return a.Value == nil && a.Err == nil && !a.Question.Opt
 }
 
-// neededAnswers asks, on the first visit of a step, for the answers that are
-// missing. It returns all answers that the step has.
+// neededAnswers asks for missing answers on the first visit of a step. It returns all answers of the step.
 func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	list, err := w.asked()
 	if err != nil || w.visited[w.current().Name] {
@@ -58,9 +57,8 @@ func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	return list, nil
 }
 
-// askAnswers goes through the questions of the step, or through those that lack
-// an answer. What is answered is saved at once. errBack: there was nothing to
-// ask, or the user went back before the first.
+// askAnswers asks the questions of the step, or only those without an answer. Each answer is saved immediately. errBack
+// means that there was no question, or that the user went back before the first.
 func (w *walk) askAnswers(needed bool) error {
 	list, err := w.asked()
 	if err != nil {
@@ -100,8 +98,7 @@ func (w *walk) askAnswers(needed bool) error {
 	return nil
 }
 
-// askOne asks one question until its answer is one, and saves it. It tells
-// whether the answer is another now.
+// askOne asks one question until it gets a valid answer, and saves it. It reports whether the answer has changed.
 func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	q := a.Question
 	w.out.sentence("Answer %d of %d: %s", n, of, q.Title)
@@ -132,13 +129,12 @@ func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	}
 }
 
-// passes tells whether an error is not about what was typed.
+// passes reports whether an error is not about the typed text.
 func (w *walk) passes(err error) bool {
 	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NoInputError))
 }
 
-// sayAnswer says the answer that stands, where it came from, and what may be
-// chosen.
+// sayAnswer prints the current answer, its origin, and the choices.
 func (w *walk) sayAnswer(a engine.Answered) {
 	q := a.Question
 	switch {
@@ -165,7 +161,7 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	}
 }
 
-// from says where an answer comes from.
+// from names the origin of an answer.
 func from(a engine.Answered) string {
 	if a.From == "given" || a.From == "" {
 		return "given by you"
@@ -173,7 +169,7 @@ func from(a engine.Answered) string {
 	return "from " + model.OneLine(a.From)
 }
 
-// shown is an answer in words.
+// shown formats an answer.
 func shown(q *steps.Question, v any) string {
 	text := model.OneLine(q.Show(v))
 	switch {
@@ -190,7 +186,7 @@ func shown(q *steps.Question, v any) string {
 	return text
 }
 
-// answerPrompt is what an answer is asked with.
+// answerPrompt returns the prompt for an answer.
 func (w *walk) answerPrompt(a engine.Answered) string {
 	q, keeps := a.Question, a.Value != nil || a.Question.Opt
 	rest := ""
@@ -231,7 +227,7 @@ func (w *walk) answerHelp(a engine.Answered) {
 	}
 }
 
-// insteadOf is how an answer is given without being asked for.
+// insteadOf returns the option that gives an answer without a prompt.
 func (w *walk) insteadOf(a engine.Answered) string {
 	if a.Question.Secret {
 		return "--secret " + a.Question.Key + "=@FILE"
@@ -257,7 +253,7 @@ func (w *walk) save(q *steps.Question, value any) error {
 	return nil
 }
 
-// numbered is the value of a choice that was named by its number.
+// numbered returns the value of a choice that was entered by its number.
 func numbered(q *steps.Question, text string) string {
 	for _, c := range q.Of {
 		if c.Value == text {

@@ -13,8 +13,7 @@ import (
 	"carrick/ui/model"
 )
 
-// open opens the link that was given, or a new one that is put together first,
-// and goes to where the clusters stand.
+// open opens the given link, or a new one that the user defines first, and runs its checks.
 func (w *walk) open() error {
 	if w.o.Link != nil {
 		return w.connect(w.o.Link, true)
@@ -37,7 +36,7 @@ func (w *walk) open() error {
 	}
 }
 
-// pickGuide asks for the guide, where it was not named.
+// pickGuide asks for the guide if it was not named.
 func (w *walk) pickGuide() (*steps.Guide, error) {
 	list := w.o.Guides
 	if g := w.o.Named(); g != nil {
@@ -81,8 +80,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 	}
 }
 
-// newLink asks for the sides and the name, and opens the link. errBack is back
-// to the guide.
+// newLink asks for the sides and the name, and opens the link. errBack returns to the guide.
 func (w *walk) newLink(g *steps.Guide) error {
 	p := &sides{w: w, guide: g, spec: model.Endpoints{}, met: map[string]*meeting{}}
 	if err := p.read(); err != nil {
@@ -145,8 +143,7 @@ func (p *sides) name() error {
 	}
 }
 
-// openNamed opens a new link of that name, or the one that has it if it joins
-// the same two sides.
+// openNamed opens a new link of that name, or the existing one if it joins the same two sides.
 func (p *sides) openNamed(name string) (bool, error) {
 	l, existing, err := p.w.o.NewLink(p.guide, name, p.spec)
 	if err != nil {
@@ -156,8 +153,7 @@ func (p *sides) openNamed(name string) (bool, error) {
 	return p.opened(p.w.connect(l, existing))
 }
 
-// opened takes an error of opening for one of what was chosen: it is said, and
-// the name is asked again.
+// opened handles an openError as an error in the choices: it prints the error, and the name is asked again.
 func (p *sides) opened(err error) (bool, error) {
 	if e := (*openError)(nil); errors.As(err, &e) {
 		p.w.trouble("This link can't be opened: ", e.err)
@@ -172,8 +168,8 @@ type openError struct{ err error }
 func (e *openError) Error() string { return e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// connect opens a link, and saves a new one. A link that was there is looked
-// at, and gone on with where the clusters stand.
+// connect opens a link, and saves a new one. It runs the checks of an existing link, and continues at its first open
+// step.
 func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	err := w.wait(func() string { return "the link to open" }, nil, func(context.Context) error {
 		s, err := w.o.Connect(l, resumed)
@@ -209,7 +205,7 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	return nil
 }
 
-// sides says what stands on each side.
+// sides prints the two sides.
 func (w *walk) sides() {
 	for _, side := range steps.Sides {
 		end := w.live.Session.Endpoint(side)

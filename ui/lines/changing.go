@@ -12,17 +12,17 @@ import (
 	"carrick/ui/model"
 )
 
-// deed is something to be planned, asked for and done.
+// deed is something to plan, confirm and execute.
 type deed struct {
 	scope  engine.Scope
 	undo   bool
 	what   string // "step Identity"
 	doing  string // "Applying"
-	verb   string // of the question: "Apply"
-	option string // of the command that does it without asking: "--step identity"
+	verb   string // in the question: "Apply"
+	option string // of the command that does it without confirmation: "--step identity"
 }
 
-// plan plans a deed, and looks whether you may do it.
+// plan plans a deed, and checks its permissions.
 func (w *walk) plan(d deed) (p model.Planned, err error) {
 	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) error {
 		p = w.live.Plan(ctx, d.scope, d.undo)
@@ -31,8 +31,8 @@ func (w *walk) plan(d deed) (p model.Planned, err error) {
 	return p, err
 }
 
-// change plans a deed, says exactly what it changes, asks, and does it. What
-// can't be done is said; an error is how the user left.
+// change plans a deed, prints exactly what it changes, asks for confirmation, and executes it. It prints failures; an
+// error means that the user left.
 func (w *walk) change(d deed) error {
 	got, err := w.plan(d)
 	for err == nil && len(got.Signers) > 0 {
@@ -80,7 +80,7 @@ func (w *walk) change(d deed) error {
 	return w.do(d, p, allowed)
 }
 
-// confirmSigners asks whose keys sign the files of facts. No is errBack.
+// confirmSigners asks which signing keys of facts files to trust. No returns errBack.
 func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	for _, s := range list {
 		w.out.sentence("%s", model.OneLine(s.String()))
@@ -95,7 +95,7 @@ func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	return nil
 }
 
-// command is what does a deed without asking.
+// command returns the command that does a deed without confirmation.
 func (w *walk) command(d deed) string {
 	verb := strings.ToLower(strings.Fields(d.verb)[0])
 	if d.undo {
@@ -104,7 +104,7 @@ func (w *walk) command(d deed) string {
 	return "carrick " + verb + " " + w.path() + d.option + " --yes"
 }
 
-// cannot says why something can't be planned.
+// cannot prints why something cannot be planned.
 func (w *walk) cannot(err error) {
 	if missing := (*steps.MissingError)(nil); errors.As(err, &missing) {
 		var names []string
@@ -117,7 +117,7 @@ func (w *walk) cannot(err error) {
 	w.trouble("This can't be planned: ", err)
 }
 
-// do does a plan that was confirmed, and says what came of it.
+// do executes a confirmed plan, and prints the result.
 func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	k := &work{w: w, Run: model.NewRun(p)}
 	w.note(d.doing + " " + d.what)
@@ -160,8 +160,8 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	return nil
 }
 
-// confirm says what a plan changes and asks. Taking over fields of others, and
-// deleting what is to be made anew, are questions of their own. No is errBack.
+// confirm prints what a plan changes and asks for confirmation. Taking over fields of other managers, and deleting
+// objects that will be recreated, are confirmed separately. No returns errBack.
 func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err error) {
 	n := w.sayPlan(p, false)
 	thing := "change"
@@ -195,7 +195,7 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 	return allowed, nil
 }
 
-// yes asks for a yes. Enter is no; the end of the input is never a yes. p: what is asked about; nil: no plan.
+// yes asks for a yes. Enter means no, and so does the end of the input. p is the plan to confirm, or nil.
 func (w *walk) yes(what, instead string, p *engine.Plan) error {
 	for {
 		text, err := w.ask(question{

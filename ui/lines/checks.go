@@ -9,14 +9,14 @@ import (
 	"carrick/ui/model"
 )
 
-// row is a check of the step at hand, with its cells.
+// row is a check of the current step with its cells.
 type row struct {
-	n     int // as it is numbered, from 1
+	n     int // its number, from 1
 	check *steps.Check
 	cells []steps.Cell
 }
 
-// rows are the checks of the step at hand.
+// rows returns the checks of the current step.
 func (w *walk) rows() []row {
 	var out []row
 	s := w.current()
@@ -32,8 +32,7 @@ func (w *walk) rows() []row {
 	return out
 }
 
-// rowOf is the check that was named by its number or name. Without a name it is
-// the only one that fits.
+// rowOf returns the check with that number or name. Without a name it is the only one that fits.
 func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	rows := w.rows()
 	var fitting []string
@@ -59,9 +58,9 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	return row{}, false
 }
 
-// tell says checks, one a line, those that need attention last, and then how
-// many stand where. In full it says each by number with what was found; else
-// what holds is said by its title, and skips by their reason.
+// tell prints checks, one per line, those that need attention last, and then the counts by status. In full it prints
+// each with its number and finding. Otherwise it prints passing checks by their title, and skipped ones by their
+// reason.
 func (w *walk) tell(rows []row, full bool) {
 	skipped := &skips{}
 	order := []steps.Status{steps.Pass, steps.Skip, steps.Pending, steps.Waiting, steps.Warn, steps.Unknown, steps.Fail}
@@ -82,10 +81,10 @@ func (w *walk) tell(rows []row, full bool) {
 	w.out.sentence("In this step: %s", tally(w.live.Board.Count(w.current().Name)))
 }
 
-// tellRow says the cells of a check that have one of those statuses.
+// tellRow prints the cells of a check that have one of those statuses.
 func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	var said []steps.Cell
-	var whole []string // what is said of each
+	var whole []string // the text for each
 	for _, c := range r.cells {
 		v := w.live.Board.Verdict(c)
 		if !slices.Contains(which, v.Status) {
@@ -117,8 +116,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	}
 }
 
-// sayers are who says each of some lines; "" where another side has said the
-// same already.
+// sayers returns the side for each text, or "" if another side has the same text.
 func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	out := make([]string, len(cells))
 	if len(cells) == 2 && texts[0] == texts[1] {
@@ -131,7 +129,7 @@ func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	return out
 }
 
-// tellFix says what to do where a check does not hold, and why it matters.
+// tellFix prints the fix of a failing check, and why it matters.
 func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 	var acts, commands []string
 	fails := false

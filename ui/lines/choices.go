@@ -9,18 +9,18 @@ import (
 	"carrick/steps"
 )
 
-// choice is one thing that can be chosen, by its letter or its word.
+// choice is a command that the user can choose by its letter or its word.
 type choice struct {
 	letter, word string
-	args         string // as the help shows them
+	args         string // as shown in the help
 	means        string
 	do           func(args string) error
 }
 
-// errMoved says that another step was chosen.
+// errMoved means that another step was chosen.
 var errMoved = errors.New("moved")
 
-// choices are those of a step.
+// choices returns the choices of a step.
 func (w *walk) choices() []choice {
 	return []choice{
 		{"a", "apply", "", "applies this step: says what would change, and asks", w.apply},
@@ -39,7 +39,7 @@ func (w *walk) choices() []choice {
 	}
 }
 
-// brief names the choices that matter now.
+// brief names the choices that apply now.
 func (w *walk) brief() string {
 	var out []string
 	s := w.current()
@@ -55,8 +55,7 @@ func (w *walk) brief() string {
 	return "Choices: " + strings.Join(append(out, "n next", "b back", "q quit", "? for all"), ", ") + "."
 }
 
-// choose asks what to do and does it, until another step is chosen.
-// enter is what an empty answer does.
+// choose asks for a choice and executes it, until another step is chosen. enter handles an empty line.
 func (w *walk) choose(prompt string, enter func(string) error, list []choice) error {
 	for {
 		text, err := w.ask(question{prompt: prompt, help: func() { w.help(list) }, instead: w.instead()})
@@ -74,7 +73,7 @@ func (w *walk) choose(prompt string, enter func(string) error, list []choice) er
 	}
 }
 
-// chosen does what was chosen.
+// chosen executes a choice.
 func (w *walk) chosen(text string, enter func(string) error, list []choice) error {
 	typed, args, _ := strings.Cut(strings.TrimSpace(text), " ")
 	typed, args = strings.ToLower(typed), strings.TrimSpace(args)
@@ -102,7 +101,7 @@ func (w *walk) chosen(text string, enter func(string) error, list []choice) erro
 	return nil
 }
 
-// stepOf is the step that was named, by its number, name or title.
+// stepOf returns the step with that number, name or title.
 func (w *walk) stepOf(text string) (int, bool) {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n - 1, n >= 1 && n <= len(w.guide().Steps)+1
@@ -144,7 +143,7 @@ func (w *walk) sayLog(string) error {
 	return nil
 }
 
-// help says all choices, what the words mean, and what holds everywhere.
+// help prints all choices, the meaning of the statuses, and the global choices.
 func (w *walk) help(list []choice) {
 	for _, c := range list {
 		w.out.sentence("%s: %s", strings.TrimSpace(c.letter+" "+c.args), c.means)
@@ -172,7 +171,7 @@ func (w *walk) help(list []choice) {
 	}
 }
 
-// instead is what does without asking.
+// instead returns the commands that work without prompts.
 func (w *walk) instead() string {
 	path := w.path()
 	return fmt.Sprintf("carrick check %s looks, and carrick apply %s --yes does it all", path, path)

@@ -4,8 +4,7 @@ import (
 	"carrick/steps"
 )
 
-// tellChanged says the checks of this step that are no longer as they were
-// said.
+// tellChanged prints the checks of this step that have changed since they were last printed.
 func (w *walk) tellChanged() {
 	var rows []row
 	for _, r := range w.rows() {
@@ -26,8 +25,7 @@ func (w *walk) tellChanged() {
 	w.tell(rows, false)
 }
 
-// differs tells whether a cell is another than was said. What a pass or a skip
-// has found may change without anybody having to hear of it.
+// differs reports whether a cell differs from what was last printed. Changed findings of a pass or a skip do not count.
 func (w *walk) differs(c steps.Cell) bool {
 	now, was := w.live.Board.Verdict(c), w.told[c]
 	if now.Status != was.Status {
@@ -36,7 +34,7 @@ func (w *walk) differs(c steps.Cell) bool {
 	return now.Found != was.Found && now.Status != steps.Pass && now.Status != steps.Skip
 }
 
-// explained says all that is known of a check.
+// explained prints all details of a check.
 func (w *walk) explained(r row) {
 	c := r.check
 	w.out.sentence("Check %d, %s: %s", r.n, c.Name, c.Title)

@@ -13,11 +13,10 @@ import (
 	"carrick/ui/model"
 )
 
-// handWithin is how long the facts of a side may take.
+// handWithin is the timeout of reading the facts of a side.
 const handWithin = time.Minute
 
-// handOver writes the facts of a side that is here into a file, and says who has to
-// go on.
+// handOver writes the facts of a local side to a file, and says who must continue.
 func (w *walk) handOver(string) error {
 	side, err := w.sideToHand()
 	if err != nil || side == "" {
@@ -82,8 +81,7 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	return nil
 }
 
-// sideToHand is the side that is here; where both are, the one that is named; "":
-// none.
+// sideToHand returns the local side; if both are local, the one that the user names; "": none.
 func (w *walk) sideToHand() (steps.Side, error) {
 	here := w.live.Session.Here()
 	switch len(here) {
@@ -111,7 +109,7 @@ func (w *walk) sideToHand() (steps.Side, error) {
 	}
 }
 
-// orNothing takes b for leaving it.
+// orNothing returns nil for errBack, and err otherwise.
 func orNothing(err error) error {
 	if errors.Is(err, errBack) {
 		return nil
@@ -119,7 +117,7 @@ func orNothing(err error) error {
 	return err
 }
 
-// handed asks for a file of facts in place of a context; false: none was taken.
+// handed asks for a facts file instead of a context. It returns false if none was chosen.
 func (p *sides) handed(side steps.Side) (bool, error) {
 	w, role, flag := p.w, p.guide.Sides[side].Name, p.guide.Sides[side].Flag()
 	if p.spec[side.Peer()].Facts != "" {

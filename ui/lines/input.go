@@ -11,15 +11,15 @@ import (
 	"golang.org/x/term"
 )
 
-// input is the one reader of the whole run. It reads a line when one is asked
-// for, and never ahead of a secret on a terminal.
+// input is the only reader of the input. It reads a line when one is requested, and never ahead of a secret on a
+// terminal.
 type input struct {
 	from    *bufio.Reader
 	tty     *os.File    // nil: no terminal
 	modes   *term.State // of the terminal, before the first secret
-	asked   chan bool   // for a line; true: without echo
+	asked   chan bool   // requests for a line; true: without echo
 	got     chan reply
-	pending bool // a read is under way whose reply nobody took
+	pending bool // a read is in progress whose reply was not received
 }
 
 type reply struct {
@@ -27,7 +27,7 @@ type reply struct {
 	err  error
 }
 
-// errEnded says that the input has ended.
+// errEnded means that the input has ended.
 var errEnded = errors.New("the input has ended")
 
 func newInput(in io.Reader) *input {
@@ -45,8 +45,7 @@ func newInput(in io.Reader) *input {
 	return i
 }
 
-// read reads one line. One that lacks its end was not finished: it is no
-// answer, and never a yes.
+// read reads one line. A line without a newline is incomplete: it is not an answer, and never a yes.
 func (i *input) read(secret bool) (string, error) {
 	if secret && i.tty != nil {
 		b, err := term.ReadPassword(int(i.tty.Fd()))
@@ -62,7 +61,7 @@ func (i *input) read(secret bool) (string, error) {
 	return strings.TrimRight(text, "\r\n"), nil
 }
 
-// line waits for the next line. Ctrl+c while it waits is ErrInterrupted.
+// line waits for the next line. Ctrl+c meanwhile returns ErrInterrupted.
 func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Signal) (string, error) {
 	if !i.pending {
 		i.asked <- secret
@@ -79,7 +78,7 @@ func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Sign
 	}
 }
 
-// restore gives the terminal its echo back, where a secret was being typed.
+// restore turns the terminal's echo on again after a secret.
 func (i *input) restore() {
 	if i.tty != nil && i.modes != nil {
 		_ = term.Restore(int(i.tty.Fd()), i.modes)

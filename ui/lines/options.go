@@ -8,21 +8,20 @@ import (
 	"carrick/ui/model"
 )
 
-// Options are what the wizard in lines is made of. In brings a line an answer,
-// from a terminal or not.
+// Options are the options of the line-based wizard. In provides one answer per line, from a terminal or not.
 type Options struct {
 	model.Options
-	// Interrupts brings one value each time ctrl+c is pressed. nil: never.
+	// Interrupts receives a value each time ctrl+c is pressed. nil: never.
 	Interrupts <-chan os.Signal
 	Getenv     func(string) string // nil: os.Getenv
 }
 
-// ErrInterrupted says that the user left with ctrl+c.
+// ErrInterrupted means that the user left with ctrl+c.
 var ErrInterrupted = errors.New("interrupted")
 
-// NobodyError says that the input has ended where an answer is needed.
+// NoInputError means that the input has ended although an answer is required.
 type NoInputError struct {
-	What    string // what was asked
+	What    string // the question
 	Instead string // the command that does the same without asking
 }
 
@@ -30,9 +29,8 @@ func (e *NoInputError) Error() string {
 	return "there is nobody to ask: the input ended at " + quoted(e.What) + "; without asking: " + e.Instead
 }
 
-// Run walks through a guide in lines until the user leaves, and then says where
-// everything stands. It returns nil after q, ErrInterrupted after ctrl+c, a
-// NobodyError where the input ended, ctx's error where that ended it.
+// Run walks through a guide in lines until the user leaves, and then prints the state of each step. It returns nil
+// after q, ErrInterrupted after ctrl+c, a NoInputError if the input ended, and ctx's error if that ended it.
 func Run(ctx context.Context, o Options) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

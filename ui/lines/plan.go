@@ -10,8 +10,7 @@ import (
 	"carrick/ui/model"
 )
 
-// sayPlan says a plan side by side and action by action, with diffs or without,
-// and counts what it changes.
+// sayPlan prints a plan by side and action, with or without diffs, and counts its changes.
 func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	w.unmet(p)
 	all := 0
@@ -44,7 +43,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	return all
 }
 
-// planned says one action of a plan, and counts what it leaves without a word.
+// planned prints one action of a plan, and counts the items that it omits.
 func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 	if act.Pending != "" {
 		w.out.sentence("%s: not known yet: %s", act.Title, act.Pending)
@@ -61,7 +60,7 @@ func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 		}
 		note := it.Note
 		if note == last {
-			it.Note = "" // it was said of the one before
+			it.Note = "" // already printed for the previous item
 		}
 		last = note
 		w.item(it, diffs)
@@ -69,7 +68,7 @@ func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 	return left
 }
 
-// item says one thing of a plan.
+// item prints one item of a plan.
 func (w *walk) item(it steps.Item, diff bool) {
 	text := string(it.Verb) + " " + it.What
 	if it.Note != "" {
@@ -84,8 +83,7 @@ func (w *walk) item(it steps.Item, diff bool) {
 	}
 }
 
-// unmet says what must hold before the actions of a plan are done, does not
-// hold now, and is not made so by the plan itself.
+// unmet prints the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
 func (w *walk) unmet(p *engine.Plan) {
 	for _, need := range w.live.Unmet(p) {
 		check, step := w.guide().Check(need.Check)
@@ -93,7 +91,7 @@ func (w *walk) unmet(p *engine.Plan) {
 	}
 }
 
-// lacks says which rights are missing, and what would grant them.
+// lacks prints the missing permissions, and manifests that grant them.
 func (w *walk) lacks(p *engine.Plan, lacking engine.MissingPermissions) {
 	w.out.say("You may not do all of this yet. Nothing was changed.")
 	name := "carrick-" + w.live.Session.Link().Name()
@@ -114,7 +112,7 @@ func (w *walk) lacks(p *engine.Plan, lacking engine.MissingPermissions) {
 	}
 }
 
-// place says where something happens: "step 4 of 8, provider: ".
+// place names a step and a side: "step 4 of 8, provider: ".
 func (w *walk) place(step string, side steps.Side) string {
 	var parts []string
 	for i := range w.guide().Steps {

@@ -8,7 +8,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// meeting is what a context says of itself.
+// meeting is the preflight of a context.
 type meeting struct {
 	done bool
 	is   engine.Preflight
@@ -16,12 +16,12 @@ type meeting struct {
 }
 
 const (
-	meetWithin = 10 * time.Second // how long a context may take to say who it is
-	meetFirst  = 3 * time.Second  // how long the list waits for that
+	meetWithin = 10 * time.Second // timeout of a context's preflight
+	meetFirst  = 3 * time.Second  // how long the list waits for them
 	meetAtOnce = 8
 )
 
-// meet asks contexts who they are, a few at a time.
+// meet runs the preflights of contexts, a few at a time.
 func (p *sides) meet(names []string) {
 	turn := make(chan struct{}, meetAtOnce)
 	for _, name := range names {
@@ -44,7 +44,7 @@ func (p *sides) meet(names []string) {
 	}
 }
 
-// known waits until those contexts have answered, at most that long.
+// known waits until those contexts have answered, for at most within.
 func (p *sides) known(within time.Duration, names ...string) error {
 	ctx, cancel := context.WithTimeout(p.w.ctx, within)
 	defer cancel()
@@ -71,7 +71,7 @@ func (p *sides) known(within time.Duration, names ...string) error {
 	})
 }
 
-// says is what a context says of itself, so far.
+// says returns the preflight of a context, so far.
 func (p *sides) says(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	"carrick/ui/model"
 )
 
-// errAgain says that something was said, and the question is to be asked again.
+// errAgain means that a message was printed, and the question must be asked again.
 var errAgain = errors.New("ask again")
 
-// read turns what was typed into an answer, and tells whether it is another
-// than the one that stands. A default that was kept stays a default.
+// read converts the typed text to an answer, and reports whether it differs from the current one. An unchanged default
+// stays a default.
 func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, err error) {
 	q, word := a.Question, strings.TrimSpace(typed)
 	if q.Secret {
@@ -49,7 +49,7 @@ func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, e
 	return value, q.Show(value) != q.Show(a.Value), nil
 }
 
-// readSecret reads a secret answer. What is wrong with it is said without it.
+// readSecret reads a secret answer. Its errors do not contain the secret.
 func readSecret(a engine.Answered, typed string) (any, bool, error) {
 	if typed == "" {
 		if a.Value == nil && !a.Question.Opt {
@@ -63,8 +63,7 @@ func readSecret(a engine.Answered, typed string) (any, bool, error) {
 	return masked.New(typed), true, nil
 }
 
-// emptied is the answer that was taken back: its default stands again, or, of
-// an optional one, nothing does.
+// emptied returns the answer after the user cleared it: the default, or none if it is optional.
 func emptied(a engine.Answered) (any, bool, error) {
 	q := a.Question
 	switch {
@@ -76,8 +75,7 @@ func emptied(a engine.Answered) (any, bool, error) {
 	return nil, false, errors.New("an answer is needed")
 }
 
-// longText reads a text of many lines: from the editor, or up to a line with a
-// full stop alone. typed is its first line.
+// longText reads a multi-line text: from the editor, or up to a line with only a period. typed is its first line.
 func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 	switch word {
 	case "s":
@@ -107,8 +105,7 @@ func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 	}
 }
 
-// edited opens the text in the user's editor, which has the terminal until it
-// ends.
+// edited opens the text in the user's editor, which owns the terminal until it exits.
 func (w *walk) edited(a engine.Answered) (string, error) {
 	words := model.Editor(w.o.Getenv)
 	out, isFile := w.o.Out.(*os.File)
@@ -127,7 +124,7 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = w.in.tty, out, out
 	err = cmd.Run()
 	for len(w.o.Interrupts) > 0 {
-		<-w.o.Interrupts // they were the editor's
+		<-w.o.Interrupts // they were for the editor
 	}
 	if err != nil {
 		return "", fmt.Errorf("the text is as it was: %s: %w", filepath.Base(words[0]), err)

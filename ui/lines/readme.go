@@ -2,7 +2,6 @@ package lines
 
 import _ "embed"
 
-// Readme is the README of the wizard in lines of text; carrick help shows it.
-//
+// Readme is the README of the line-based wizard; carrick help shows it.
 //go:embed README.md
 var Readme string

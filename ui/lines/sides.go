@@ -13,23 +13,23 @@ import (
 	"carrick/ui/model"
 )
 
-// sides puts the two sides of a new link together.
+// sides collects the two sides of a new link.
 type sides struct {
 	w     *walk
 	guide *steps.Guide
 	list  []engine.Candidate
 	spec  model.Endpoints
-	link  string // name of the link that a file of facts is of
+	link  string // name of the facts file's link
 
 	mu   sync.Mutex
 	met  map[string]*meeting // by context
-	news chan struct{}       // closed, and made anew, when a context has answered
+	news chan struct{}       // closed and replaced when a context has answered
 }
 
-// errSame says that both sides turned out to be one cluster.
+// errSame means that both sides turned out to be the same cluster.
 var errSame = errors.New("one cluster twice")
 
-// read reads the contexts, where a side has to be picked from them.
+// read reads the contexts, if a side must be chosen from them.
 func (p *sides) read() error {
 	p.news = make(chan struct{})
 	pick := false
@@ -58,7 +58,7 @@ func (p *sides) read() error {
 	return nil
 }
 
-// before is the question before one, of those that were asked; -1: none.
+// before returns the index of the previous question that was asked; -1: none.
 func (p *sides) before(at int) int {
 	for at--; at >= 0; at-- {
 		if p.w.o.Sides[steps.Sides[at]] == "" {
@@ -88,7 +88,7 @@ func (p *sides) ask(at int) error {
 	return err
 }
 
-// folder asks for the folder that a machine is.
+// folder asks for the folder that represents a machine.
 func (p *sides) folder(side steps.Side) error {
 	role := p.guide.Sides[side].Name
 	for {
@@ -112,7 +112,7 @@ func (p *sides) folder(side steps.Side) error {
 	}
 }
 
-// pick asks for the context that a side is.
+// pick asks for the context of a side.
 func (p *sides) pick(side steps.Side) error {
 	w, role := p.w, p.guide.Sides[side]
 	delete(p.spec, side)
@@ -175,7 +175,7 @@ func (p *sides) pick(side steps.Side) error {
 	}
 }
 
-// chosen is the context that was typed, or why it can't be taken.
+// chosen returns the context that was typed, or why it cannot be chosen.
 func (p *sides) chosen(side steps.Side, text string) (name, why string) {
 	for i, c := range p.list {
 		if text != strconv.Itoa(i+1) && text != c.Context {
@@ -192,7 +192,7 @@ func (p *sides) chosen(side steps.Side, text string) (name, why string) {
 	return "", fmt.Sprintf("%s is none of them: a number from 1 to %d, or a name", quoted(text), len(p.list))
 }
 
-// contexts says the contexts, numbered, with what they say of themselves.
+// contexts prints the contexts, numbered, with their preflights.
 func (p *sides) contexts(side steps.Side) {
 	for i, c := range p.list {
 		if p.spec[side.Peer()].Context == c.Context {
@@ -209,7 +209,7 @@ func (p *sides) contexts(side steps.Side) {
 	}
 }
 
-// differ refuses one cluster twice. It waits for both to say who they are.
+// differ rejects the same cluster on both sides. It waits for both preflights.
 func (p *sides) differ() error {
 	one, two := p.spec[steps.Local].Context, p.spec[steps.Remote].Context
 	if one == "" || two == "" {

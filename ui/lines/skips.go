@@ -7,14 +7,14 @@ import (
 	"carrick/ui/model"
 )
 
-// skips counts why checks were skipped, in the order in which that came up.
+// skips counts the reasons of skipped checks, in order of occurrence.
 type skips struct {
 	list []skipped
 }
 
 type skipped struct {
 	why   string
-	until []string // the sides on which something must hold first; nil: why says it all
+	until []string // the sides on which something must hold first; nil: why is complete
 	n     int
 }
 
@@ -35,8 +35,7 @@ func (s *skips) add(why, side string) {
 	s.list = append(s.list, k)
 }
 
-// whySkipped is why a cell was skipped: what must hold first, and on which
-// side, else its own reason.
+// whySkipped returns why a cell was skipped: what must hold first, and on which side, else its own reason.
 func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 	root, masked := w.live.Board.Cause(c)
 	if !masked {

@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// step says a step and does what is chosen, until another one is chosen.
+// step prints a step and executes choices until another step is chosen.
 func (w *walk) step() error {
 	s := w.current()
 	w.summed = false
@@ -40,12 +40,12 @@ func (w *walk) step() error {
 	return w.choose(w.stepPrompt(), w.since, w.choices())
 }
 
-// stepPrompt is what is asked on a step.
+// stepPrompt returns the prompt of a step.
 func (w *walk) stepPrompt() string {
 	return fmt.Sprintf("Step %d, %s:", w.at+1, w.current().Title)
 }
 
-// outlook says how much applying the step would change.
+// outlook prints how much applying the step would change.
 func (w *walk) outlook() error {
 	s := w.current()
 	if len(s.Actions) == 0 {
@@ -67,7 +67,7 @@ func (w *walk) outlook() error {
 	return nil
 }
 
-// forecast is what applying this step would change.
+// forecast returns what applying this step would change.
 func (w *walk) forecast() (*engine.Plan, error) {
 	var p model.Planned
 	err := w.wait(func() string { return "the plan of this step" }, nil, func(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (w *walk) forecast() (*engine.Plan, error) {
 	return p.Plan, err
 }
 
-// deed is this step, as something to do.
+// deed returns the deed of this step.
 func (w *walk) deed(verb, doing string) deed {
 	s := w.current()
 	return deed{
@@ -112,8 +112,7 @@ func (w *walk) undoAll(string) error {
 	return w.changeAndTell(deed{what: "this link", verb: takeBack, doing: "taking back all of", undo: true})
 }
 
-// changeAndTell changes something, waits for what comes of it, and says which
-// checks changed.
+// changeAndTell executes a change, waits for its effects, and prints the checks that changed.
 func (w *walk) changeAndTell(d deed) error {
 	before := w.changed
 	if err := w.change(d); err != nil {
@@ -123,7 +122,7 @@ func (w *walk) changeAndTell(d deed) error {
 		return nil
 	}
 	if w.at == len(w.guide().Steps) {
-		return nil // the summary looks at all
+		return nil // the summary runs all checks
 	}
 	if err := w.settled(true); err != nil {
 		return err
@@ -152,7 +151,7 @@ func (w *walk) diff(string) error {
 
 const noAction = "carrick has no action for this check; its fix says what to do."
 
-// fix does only what makes one check hold.
+// fix runs only the action that fixes one check.
 func (w *walk) fix(args string) error {
 	r, ok := w.rowOf(args, func(r row) bool {
 		return slices.ContainsFunc(r.cells, func(c steps.Cell) bool { act, _ := w.live.Offer(c); return act != nil })
@@ -171,7 +170,7 @@ func (w *walk) fix(args string) error {
 	case r.check.FixedBy != "" && !w.broken(r):
 		w.out.say("This check holds: there is nothing to fix.")
 		return nil
-	default: // none, or the answers ask for another way, or all that it creates is there
+	default: // none, or the answers require another way, or everything that it creates exists
 		w.out.say(noAction)
 		return nil
 	}
@@ -181,7 +180,7 @@ func (w *walk) fix(args string) error {
 	})
 }
 
-// broken tells whether a check does not hold on a side.
+// broken reports whether a check does not pass on a side.
 func (w *walk) broken(r row) bool {
 	for _, c := range r.cells {
 		if s := w.live.Board.Verdict(c).Status; s != steps.Pass && s != steps.Skip {
@@ -191,7 +190,7 @@ func (w *walk) broken(r row) bool {
 	return false
 }
 
-// again looks at the checks of this step anew, and says what has changed.
+// again runs the checks of this step again, and prints what has changed.
 func (w *walk) again(string) error {
 	if err := w.settled(false); err != nil {
 		return err
@@ -200,7 +199,7 @@ func (w *walk) again(string) error {
 	return nil
 }
 
-// since says what has changed since it was said last.
+// since prints what has changed since it was last printed.
 func (w *walk) since(string) error {
 	w.tellChanged()
 	return nil

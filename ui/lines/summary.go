@@ -13,7 +13,7 @@ import (
 	"carrick/ui/model"
 )
 
-// summary says what stands, what is left, and how to go on.
+// summary prints the state of the steps, what is left to do, and how to continue.
 func (w *walk) summary() error {
 	w.out.say("")
 	w.out.sentence("Summary of %s", w.live.Session.Link().Name())
@@ -49,13 +49,12 @@ func (w *walk) undoHere(string) error {
 	if w.changed.Equal(before) {
 		return nil
 	}
-	return errMoved // the summary is said anew
+	return errMoved // print the summary again
 }
 
 func (w *walk) summaryAgain(string) error { return errMoved }
 
-// sayStand says where the steps stand, what is wrong, what comes up, and the
-// commands from here.
+// sayStand prints the state of the steps, what is wrong, upcoming expiries, and commands to continue.
 func (w *walk) sayStand() {
 	n := w.live.Board.Count("")
 	if n.Green() {
@@ -70,7 +69,7 @@ func (w *walk) sayStand() {
 	}
 }
 
-// sayStanding says the steps, a line each, and then what is wrong.
+// sayStanding prints the steps, one per line, and then what is wrong.
 func (w *walk) sayStanding() {
 	for i := range w.guide().Steps {
 		s := &w.guide().Steps[i]
@@ -85,10 +84,9 @@ func (w *walk) sayStanding() {
 	}
 }
 
-// upcoming are the moments at which a verdict is due by itself, such as the
-// end of a credential's life.
+// upcoming prints the times when a verdict will change, such as the expiry of a credential.
 func (w *walk) upcoming() {
-	sides := map[string][]string{} // who is due, by day and check
+	sides := map[string][]string{} // the sides, by day and check
 	var list []string
 	for _, d := range w.live.Dues(time.Now()) {
 		check, _ := w.guide().Check(d.Cell.Check)
@@ -103,14 +101,14 @@ func (w *walk) upcoming() {
 	}
 }
 
-// sayCommands says how to go on without the wizard.
+// sayCommands prints how to continue without the wizard.
 func (w *walk) sayCommands() {
 	for _, c := range w.stand().Commands() {
 		w.out.say("%s: %s", c.Run, c.What)
 	}
 }
 
-// sayMade says what undo would take back.
+// sayMade prints what undo would revert.
 func (w *walk) sayMade(string) error {
 	var got model.Planned
 	err := w.wait(func() string { return "what this link made" }, nil, func(ctx context.Context) error {
@@ -152,7 +150,7 @@ func things(n int) string {
 	return model.Plural(n, "thing")
 }
 
-// farewell says, after all, where everything stands and how to go on.
+// farewell prints the final state and how to continue.
 func (w *walk) farewell(left error) {
 	if w.live == nil {
 		if errors.Is(left, ErrInterrupted) {
@@ -165,7 +163,7 @@ func (w *walk) farewell(left error) {
 	if n := w.live.Behind(w.guide().Cells(), w.changed); n > 0 && !w.changed.IsZero() {
 		w.out.sentence("%s", farewell.Behind(n))
 	}
-	if !w.summed { // it would be said twice
+	if !w.summed { // the summary has just been printed
 		w.sayStanding()
 	}
 	switch {

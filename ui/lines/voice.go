@@ -12,15 +12,14 @@ import (
 	"carrick/ui/model"
 )
 
-// voice writes lines. All that it writes is cleaned of what could drive a
-// terminal.
+// voice writes lines. It removes everything that could control a terminal.
 type voice struct {
 	w     io.Writer
-	plain *strings.Replacer // nil: nothing
-	err   error             // the first; what is lost is lost
+	plain *strings.Replacer // nil: no replacement
+	err   error             // the first one; later output is dropped
 }
 
-// asciiOf are the characters outside ASCII that guides use, in ASCII.
+// asciiOf replaces the non-ASCII characters that guides use.
 var asciiOf = []string{
 	"…", "...", "·", "-", "→", "->", "←", "<-", "×", "x", "–", "-", "—", "-", "’", "'", "“", `"`, "”", `"`,
 }
@@ -34,19 +33,19 @@ func (v *voice) say(format string, args ...any) {
 	v.write(model.OneLine(text) + "\n")
 }
 
-// sentence writes one line that ends like a sentence.
+// sentence writes one line with a period at its end.
 func (v *voice) sentence(format string, args ...any) {
 	v.say("%s", ended(model.OneLine(fmt.Sprintf(format, args...))))
 }
 
-// raw writes text of many lines as it is: YAML, a diff, a command.
+// raw writes a multi-line text unchanged: YAML, a diff, a command.
 func (v *voice) raw(text string) {
 	for _, l := range manyLines(text) {
 		v.write(strings.TrimRight(l, " ") + "\n")
 	}
 }
 
-// prompt writes what is asked; the answer stands on the same line.
+// prompt writes a prompt; the answer is on the same line.
 func (v *voice) prompt(text string) { v.write(model.OneLine(text) + " ") }
 
 func (v *voice) write(text string) {
@@ -58,13 +57,13 @@ func (v *voice) write(text string) {
 	}
 }
 
-// manyLines makes text from outside fit for a terminal and keeps its lines.
+// manyLines makes untrusted text safe for a terminal and keeps its lines.
 func manyLines(s string) []string {
 	s = strings.ReplaceAll(strings.TrimRight(clean.Text(s), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
 }
 
-// ended gives a sentence its full stop.
+// ended adds a period to a sentence.
 func ended(s string) string {
 	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?:") || strings.HasSuffix(s, "…") {
 		return s
@@ -72,7 +71,7 @@ func ended(s string) string {
 	return s + "."
 }
 
-// these is what a question is about: "this change", "these 3 changes".
+// these names the changes in a question: "this change", "these 3 changes".
 func these(n int, word string) string {
 	if n == 1 {
 		return "this " + word
@@ -80,7 +79,7 @@ func these(n int, word string) string {
 	return fmt.Sprintf("these %d %ss", n, word)
 }
 
-// listed joins words as a sentence does: "a, b and c".
+// listed joins words as in a sentence: "a, b and c".
 func listed(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
@@ -88,7 +87,7 @@ func listed(words []string) string {
 	return strings.Join(words, "")
 }
 
-// tally is how many checks stand where, in words.
+// tally formats the counts by status.
 func tally(n engine.Counts) string {
 	var parts []string
 	for _, p := range []struct {
@@ -113,7 +112,7 @@ func tally(n engine.Counts) string {
 	return listed(parts)
 }
 
-// word is a verdict in a word.
+// word returns a verdict as a word.
 func word(s steps.Status) string {
 	switch s {
 	case steps.Pass:
@@ -132,7 +131,7 @@ func word(s steps.Status) string {
 	return "not looked at yet"
 }
 
-// span is a time in words: "20 seconds", "3 minutes".
+// span formats a duration: "20 seconds", "3 minutes".
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -18,25 +18,25 @@ type walk struct {
 	ctx context.Context
 	in  *input
 	out *voice
-	dir string // the working directory; "": not known
+	dir string // the working directory; "": unknown
 
 	live    *model.Live                 // nil until a link is open
-	moved   chan struct{}               // brings a value after results
+	moved   chan struct{}               // receives a value after each result
 	at      int                         // index of the step; the number of steps is the summary
-	told    map[steps.Cell]steps.Result // verdicts as they were said last
-	visited map[string]bool             // steps whose missing answers were asked for
+	told    map[steps.Cell]steps.Result // verdicts as last printed
+	visited map[string]bool             // steps whose missing answers have been asked for
 	log     []entry
 	changed time.Time // end of the last run that changed something
-	summed  bool      // the summary was said last
+	summed  bool      // the summary was printed last
 }
 
-// entry is one thing that happened.
+// entry is one event.
 type entry struct {
 	at   time.Time
 	text string
 }
 
-// What an answer may mean at every question.
+// Answers with a special meaning at every prompt.
 var (
 	errQuit = errors.New("quit")
 	errBack = errors.New("back")
@@ -53,11 +53,11 @@ func newWalk(ctx context.Context, o Options) *walk {
 	if o.ASCII {
 		w.out.plain = strings.NewReplacer(asciiOf...)
 	}
-	w.dir, _ = os.Getwd() // only to say shorter paths
+	w.dir, _ = os.Getwd() // only for shorter paths
 	return w
 }
 
-// through is the whole run: a link, then its steps.
+// through is the complete run: a link, then its steps.
 func (w *walk) through() error {
 	if w.o.Banner != "" {
 		w.out.sentence("This is carrick, in lines; %s", w.o.Banner)
@@ -90,7 +90,7 @@ func (w *walk) follow(turns ...model.Turn) {
 	}
 }
 
-// visit is one step, or the summary. It sets where to go on.
+// visit runs one step, or the summary. It sets the next step.
 func (w *walk) visit() error {
 	if w.at == len(w.guide().Steps) {
 		return w.summary()
@@ -100,25 +100,24 @@ func (w *walk) visit() error {
 
 func (w *walk) guide() *steps.Guide { return w.live.Guide() }
 
-// current is the step at hand.
+// current returns the current step.
 func (w *walk) current() *steps.Step { return &w.guide().Steps[w.at] }
 
-// role is the guide's word for a side.
+// role returns the guide's name of a side.
 func (w *walk) role(s steps.Side) string { return w.live.Role(s) }
 
-// flag is the side as one word, for --side.
+// flag returns a side as one word, for --side.
 func (w *walk) flag(s steps.Side) string { return w.guide().Sides[s].Flag() }
 
-// question is what is asked for one line.
+// question is a prompt for one line.
 type question struct {
 	prompt  string
 	help    func()
 	secret  bool
-	instead string // the command that does without it
+	instead string // the command that needs no prompt
 }
 
-// ask asks until there is an answer. b, ? and q mean the same at every
-// question.
+// ask prompts until there is an answer. b, ? and q mean the same at every prompt.
 func (w *walk) ask(q question) (string, error) {
 	for {
 		if w.out.err != nil {
@@ -127,7 +126,7 @@ func (w *walk) ask(q question) (string, error) {
 		w.out.prompt(q.prompt)
 		text, err := w.in.line(w.ctx, q.secret, w.o.Interrupts)
 		if w.in.tty == nil || q.secret || err != nil {
-			w.out.write("\n") // nobody else ends that line
+			w.out.write("\n") // the user did not end that line
 		}
 		switch {
 		case errors.Is(err, errEnded) && w.in.tty != nil:
@@ -150,11 +149,10 @@ func (w *walk) ask(q question) (string, error) {
 	}
 }
 
-// note keeps what happened, for the log.
+// note records an event for the log.
 func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), model.OneLine(text)}) }
 
-// trouble says an error, and notes it where the user and the program's log
-// find it.
+// trouble prints an error, and records it for the user and in the program's log.
 func (w *walk) trouble(before string, err error) {
 	lines := manyLines(err.Error())
 	w.out.sentence("%s%s", before, lines[0])
@@ -171,10 +169,10 @@ func (w *walk) close() {
 	}
 }
 
-// stand is where the session is left.
+// stand returns the current state of the session.
 func (w *walk) stand() farewell.Stand {
 	return farewell.Stand{Guide: w.guide(), Link: w.live.Session.Link(), Board: w.live.Board, Dir: w.dir}
 }
 
-// path is the link's file as it is typed.
+// path returns the path of the link file for display.
 func (w *walk) path() string { return farewell.ShortPath(w.dir, w.live.Session.Link().Path) }

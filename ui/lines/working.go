@@ -10,22 +10,22 @@ import (
 	"carrick/ui/model"
 )
 
-// stillEvery is how often it is said what is waited for.
+// stillEvery is the interval at which the wizard prints what it waits for.
 const stillEvery = 10 * time.Second
 
-// settleWithin is how long the checks of a step are waited for after a run, and
-// calm for how long nothing may move for what fails to count as settled.
+// settleWithin is how long the wizard waits for the checks of a step after a run. calm is how long no verdict may
+// change before a failure counts as final.
 const (
 	settleWithin = time.Minute
 	calm         = 3 * time.Second
 	tickEvery    = 250 * time.Millisecond
 )
 
-// errCancelled says that the user did not want to wait any longer.
+// errCancelled means that the user canceled the wait.
 var errCancelled = errors.New("cancelled")
 
-// wait does what takes time, and says every ten seconds what for. What comes on
-// said is done in between. The first ctrl+c cancels, the second one leaves.
+// wait runs do, and prints every ten seconds what it waits for. Meanwhile it calls the functions from said. The first
+// ctrl+c cancels, the second one leaves.
 func (w *walk) wait(what func() string, said <-chan func(), do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -59,7 +59,7 @@ func (w *walk) wait(what func() string, said <-chan func(), do func(context.Cont
 	}
 }
 
-// forWhat joins what is waited for to the words before it.
+// forWhat adds "for" to a text, unless it begins with "until" or "for".
 func forWhat(text string) string {
 	if strings.HasPrefix(text, "until ") || strings.HasPrefix(text, "for ") {
 		return text
@@ -67,14 +67,12 @@ func forWhat(text string) string {
 	return "for " + text
 }
 
-// mine tells whether an error is how the user, or what started carrick, ended
-// something.
+// mine reports whether an error means that the user, or the process that started carrick, ended something.
 func (w *walk) mine(err error) bool {
 	return errors.Is(err, errCancelled) || errors.Is(err, ErrInterrupted) || w.ctx.Err() != nil
 }
 
-// until waits for something on the board, at most that long. Ctrl+c ends the
-// waiting, and that is no error.
+// until waits for a state of the board, for at most within. Ctrl+c ends the wait without an error.
 func (w *walk) until(within time.Duration, what func() string, reached func() bool) error {
 	err := w.wait(what, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -100,22 +98,20 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 	return err
 }
 
-// leans are the cells of a step and all that their verdicts lean on.
+// leans returns the cells of a step and all that their verdicts depend on.
 func (w *walk) leans(step string) []steps.Cell { return w.guide().WithNeeds(w.live.Of(step)) }
 
-// lookWithin is far above what one look may take.
+// lookWithin is far above the duration of a check.
 const lookWithin = time.Minute
 
-// untilLooked waits until all of those cells have been looked at since a moment;
-// zero: at all.
+// untilLooked waits until all of those cells have been checked since a moment; zero: ever.
 func (w *walk) untilLooked(cells []steps.Cell, since time.Time) error {
 	left := func() int { return w.live.Behind(cells, since) }
 	return w.until(lookWithin, func() string { return model.Plural(left(), "check") }, func() bool { return left() == 0 })
 }
 
-// settled waits until the checks of the step have been looked at once more and
-// none of them waits for something. After a run, what fails gets a moment to
-// come to hold.
+// settled waits until the checks of the step have run once more and none of them is waiting. After a run, failing
+// checks get some time to pass.
 func (w *walk) settled(ran bool) error {
 	name, since := w.current().Name, time.Now()
 	cells := w.leans(name)
@@ -139,26 +135,25 @@ func (w *walk) settled(ran bool) error {
 	})
 }
 
-// work is one use of Apply or Undo.
+// work is one Apply or Undo.
 type work struct {
 	*model.Run
 	w    *walk
-	said time.Time // when words of an action were said last
+	said time.Time // time of the last progress message of an action
 }
 
-// wordsEvery is how often an action is heard in words of its own; what it
-// changes, and what it asks for, is always said.
+// wordsEvery is the minimum interval between progress messages of an action. Its changes and requests are always
+// printed.
 const wordsEvery = 5 * time.Second
 
-// done says a change in the past tense.
+// done maps a verb to its past tense.
 var done = map[steps.Verb]string{
 	steps.Create: "created", steps.Update: "changed", steps.Replace: "made anew", steps.Delete: "deleted",
 	steps.Release: "released",
 }
 
-// heard says what is being done: a sentence a change, and on lines of its own
-// what a person has to do. What only repeats itself, or stands on the board
-// afterwards, is for the log.
+// heard prints the progress: a sentence for each change, and requests to the user on lines of their own. Repetitions,
+// and results that the board shows afterwards, are only logged.
 func (k *work) heard(e steps.Event) {
 	w, text := k.w, model.OneLine(e.Text)
 	where := w.place(e.Step, e.Side)
@@ -172,7 +167,7 @@ func (k *work) heard(e steps.Event) {
 			text = "done: " + model.OneLine(e.What)
 		}
 		w.out.sentence("%s%s", where, text)
-	case e.Action == "": // the checks say it
+	case e.Action == "": // the checks show it
 	case asks:
 		if len(k.Asked.Lines) == 1 {
 			w.out.say("This is for you to do:")
@@ -187,7 +182,7 @@ func (k *work) heard(e steps.Event) {
 	w.note(where + text)
 }
 
-// apart says a text with each address on a line of its own.
+// apart prints a text with each address on a line of its own.
 func (w *walk) apart(text string) {
 	at := 0
 	part := func(s, end string) {
@@ -203,8 +198,7 @@ func (w *walk) apart(text string) {
 	part(text[at:], ".")
 }
 
-// awaits is what a run waits for: the check that an action needs, else one that
-// the actions shall make hold.
+// awaits says what a run waits for: a check that an action requires, else one that the actions should make pass.
 func (k *work) awaits() string {
 	w := k.w
 	switch c, waits := w.live.Awaits(k.Run); {

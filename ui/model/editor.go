@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Editor is the user's own editor with its arguments; nil where none is named or
-// it does not exist.
+// Editor returns the user's editor with its arguments, or nil if none is set or it does not exist.
 func Editor(getenv func(string) string) []string {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		words := strings.Fields(getenv(name))
@@ -22,12 +21,12 @@ func Editor(getenv func(string) string) []string {
 	return nil
 }
 
-// EditCommand is the command that opens a file in that editor.
+// EditCommand returns the command that opens a file in that editor.
 func EditCommand(editor []string, path string) *exec.Cmd {
 	return exec.Command(editor[0], append(editor[1:len(editor):len(editor)], path)...)
 }
 
-// DraftFile is a file that only the user can read, with that text.
+// DraftFile creates a file with that text that only the user can read, and returns its path.
 func DraftFile(text string) (string, error) {
 	file, err := os.CreateTemp("", "carrick-*.yaml")
 	if err != nil {

@@ -9,16 +9,15 @@ import (
 	"carrick/steps"
 )
 
-// Fix is what to do about a finding.
+// Fix says how to fix a finding.
 type Fix struct {
-	Action *steps.Action // that does it; nil: carrick has none, or nothing to do
-	Title  string        // of the action, and its step where that is another one
+	Action *steps.Action // nil: carrick has none, or there is nothing to do
+	Title  string        // of the action, with its step if that is another one
 	Run    []string      // lines to run, or to read
 }
 
-// Offer is the action that mends a cell, and its step; nil where there is none,
-// where the cell does not ask for it, and where all that the step creates is
-// there: then the finding says what else to do.
+// Offer returns the action that fixes a cell, and its step. It returns nil if there is none, if the cell does not need
+// it, and if everything that the step creates exists: then the finding says what else to do.
 func (l *Live) Offer(c steps.Cell) (*steps.Action, *steps.Step) {
 	check, _ := l.Guide().Check(c.Check)
 	r := l.Board.Verdict(c)
@@ -32,7 +31,7 @@ func (l *Live) Offer(c steps.Cell) (*steps.Action, *steps.Step) {
 	return action, step
 }
 
-// Fix is what to do about a cell as it stands.
+// Fix returns the fix of a cell in its current state.
 func (l *Live) Fix(c steps.Cell) Fix {
 	var out Fix
 	r := l.Board.Verdict(c)
@@ -41,14 +40,14 @@ func (l *Live) Fix(c steps.Cell) Fix {
 		out.Action, out.Title = action, action.Title+l.inStep(step, c)
 	}
 	for _, line := range strings.Split(strings.TrimSpace(r.Fix), "\n") {
-		if line != "" && (out.Action == nil || !strings.HasPrefix(line, "carrick apply")) { // the action does just that
+		if line != "" && (out.Action == nil || !strings.HasPrefix(line, "carrick apply")) { // the action does the same
 			out.Run = append(out.Run, line)
 		}
 	}
 	return out
 }
 
-// inStep names a step where it is not that of a cell: " (step Tunnel)".
+// inStep names a step if it is not that of a cell: " (step Tunnel)".
 func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 	if step.Name == c.Step {
 		return ""
@@ -56,18 +55,16 @@ func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 	return " (step " + step.Title + ")"
 }
 
-// Role is the guide's word for a side.
+// Role returns the guide's name of a side.
 func (l *Live) Role(side steps.Side) string { return l.Guide().Sides[side].Name }
 
-// Title is a cell in words, with its step where that is not the one of seen:
-// "provider: the tunnel is up (step Tunnel)".
+// Title names a cell, with its step if that is not the one of seen: "provider: the tunnel is up (step Tunnel)".
 func (l *Live) Title(c, seen steps.Cell) string {
 	check, step := l.Guide().Check(c.Check)
 	return l.Role(c.Side) + ": " + check.Title + l.inStep(step, seen)
 }
 
-// Cause is what stands in the way of a cell that says nothing of its own: the
-// cell at its root and what that found. "": it speaks for itself.
+// Cause returns what blocks a cell: the cell at the root, and its finding. It returns "" if the cell is not blocked.
 func (l *Live) Cause(c steps.Cell) string {
 	root, masked := l.Board.Cause(c)
 	if !masked || l.Board.Verdict(c).Status != steps.Skip {
@@ -76,7 +73,7 @@ func (l *Live) Cause(c steps.Cell) string {
 	return l.Title(root, c) + ": " + l.Board.Verdict(root).Found
 }
 
-// Stops are the cells that say nothing because of one.
+// Stops returns the cells that a cell blocks.
 func (l *Live) Stops(c steps.Cell) []steps.Cell {
 	if s := l.Board.Verdict(c).Status; s == steps.Skip || s.Holds() {
 		return nil
@@ -84,7 +81,7 @@ func (l *Live) Stops(c steps.Cell) []steps.Cell {
 	return l.Board.Behind()[c]
 }
 
-// Copied is what to copy of a cell: what to do, else what was found.
+// Copied returns the text to copy of a cell: the fix, else the finding.
 func (l *Live) Copied(c steps.Cell) string {
 	r := l.Board.Verdict(c)
 	if r.Fix != "" {
@@ -93,7 +90,7 @@ func (l *Live) Copied(c steps.Cell) string {
 	return r.Found
 }
 
-// From is where a cell is looked at from, and what is there: "this machine, kind-milan".
+// From says where a cell is checked from: "this machine, kind-milan".
 func (l *Live) From(c steps.Cell) string {
 	check, _ := l.Guide().Check(c.Check)
 	from, role := check.From, l.Guide().Sides[c.Side]
@@ -107,20 +104,20 @@ func (l *Live) From(c steps.Cell) string {
 	return from + ", " + l.Session.Endpoint(c.Side).Name
 }
 
-// Pages is where to read on about a check.
+// Pages returns addresses for further reading about a check.
 func (l *Live) Pages(check *steps.Check) []string {
 	return append(slices.Clone(check.References), l.Guide().Page)
 }
 
-// Explains is the command that says more of a check.
+// Explains returns the command that explains a check.
 func (l *Live) Explains(check *steps.Check) string {
 	return "carrick explain " + l.Guide().Name + "/" + check.Name
 }
 
-// OneLine makes text from outside fit for one line.
+// OneLine makes untrusted text safe for one line.
 func OneLine(s string) string { return strings.Join(strings.Fields(clean.Text(s)), " ") }
 
-// Plural is a number and its word: "1 change", "3 changes".
+// Plural formats a number with its noun: "1 change", "3 changes".
 func Plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

@@ -11,11 +11,11 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Ends are the two sides of a new link as far as they are chosen.
+// Endpoints are the two sides of a new link, as far as they are chosen.
 type Endpoints map[steps.Side]linkfile.EndpointSpec
 
-// Suggest is a name for the link: that of the facts file, else the given one,
-// else one made of both sides' names.
+// Suggest suggests a name for the link: that of the facts file, else the given one, else one composed of both sides'
+// names.
 func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	switch {
 	case handed != "":
@@ -32,14 +32,14 @@ func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	return engine.SuggestLinkName(g.Name, name(steps.Local), name(steps.Remote))
 }
 
-// Taken reports whether a context is a side already, other than one, and which.
+// Taken reports whether a context is already the other side, and returns that side.
 func (e Endpoints) Taken(context string, by steps.Side) (steps.Side, bool) {
 	other := by.Peer()
 	return other, context != "" && e[other].Context == context
 }
 
-// Likely is the index of the context that kubectl would use, else of the first
-// one that is not the other side; 0 where there is none.
+// Likely returns the index of the current context, else of the first one that is not the other side, or 0 if there is
+// none.
 func (e Endpoints) Likely(list []engine.Candidate, side steps.Side) int {
 	free := -1
 	for i, c := range list {
@@ -54,8 +54,8 @@ func (e Endpoints) Likely(list []engine.Candidate, side steps.Side) int {
 	return max(0, free)
 }
 
-// Same says that both sides are one cluster, by who their contexts are; "":
-// they are two, or that is not known.
+// Same returns an error message if both contexts are the same cluster. It returns "" if they are not, or if that is
+// unknown.
 func (e Endpoints) Same(met func(context string) engine.Preflight) string {
 	one, two := e[steps.Local].Context, e[steps.Remote].Context
 	if one == "" || two == "" {
@@ -67,8 +67,7 @@ func (e Endpoints) Same(met func(context string) engine.Preflight) string {
 	return fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", one, two)
 }
 
-// Link is a link of that name between these sides: the existing one if it joins
-// them, else a new one.
+// NewLink returns a link of that name between these sides: the existing one if it joins them, else a new one.
 func (o *Options) NewLink(g *steps.Guide, name string, ends Endpoints) (l *linkfile.Link, existing bool, err error) {
 	path := o.LinkPath(name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +99,7 @@ func (e Endpoints) of(l *linkfile.Link) bool {
 	return true
 }
 
-// Connect opens a link, and saves a new one once that worked.
+// Connect opens a link, and saves a new one afterwards.
 func (o *Options) Connect(l *linkfile.Link, existing bool) (*engine.Session, error) {
 	s, err := o.Open(l)
 	if err == nil && !existing {

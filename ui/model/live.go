@@ -9,10 +9,9 @@ import (
 	"carrick/steps/engine"
 )
 
-// Live is the board of a session and what keeps it current. Each cell has a
-// chain: a probe, its result, the wait for a change, the next probe. So has the
-// pulse of each side. The front end runs the chains, by Next. All methods may be
-// called at the same time.
+// Live is the board of a session and the chains that keep it current. Each cell has a chain: a check, its result, the
+// wait for a change, the next check. The liveness of each side has one as well. The front end runs the chains with
+// Next. All methods are safe for concurrent use.
 type Live struct {
 	Session *engine.Session
 	Board   *engine.Board
@@ -22,35 +21,34 @@ type Live struct {
 	chains   map[steps.Cell]*chain
 	liveness map[steps.Side]engine.Liveness
 	plans    map[string]*forecast // by step
-	moved    time.Time            // when a verdict was another than the one before
+	moved    time.Time            // when a verdict last changed
 }
 
-// Look is what is known of the latest look at a cell.
+// Look describes the latest check of a cell.
 type Look struct {
-	Began time.Time // zero: there was none yet
+	Began time.Time // zero: never
 	Took  time.Duration
 	Trace engine.Trace
-	Asked bool // the user has asked for another one, which is under way
+	Asked bool // the user requested another check, which is running
 }
 
-// chain is how far the chain of a cell is.
+// chain is the state of a cell's chain.
 type chain struct {
 	Look
-	number int                // of the chain; turns of an earlier one end there
-	stop   context.CancelFunc // ends the wait for a change; nil: nobody waits
+	number int                // of the chain; turns of an earlier one end
+	stop   context.CancelFunc // ends the wait for a change; nil: no wait
 }
 
-// Turn is one round of a chain: the wait for a change, then the look.
+// Turn is one round of a chain: the wait for a change, then the check.
 type Turn struct {
 	cell   steps.Cell
-	side   steps.Side // whose pulse it is; "": it is of the cell
+	side   steps.Side // of a liveness chain; "": the chain of the cell
 	number int
-	wait   context.Context // nil: the first round, which waits for nothing
+	wait   context.Context // nil: the first round, which does not wait
 	trace  engine.Trace
 }
 
-// NewLive is a board on which nothing was looked at yet. Everything ends with
-// ctx.
+// NewLive returns a board without verdicts. Everything ends with ctx.
 func NewLive(ctx context.Context, s *engine.Session) *Live {
 	l := &Live{
 		Session: s, Board: engine.NewBoard(s.Guide()),
@@ -62,13 +60,13 @@ func NewLive(ctx context.Context, s *engine.Session) *Live {
 	return l
 }
 
-// Guide is the guide of the session.
+// Guide returns the guide of the session.
 func (l *Live) Guide() *steps.Guide { return l.Session.Guide() }
 
-// Start are the first turns of all cells.
+// Start returns the first turns of all cells.
 func (l *Live) Start() []Turn { return l.turns(l.Guide().Cells(), false) }
 
-// Pulses are the first turns of the pulses of both sides.
+// LivenessTurns returns the first turns of the liveness chains of both sides.
 func (l *Live) LivenessTurns() []Turn {
 	var out []Turn
 	for _, side := range steps.Sides {
@@ -77,8 +75,7 @@ func (l *Live) LivenessTurns() []Turn {
 	return out
 }
 
-// Again has cells looked at anew because the user asked: nothing that was kept
-// counts. No cell: all.
+// Again runs the checks of cells again on the user's request, without cached results. No cell means all.
 func (l *Live) Again(cells ...steps.Cell) []Turn {
 	l.Session.Forget()
 	if len(cells) == 0 {
@@ -87,7 +84,7 @@ func (l *Live) Again(cells ...steps.Cell) []Turn {
 	return l.turns(cells, true)
 }
 
-// turns begin the chains of cells anew.
+// turns restarts the chains of cells.
 func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,8 +102,8 @@ func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	return out
 }
 
-// Next waits for what a turn waits for, looks, and puts the result on the board.
-// It returns the turn after it; not ok where the chain has ended.
+// Next waits for a change, runs the check, and puts the result on the board. It returns the next turn. ok is false if
+// the chain has ended.
 func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if t.wait != nil && l.Session.Changed(t.wait, t.trace) != nil {
 		return t, false
@@ -122,7 +119,7 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.chains[t.cell]
-	if l.ctx.Err() != nil || began.Before(k.Began) { // a later look is there already, of a later chain
+	if l.ctx.Err() != nil || began.Before(k.Began) { // a later chain has a newer result
 		return t, false
 	}
 	if was := l.Board.Verdict(t.cell); was.Status != r.Status || was.Found != r.Found {
@@ -139,15 +136,15 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	return t, true
 }
 
-// begin is when the look of a turn begins. It does not where a later chain has taken over: a look of the earlier one
-// that began after the later one's would make that one's look count as the older.
+// begin records and returns the start of a turn's check. ok is false if a later chain has taken over: a check of the
+// earlier one that began after the later one's would make the latter's result look older.
 func (l *Live) begin(t Turn) (began time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Now(), t.number == l.chains[t.cell].number
 }
 
-// feel asks a side how it stands.
+// refreshLiveness updates the liveness of a side.
 func (l *Live) refreshLiveness(side steps.Side) Turn {
 	p, trace := l.Session.Liveness(l.ctx, side)
 	l.mu.Lock()
@@ -156,14 +153,14 @@ func (l *Live) refreshLiveness(side steps.Side) Turn {
 	return Turn{side: side, wait: l.ctx, trace: trace}
 }
 
-// Liveness is how a side stands, as last known.
+// Liveness returns the last known liveness of a side.
 func (l *Live) Liveness(side steps.Side) engine.Liveness {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.liveness[side]
 }
 
-// Look is the latest look at a cell.
+// Look returns the latest check of a cell.
 func (l *Live) Look(c steps.Cell) Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,14 +170,14 @@ func (l *Live) Look(c steps.Cell) Look {
 	return Look{}
 }
 
-// Quiet is for how long no verdict was another than the one before.
+// Quiet returns for how long no verdict has changed.
 func (l *Live) Quiet() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.moved)
 }
 
-// Behind counts the cells that were not looked at since a moment; zero: at all.
+// Behind counts the cells that have not been checked since a moment; zero: ever.
 func (l *Live) Behind(cells []steps.Cell, at time.Time) int {
 	n := 0
 	for _, c := range cells {
@@ -191,7 +188,7 @@ func (l *Live) Behind(cells []steps.Cell, at time.Time) int {
 	return n
 }
 
-// Of are the cells of a step.
+// Of returns the cells of a step.
 func (l *Live) Of(step string) []steps.Cell {
 	var out []steps.Cell
 	for _, c := range l.Guide().Cells() {

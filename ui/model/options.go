@@ -11,38 +11,36 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Options are what the wizard is made of, in either form. Guides, Candidates,
-// Meet, Open, In and Out are needed; the zero value of the rest is good.
+// Options are the options of both wizards. Guides, Candidates, Preflight, Open, In and Out are required.
 type Options struct {
 	Guides     []*steps.Guide
-	Link       *linkfile.Link                   // an existing link; nil: a new one is put together first
-	Guide      string                           // name of the guide of a new link; "": it is asked
-	Name       string                           // name of a new link; "": one is suggested
-	Sides      map[steps.Side]string            // contexts of a new link; what is missing is asked
-	Hosts      map[steps.Side]linkfile.HostSpec // its sides that are machines, where they are known
+	Link       *linkfile.Link                   // an existing link; nil: the user defines a new one first
+	Guide      string                           // name of the guide of a new link; "": ask
+	Name       string                           // name of a new link; "": suggest one
+	Sides      map[steps.Side]string            // contexts of a new link; the user is asked for missing ones
+	Hosts      map[steps.Side]linkfile.HostSpec // its sides that are machines, if known
 	Folder     string                           // where a new link is saved; "": the working directory
 	Candidates func() ([]engine.Candidate, error)
-	// Meet asks a context who it is. It must honour its context.
+	// Preflight identifies the cluster of a context. It must honor ctx.
 	Preflight func(ctx context.Context, name string) (engine.Preflight, error)
-	// Open connects what a link says. Its errors are of kubeconfigs and
-	// contexts. The wizard closes the session.
+	// Open connects to the sides of a link. Its errors are about kubeconfigs and contexts. The wizard closes the session.
 	Open func(*linkfile.Link) (*engine.Session, error)
-	// Unlock takes the passphrase of a facts file that is sealed by one. The error
-	// says why it opens nothing. nil: no file is asked for.
+	// Unlock passes the passphrase of an encrypted facts file. It returns an error if the passphrase is wrong. nil: facts
+	// files are not supported.
 	Unlock  func(path, passphrase string) error
-	Banner  string   // said with the title: "demo: two local control planes"
-	Notes   []string // said before a new link begins, and in the help
-	Passing bool     // the clusters and the link file go with the wizard, so there is nothing to go on with
-	ASCII   bool     // nothing but ASCII, whatever the locale
+	Banner  string   // shown with the title: "demo: two local control planes"
+	Notes   []string // shown before a new link begins, and in the help
+	Passing bool     // the clusters and the link file are deleted with the wizard, so the user cannot continue later
+	ASCII   bool     // only ASCII, whatever the locale
 	In      io.Reader
 	Out     io.Writer
 	Log     *slog.Logger // nil: discarded
 }
 
-// LinkPath is the file of a new link of that name.
+// LinkPath returns the file of a new link of that name.
 func (o *Options) LinkPath(name string) string { return filepath.Join(o.Folder, name+".yaml") }
 
-// Named is the guide of a new link, where the options name it; nil: it is asked.
+// Named returns the guide that the options name for a new link; nil: ask.
 func (o *Options) Named() *steps.Guide {
 	for _, g := range o.Guides {
 		if g.Name == o.Guide {
@@ -52,7 +50,7 @@ func (o *Options) Named() *steps.Guide {
 	return nil
 }
 
-// Trouble notes an error in the program's log.
+// Trouble logs an error.
 func (o *Options) Trouble(err error) {
 	if o.Log != nil {
 		o.Log.Error("wizard", "err", err)

@@ -10,17 +10,17 @@ import (
 	"carrick/steps/engine"
 )
 
-// PlanWithin is how long a plan may take.
+// PlanWithin is the timeout of a plan.
 const PlanWithin = 30 * time.Second
 
 // forecast is what applying a step would change, as last known.
 type forecast struct {
-	plan    *engine.Plan  // nil: not known
-	basis   engine.Counts // where the step stood when that was asked
-	pending bool          // it is being found out
+	plan    *engine.Plan  // nil: unknown
+	basis   engine.Counts // the counts of the step when the plan was requested
+	pending bool          // it is being computed
 }
 
-// Planned is a plan that was asked for, or what comes before it.
+// Planned is a requested plan, or what must happen before it.
 type Planned struct {
 	Plan    *engine.Plan
 	Missing engine.MissingPermissions
@@ -28,8 +28,8 @@ type Planned struct {
 	Err     error
 }
 
-// Plan plans what is to be done, or undone: whether all signers of facts files
-// are confirmed, what it changes, and which permissions are missing.
+// Plan plans an apply or undo: whether all signers of facts files are confirmed, what it changes, and which permissions
+// are missing.
 func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Planned) {
 	ctx, cancel := context.WithTimeout(ctx, PlanWithin)
 	defer cancel()
@@ -42,7 +42,7 @@ func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 	return p
 }
 
-// Show plans what is only to be shown.
+// Show plans without checking permissions, for display only.
 func (l *Live) Show(ctx context.Context, scope engine.Scope, undo bool) Planned {
 	ctx, cancel := context.WithTimeout(ctx, PlanWithin)
 	defer cancel()
@@ -61,9 +61,8 @@ func (l *Live) plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 	return p
 }
 
-// ForecastDue begins the forecast of a step, and reports whether it did: it is
-// not being made, and nothing is known or the step stands as it did not then.
-// Forecast makes it.
+// ForecastDue marks the forecast of a step as pending, and reports whether it is due: none is being computed, and
+// nothing is known or the step has changed. The caller must then call Forecast.
 func (l *Live) ForecastDue(step string, anew bool) bool {
 	basis := l.Board.Count(step)
 	l.mu.Lock()
@@ -76,15 +75,14 @@ func (l *Live) ForecastDue(step string, anew bool) bool {
 	return true
 }
 
-// Forecast finds out what applying a step would change. The error is for who
-// waits for it.
+// Forecast computes what applying a step would change. The error is for callers that wait for it.
 func (l *Live) Forecast(ctx context.Context, step string) Planned {
 	p := l.Show(ctx, engine.Scope{Steps: []string{step}}, false)
 	l.Know(step, p.Plan)
 	return p
 }
 
-// Know notes what applying a step would change; nil: it is not known.
+// Know records what applying a step would change; nil: unknown.
 func (l *Live) Know(step string, plan *engine.Plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +90,7 @@ func (l *Live) Know(step string, plan *engine.Plan) {
 	f.plan, f.pending = plan, false
 }
 
-// ForgetPlans drops what was known of the changes to come.
+// ForgetPlans drops all forecasts.
 func (l *Live) ForgetPlans() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +99,7 @@ func (l *Live) ForgetPlans() {
 	}
 }
 
-// Known is what applying a step would change, as last known; nil: it is not
-// known. pending: it is being found out.
+// Known returns what applying a step would change, as last known; nil: unknown. pending: it is being computed.
 func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +107,7 @@ func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	return f.plan, f.pending
 }
 
-// forecast is called with l.mu held.
+// forecast must be called with l.mu held.
 func (l *Live) forecast(step string) *forecast {
 	if l.plans[step] == nil {
 		l.plans[step] = &forecast{}
@@ -118,8 +115,7 @@ func (l *Live) forecast(step string) *forecast {
 	return l.plans[step]
 }
 
-// Changes is how many things applying a step would change, as last known; -1:
-// it is not known.
+// Changes returns how many items applying a step would change, as last known; -1: unknown.
 func (l *Live) Changes(step string) int {
 	plan, _ := l.Known(step)
 	if plan == nil {
@@ -128,20 +124,19 @@ func (l *Live) Changes(step string) int {
 	return ChangesOf(plan, "")
 }
 
-// Appliable reports whether a step has something to apply, as far as is known.
+// Appliable reports whether a step has something to apply, as far as known.
 func (l *Live) Appliable(step string) bool {
 	return len(l.Guide().Step(step).Actions) > 0 && l.Changes(step) != 0
 }
 
-// Part is one thing of a plan that is to be done.
+// Part is one item of a plan that is to be done.
 type Part struct {
 	Act  *engine.Planned
-	What string // "": what the action does is known only once its turn comes
+	What string // "": known only when the action runs
 }
 
-// Parts are the things that a plan changes, in its order. A release comes after
-// the objects of its action: it is done when all of them are. An action of
-// which nothing is known yet is one part.
+// Parts returns the items that a plan changes, in order. A release comes after the objects of its action, because it is
+// complete when all of them are. An action without known items is one part.
 func Parts(plan *engine.Plan) []Part {
 	var out []Part
 	for i := range plan.Actions {
@@ -158,7 +153,7 @@ func Parts(plan *engine.Plan) []Part {
 	return out
 }
 
-// ChangesOf is how many things a plan changes on a side; "" is both.
+// ChangesOf returns how many items a plan changes on a side; "" is both.
 func ChangesOf(plan *engine.Plan, side steps.Side) int {
 	n := 0
 	for _, p := range Parts(plan) {
@@ -169,13 +164,12 @@ func ChangesOf(plan *engine.Plan, side steps.Side) int {
 	return n
 }
 
-// ChangingItems are the things that are changed.
+// ChangingItems returns the items that are changed.
 func ChangingItems(items []steps.Item) []steps.Item {
 	return slices.DeleteFunc(slices.Clone(items), func(it steps.Item) bool { return !it.Verb.Changes() })
 }
 
-// Unmet is what must hold before the actions of a plan are done, does not hold
-// now, and is not made so by the plan itself.
+// Unmet returns the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
 func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
 	if plan.Undo {
 		return nil
@@ -194,7 +188,7 @@ func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
 	return out
 }
 
-// Managers are who owns fields of some things, each once.
+// Managers returns the field managers of items, without duplicates.
 func Managers(items []steps.Item) []string {
 	var out []string
 	for _, it := range items {
@@ -207,7 +201,7 @@ func Managers(items []steps.Item) []string {
 	return out
 }
 
-// rank puts a release of Helm after other things.
+// rank sorts Helm releases after other items.
 func rank(it steps.Item) int {
 	if strings.HasPrefix(it.What, "Release ") {
 		return 1

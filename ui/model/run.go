@@ -11,15 +11,15 @@ import (
 	"carrick/steps/engine"
 )
 
-// Address is a web address inside a text; a full stop after it is none of it.
+// Address matches a web address in a text, without punctuation after it.
 var Address = regexp.MustCompile(`https?://[^\s<>"']*[^\s<>"'.,;:!?)\]]`)
 
-// Run is how far one use of Apply or Undo is.
+// Run is the progress of one Apply or Undo.
 type Run struct {
 	Plan    *engine.Plan
-	Events  int    // how often something was changed, also what no plan shows
-	Changed int    // of what the plan shows
-	Says    string // what the action in hand said last, unless it did something since
+	Events  int    // number of changes, including those that no plan shows
+	Changed int    // number of changes that the plan shows
+	Says    string // last message of the current action, unless it has changed something since
 	Asked   Asked
 
 	parts []part
@@ -30,17 +30,17 @@ type part struct {
 	done bool
 }
 
-// Asked is what an action in hand wants from a person: an address to open, a
-// code to type. It stays until the action goes on.
+// Asked is a request of the current action to the user: an address to open, a code to type. It stays until the action
+// continues.
 type Asked struct {
 	Lines  []string
-	Person bool // the action said itself that it waits for one
+	Person bool // the action itself said that it waits for the user
 
 	action string
-	said   map[string]bool // actions that said so: an address in other words of theirs asks for nothing
+	said   map[string]bool // actions that did so: an address in their other messages is not a request
 }
 
-// NewRun is the run of a plan that was confirmed.
+// NewRun returns the run of a confirmed plan.
 func NewRun(plan *engine.Plan) *Run {
 	r := &Run{Plan: plan}
 	for _, p := range Parts(plan) {
@@ -49,8 +49,7 @@ func NewRun(plan *engine.Plan) *Run {
 	return r
 }
 
-// Heard takes in what is being done, and reports whether that asks a person for
-// something.
+// Heard records an event, and reports whether it asks the user for something.
 func (r *Run) Heard(e steps.Event) (asks bool) {
 	e.Text = OneLine(e.Text)
 	asks = r.Asked.heard(e)
@@ -59,7 +58,7 @@ func (r *Run) Heard(e steps.Event) (asks bool) {
 	case e.Verb != "":
 		r.Events++
 		r.Says = ""
-	case e.Action != "" && !asks: // the checks of the step speak for themselves
+	case e.Action != "" && !asks: // the checks of the step show it
 		r.Says = e.Text
 	}
 	return asks
@@ -84,7 +83,7 @@ func (q *Asked) heard(e steps.Event) bool {
 	return true
 }
 
-// Address is the one to open: of several the longest, which has the code in it.
+// Address returns the address to open: of several, the longest, which includes the code.
 func (q *Asked) Address() string {
 	best := ""
 	for _, l := range q.Lines {
@@ -97,8 +96,7 @@ func (q *Asked) Address() string {
 	return best
 }
 
-// reach notes what was done, and that actions before it are over, whether or not
-// they said so.
+// reach records what was done, and that earlier actions are complete, even if they did not say so.
 func (r *Run) reach(e steps.Event) {
 	of := func(p part) bool { return p.Act.Action == e.Action && p.Act.Side == e.Side }
 	first := slices.IndexFunc(r.parts, of)
@@ -121,10 +119,10 @@ func (r *Run) reach(e steps.Event) {
 	}
 }
 
-// Ahead are the parts that are not done yet.
+// Ahead returns the parts that are not done yet.
 func (r *Run) Ahead() []Part { return r.those(false) }
 
-// Done are the parts that are done.
+// Done returns the parts that are done.
 func (r *Run) Done() []Part { return r.those(true) }
 
 func (r *Run) those(done bool) []Part {
@@ -137,8 +135,8 @@ func (r *Run) those(done bool) []Part {
 	return out
 }
 
-// Count is how many parts are done, of how many: "3 of 8"; "": there are none.
-// What is known only later may be more than one.
+// Count returns the progress: "3 of 8"; "": there are no parts. A part whose items are not known yet may become
+// several.
 func (r *Run) Count() string {
 	more := ""
 	if !r.Plan.Undo && slices.ContainsFunc(r.Plan.Actions, func(a engine.Planned) bool { return a.Pending != "" }) {
@@ -150,8 +148,8 @@ func (r *Run) Count() string {
 	return fmt.Sprintf("%d of %d%s", len(r.Done()), len(r.parts), more)
 }
 
-// Awaits is the check that a run waits for: one that what is done shall make
-// hold, or one that the next action needs.
+// Awaits returns the check that a run waits for: one that the finished actions should make pass, or one that the next
+// action requires.
 func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	if r.Plan.Undo {
 		return steps.Cell{}, false
@@ -178,8 +176,8 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Mended reports whether the checks hold that a run was to make hold: those of
-// the action that failed, where the run's error names it, else all of its plan.
+// Fixed reports whether the checks pass that a run was supposed to fix: those of the failed action, if the run's error
+// names it, else all of its plan.
 func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	guide, failed, n := l.Guide(), &engine.ActionError{}, 0
 	errors.As(err, &failed)
@@ -197,8 +195,8 @@ func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	return n > 0
 }
 
-// Verb is what an event did in a word with what it did it to: "create Secret
-// a/b". What was run is a verb itself: "approve …".
+// Verb describes an event by its verb and object: "create Secret a/b". The text of a Run event begins with a verb:
+// "approve …".
 func Verb(e steps.Event) string {
 	if e.Verb == steps.Run {
 		return strings.Replace(e.Text, string(steps.Run)+" ", "", 1)

@@ -7,14 +7,14 @@ import (
 	"carrick/steps"
 )
 
-// Looked is how many cells have been looked at, of how many.
+// Looked returns how many cells have been checked, and how many there are.
 func (l *Live) Looked() (done, all int) {
 	cells := l.Guide().Cells()
 	return len(cells) - l.Behind(cells, time.Time{}), len(cells)
 }
 
-// State is the status of a step as a whole: its worst. A step of which some
-// can't be told before another one holds is not done, whatever the rest says.
+// State returns the overall status of a step: its worst. A step with blocked cells is not complete, whatever its other
+// cells say.
 func (l *Live) State(step string) steps.Status {
 	n := l.Board.Count(step)
 	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Pending, steps.Waiting} {
@@ -33,8 +33,8 @@ func (l *Live) State(step string) steps.Status {
 	return steps.Skip
 }
 
-// Held reports whether a cell of the step says nothing because of another cell
-// that is not as it should be; one that is skipped for good holds nothing up.
+// Held reports whether a cell of the step is blocked by another cell that does not pass. A cell that is skipped for
+// good blocks nothing.
 func (l *Live) Held(step string) bool {
 	return slices.ContainsFunc(l.Of(step), func(c steps.Cell) bool {
 		root, masked := l.Board.Cause(c)
@@ -42,8 +42,8 @@ func (l *Live) Held(step string) bool {
 	})
 }
 
-// FirstCause is the first cell that fails or is unknown by itself, not because
-// of another; none where nothing of the set-up exists yet.
+// FirstCause returns the first cell that fails or is unknown on its own, not because of another. There is none if
+// nothing of the set-up exists yet.
 func (l *Live) FirstCause() (steps.Cell, bool) {
 	if holds, _ := l.Session.Standing(l.Board); holds == 0 {
 		return steps.Cell{}, false
@@ -56,8 +56,8 @@ func (l *Live) FirstCause() (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// FirstOpen is the index of the step where one goes on: that of the first cause,
-// else the first step that is not green; the last step where all are.
+// FirstOpen returns the index of the step to continue with: that of the first cause, else the first step that is not
+// green, or the last step if all are.
 func (l *Live) FirstOpen() int {
 	all := l.Guide().Steps
 	if c, ok := l.FirstCause(); ok {
@@ -70,7 +70,7 @@ func (l *Live) FirstOpen() int {
 	return at
 }
 
-// Elsewhere is how many cells fail or are unknown by themselves in other steps.
+// Elsewhere returns how many cells in other steps fail or are unknown on their own.
 func (l *Live) Elsewhere(step string) int {
 	n := 0
 	for _, t := range l.Board.Troubles() {
@@ -81,8 +81,7 @@ func (l *Live) Elsewhere(step string) int {
 	return n
 }
 
-// Wrong are the cells of these statuses, in their order; of one status those
-// first that hold up the most others.
+// Wrong returns the cells with these statuses, in that order, and within a status those first that block most others.
 func (l *Live) Wrong(statuses ...steps.Status) []steps.Cell {
 	causes := l.Board.Causes()
 	var out []steps.Cell
@@ -98,14 +97,13 @@ func (l *Live) Wrong(statuses ...steps.Status) []steps.Cell {
 	return out
 }
 
-// Due is a moment at which a verdict ends by itself, such as the end of a
-// credential's life.
+// Due is a time when a verdict will change, such as the expiry of a credential.
 type Due struct {
 	At   time.Time
 	Cell steps.Cell
 }
 
-// Dues are those that are a day or more away, the first one first.
+// Dues returns those that are at least a day away, the earliest first.
 func (l *Live) Dues(now time.Time) []Due {
 	var out []Due
 	for _, c := range l.Guide().Cells() {
@@ -117,7 +115,7 @@ func (l *Live) Dues(now time.Time) []Due {
 	return out
 }
 
-// Seen is when the oldest cell of a step was looked at; zero: one never was.
+// Seen returns when the oldest cell of a step was checked; zero: one never was.
 func (l *Live) Seen(step string) time.Time {
 	var oldest time.Time
 	for i, c := range l.Of(step) {
@@ -128,8 +126,8 @@ func (l *Live) Seen(step string) time.Time {
 	return oldest
 }
 
-// Follows says how fresh the cells of a step are: watched, some of them polled
-// because they may not be watched, or still being looked at.
+// Follows says how current the cells of a step are: watched, polled because they may not be watched, or still being
+// checked.
 func (l *Live) Follows(step string) string {
 	cells, polled := l.Of(step), 0
 	if pending := l.Behind(cells, time.Time{}); pending > 0 {
