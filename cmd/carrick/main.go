@@ -1,7 +1,6 @@
-// Command carrick joins two clusters, step by step, and proves each step with
-// checks that stay live on both sides.
+// Command carrick joins two clusters, step by step, and verifies each step with checks that stay live on both sides.
 //
-// This package only starts the commands, with the guides that carrick has.
+// This package only runs the commands, with carrick's guides.
 package main
 
 import (
@@ -17,8 +16,8 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// mostMemory is what the collector keeps to as far as it can: answers that fill the
-// memory, one after the other, are garbage each.
+// mostMemory is the soft memory limit of the garbage collector: large responses that are read one after the other are
+// soon garbage.
 const mostMemory = 384 << 20
 
 func main() {
@@ -31,8 +30,8 @@ func main() {
 	os.Exit(code)
 }
 
-// release and commit are set at build time: -ldflags "-X main.release=v1.2.3".
-// Where commit is not, it is what Go noted of the source.
+// release and commit are set at build time: -ldflags "-X main.release=v1.2.3". Without commit, it is the revision in
+// Go's build information.
 var (
 	release = "dev"
 	commit  string
@@ -41,7 +40,7 @@ var (
 //go:embed README.md
 var readme string
 
-// this is carrick as users have it.
+// this returns carrick as users run it.
 func this() commands.Program {
 	return commands.Program{Guides: guides.All(), Assets: assets.FS, Readme: readme, Release: release, Commit: commit}
 }

@@ -15,21 +15,19 @@ import (
 	"carrick/steps/facts"
 )
 
-// Admin is one of two who share nothing: a folder with a kubeconfig of
-// one cluster alone, a link file, and a key of age.
+// Admin is one of two admins who share nothing: a folder with a kubeconfig of one cluster, a link file, and an age key.
 type Admin struct {
 	*testing.T
 	Dir, Role, peer string
 	env             []string
 	key             *age.X25519Identity
 	Command         string          // "": program
-	peerKey         string          // of the other's file, until the first apply has confirmed it
+	peerKey         string          // signing key of the peer's file, until the first apply has confirmed it
 	confirmed       bool            // the link file has that key
-	Said            strings.Builder // all that was ever said there
+	Said            strings.Builder // all output so far
 }
 
-// NewAdmin is an admin whose link file says what stands on the sides and what is
-// answered; without a kubeconfig he has none at all.
+// NewAdmin returns an admin whose link file has these sides and answers; "" is no kubeconfig.
 func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string) *Admin {
 	t.Helper()
 	o := &Admin{T: t, Dir: t.TempDir(), Role: role, peer: peer}
@@ -52,7 +50,7 @@ func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string)
 	return o
 }
 
-// Write writes a file there.
+// Write writes a file into the admin's folder.
 func (o *Admin) Write(name, text string) {
 	o.Helper()
 	if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
@@ -60,7 +58,7 @@ func (o *Admin) Write(name, text string) {
 	}
 }
 
-// Read returns the text of a file there.
+// Read returns the text of a file in the admin's folder.
 func (o *Admin) Read(name string) string {
 	o.Helper()
 	text, err := os.ReadFile(filepath.Join(o.Dir, name))
@@ -70,8 +68,8 @@ func (o *Admin) Read(name string) string {
 	return string(text)
 }
 
-// Run runs carrick there, with the admin's key, and wants one of these exit codes. The first apply confirms whose key
-// signed the other's file.
+// Run runs carrick in the admin's folder, with the admin's key, and requires one of these exit codes. The first apply
+// confirms the key that signed the peer's file.
 func (o *Admin) Run(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
 	if args[0] == "apply" && o.peerKey != "" && !o.confirmed {
@@ -81,7 +79,7 @@ func (o *Admin) Run(codes []int, args ...string) (out, said string, code int) {
 	return o.Alone(codes, append(args, "--identity", "key")...)
 }
 
-// Alone runs carrick there without a key.
+// Alone runs carrick in the admin's folder without a key.
 func (o *Admin) Alone(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
 	command := o.Command
@@ -102,7 +100,7 @@ func (o *Admin) Alone(codes []int, args ...string) (out, said string, code int) 
 	return out, said, code
 }
 
-// Hand writes this side's file, and puts it where the other one looks for it.
+// Hand writes this side's facts file, and copies it to where the other admin expects it.
 func (o *Admin) Hand(to *Admin) string {
 	o.Helper()
 	o.Run([]int{0}, "handover", "link.yaml", "--side", o.Role, "-o", "ours.facts", "--to", to.key.Recipient().String())
@@ -116,11 +114,11 @@ func (o *Admin) Hand(to *Admin) string {
 	return text
 }
 
-// TakeTurns has two admins apply and hand over in turn until the checks of both pass, at most so many times. It
-// returns all that was handed over.
+// TakeTurns makes two admins apply and hand over in turn until the checks of both pass, at most most times. It returns
+// all files that were handed over.
 func TakeTurns(local, remote *Admin, most int) (handed []string) {
 	local.Helper()
-	// Nobody has a file yet: the first one is written without any.
+	// No facts file exists yet: the first one is written without the other.
 	with := remote.Read("link.yaml")
 	remote.Write("link.yaml", strings.Replace(with, "local: {facts: theirs.facts}\n", "", 1))
 	handed = append(handed, remote.Hand(local))
@@ -142,10 +140,10 @@ func TakeTurns(local, remote *Admin, most int) (handed []string) {
 	return nil
 }
 
-// WithoutFacts matches the side of a link file that is a file of facts.
+// WithoutFacts matches the side of a link file that is a facts file.
 var WithoutFacts = regexp.MustCompile(`(?m)^(local|remote): \{facts: .*\n`)
 
-// ReadAt returns the text of a file anywhere.
+// ReadAt returns the text of the file at any path.
 func (o *Admin) ReadAt(path string) string {
 	o.Helper()
 	text, err := os.ReadFile(path)
@@ -155,7 +153,7 @@ func (o *Admin) ReadAt(path string) string {
 	return string(text)
 }
 
-// Reported are the verdicts of a check with a document, by "check@side".
+// Reported runs carrick check -o json, and returns the verdicts by "check@side".
 func (o *Admin) Reported(codes []int, args ...string) map[string]engine.ReportCheck {
 	o.Helper()
 	said, _, _ := o.Run(codes, append(append([]string{"check"}, args...), "-o", "json")...)

@@ -41,8 +41,8 @@ func (p *Terminal) Interrupt() {
 	p.IsAsItWas()
 }
 
-// Demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All that it and its children
-// write goes into a folder of its own, whose name they carry in their environment.
+// Demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All files that it and its
+// children write go into a folder of their own, whose name is in their environment.
 func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -54,7 +54,7 @@ func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 
 func demoFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "carrick-demo-*") // short: it holds a socket
+	dir, err := os.MkdirTemp("", "carrick-demo-*") // a short path, because it holds a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,8 @@ func demoFolder(t *testing.T) string {
 	return dir
 }
 
-// LentDemo is onDemo with a sandbox that the test is lent: two control planes take longer to start than to reset.
+// LentDemo is like Demo with a sandbox that is lent to the test: starting two control planes takes longer than
+// resetting them.
 func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -73,7 +74,7 @@ func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	}
 	t.Cleanup(func() { _ = socket.Close() })
 	go box.Lend(socket)
-	// A link to carrick, in a folder where this test binary stands in for the sandbox program.
+	// Link carrick into a folder in which this test binary acts as the sandbox program.
 	dir, err := os.MkdirTemp(filepath.Dir(Program(t)), "lent-*")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	return StartOnTerminal(t, cmd, "TMPDIR="+demoFolder(t), lent, own)
 }
 
-// lentMain is the sandbox program of demoLent. What needs no control planes the real one answers.
+// lentMain is the sandbox program of LentDemo. Commands that need no control planes are passed to the real one.
 func lentMain() {
 	if len(os.Args) > 1 {
 		err := syscall.Exec(os.Getenv(clustertest.Program), os.Args, os.Environ())
@@ -107,7 +108,7 @@ func lentMain() {
 	}
 }
 
-// Family are the processes that carrick and its children are.
+// Family returns the processes of carrick and its children.
 func (p *Terminal) Family() []int {
 	p.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -116,7 +117,7 @@ func (p *Terminal) Family() []int {
 	}
 	var out []int
 	for _, dir := range dirs {
-		environ, err := os.ReadFile(filepath.Join(dir, "environ")) // empty once it has ended
+		environ, err := os.ReadFile(filepath.Join(dir, "environ")) // empty once it has exited
 		if err == nil && bytes.Contains(environ, []byte(p.mark)) {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
 			out = append(out, pid)
@@ -125,11 +126,10 @@ func (p *Terminal) Family() []int {
 	return out
 }
 
-// goneWithin is how long what carrick started may outlive it.
+// goneWithin is how long the children of carrick may outlive it.
 const goneWithin = 5 * time.Minute
 
-// LeftNothing fails unless all that was started ends and all that was written
-// goes.
+// LeftNothing fails the test unless all started processes end and all written files are removed.
 func (p *Terminal) LeftNothing() {
 	p.t.Helper()
 	<-p.Ended
@@ -156,8 +156,8 @@ func (p *Terminal) LeftNothing() {
 
 var private = regexp.MustCompile(`\x1b\[\?([0-9]+)([hl])`)
 
-// IsAsItWas fails unless every mode of the terminal is what it was before
-// carrick: the normal screen, the cursor, the line discipline.
+// IsAsItWas fails the test unless every mode of the terminal is the same as before carrick: the normal screen, the
+// cursor, the line discipline.
 func (p *Terminal) IsAsItWas() {
 	p.t.Helper()
 	if got := p.State(); !reflect.DeepEqual(got, p.Modes) {
@@ -179,7 +179,7 @@ func (p *Terminal) IsAsItWas() {
 	}
 }
 
-// InSandbox is a file of the sandbox that the demo on a terminal runs on.
+// InSandbox returns the path of a file in the demo's sandbox.
 func (p *Terminal) InSandbox(name string) string {
 	p.t.Helper()
 	dir := filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*")
@@ -191,20 +191,20 @@ func (p *Terminal) InSandbox(name string) string {
 	return found[0]
 }
 
-// ObjectsOf are the names of what is in a cluster of the demo.
+// ObjectsOf returns the names of the objects in a cluster of the demo.
 func (p *Terminal) ObjectsOf(context, kinds string) []string {
 	p.t.Helper()
 	names := strings.Fields(p.Kubectl(context, "get", kinds, "-A", "-o", "name"))
 	if len(names) < 20 {
 		p.t.Fatalf("%d objects", len(names))
 	}
-	// A namespace that was there before may get its copy of the cluster's CA after the first look.
+	// An existing namespace may get its copy of the cluster's CA later.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "configmap/kube-root-ca.crt" })
 	slices.Sort(names)
 	return names
 }
 
-// Kubectl is run in a second terminal, as the first screen of the demo says.
+// Kubectl runs kubectl in a second terminal, as the first screen of the demo explains.
 func (p *Terminal) Kubectl(context string, args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(

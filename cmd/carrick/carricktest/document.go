@@ -22,9 +22,8 @@ var kinds = map[string]func() any{
 	"GuideList": func() any { return &reference.GuideList{} }, "Guide": func() any { return &reference.GuideOnly{} },
 }
 
-// document FORMAT KIND [WHAT VERB [DIFF]]: what was written is one document of
-// that kind, with nothing that its type does not have. Of a plan a thing may be
-// asked for, by regular expressions.
+// document FORMAT KIND [WHAT VERB [DIFF]] requires that the output is one document of that kind, without fields that
+// its type does not have. For a plan it can require an item, by regular expressions.
 func document(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: document json|yaml KIND [WHAT VERB [DIFF]]")
@@ -85,7 +84,7 @@ func readDocument(format, kind, text string) (any, error) {
 	return doc, nil
 }
 
-// sameJSON tells whether two documents say the same.
+// sameJSON reports whether two documents are equal.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {

@@ -14,13 +14,13 @@ import (
 	"carrick/steps/action"
 )
 
-// duoMain is carrick with a guide for two admins that needs no cluster: both sides
-// are folders, and each needs what the other one shares, once a secret.
+// duoMain is carrick with a guide for two admins that needs no cluster: both sides are folders, and each needs values
+// that the other one shares, one of them a secret.
 func duoMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), Duo(), twin()), Assets: assets.FS})
 }
 
-// Duo is the guide.
+// Duo returns the guide.
 func Duo() *steps.Guide {
 	return &steps.Guide{
 		Name: "duo", Title: "Duo", About: "Two folders that tell each other a name and a word.",
@@ -59,7 +59,7 @@ func Duo() *steps.Guide {
 	}
 }
 
-// twin is the same guide under another name.
+// twin returns the same guide under another name.
 func twin() *steps.Guide {
 	g := Duo()
 	g.Name, g.Title = "twin", "Twin"

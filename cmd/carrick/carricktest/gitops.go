@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// Gitops is somebody who has an export and kubectl, in one folder.
+// Gitops is a user who has an export and kubectl, in one folder.
 type Gitops struct {
 	*testing.T
 	Box *clustertest.Sandbox
@@ -34,7 +34,7 @@ answers:
   pool.members: ["group:01J0GR0VP00000000000000000"]
 `
 
-// NewGitops has a link file of a guide, in a sandbox with its scenario.
+// NewGitops writes a link file of a guide, in a sandbox with its scenario.
 func NewGitops(t *testing.T, guide, link string) *Gitops {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl", "jq"} {
@@ -60,7 +60,7 @@ func (g *Gitops) Write(name, text string) {
 	}
 }
 
-// Run runs a program in that folder and returns all it says.
+// Run runs a program in that folder and returns all its output.
 func (g *Gitops) Run(args ...string) string {
 	g.Helper()
 	cmd := exec.CommandContext(g.Context(), args[0], args[1:]...)
@@ -72,9 +72,7 @@ func (g *Gitops) Run(args ...string) string {
 	return string(out)
 }
 
-// Commands are those of README.txt in an export: what stands eight spaces from
-// the left.
-// command runs a program in that folder and returns what it writes.
+// Commands returns the commands in README.txt of an export: the lines that are indented by eight spaces.
 func (g *Gitops) Commands(export string) string {
 	g.Helper()
 	readme, err := os.ReadFile(filepath.Join(g.Dir, export, "README.txt"))
@@ -90,8 +88,8 @@ func (g *Gitops) Commands(export string) string {
 	return strings.Join(out, "")
 }
 
-// NoSecrets fails the test where a file of an export, or what was said, holds
-// one of the secrets, in the open or in base64.
+// NoSecrets fails the test if a file of an export, or the output, contains one of the secrets, in plain text or in
+// base64.
 func (g *Gitops) NoSecrets(export, said string, secrets ...string) {
 	g.Helper()
 	look := func(where, text string) {
@@ -118,11 +116,10 @@ func (g *Gitops) NoSecrets(export, said string, secrets ...string) {
 	}
 }
 
-// OnlyMarks matches the lines of a diff that only adds the marks of the link gitops.
+// OnlyMarks matches the lines of a diff that only adds the labels and annotations of the link gitops.
 var OnlyMarks = regexp.MustCompile(`^(labels:|annotations:|carrick/link\.gitops: [a-z-]+)$`)
 
-// Standing is what stands on both sides, but for what the clusters themselves
-// note on it.
+// Standing returns the objects on both sides, without the fields that the clusters themselves write.
 func (g *Gitops) Standing() string {
 	g.Helper()
 	const script = `for side in local remote; do

@@ -14,14 +14,13 @@ import (
 	"testing"
 )
 
-// Login is a way into an API server.
+// Login describes access to an API server.
 type Login struct {
 	Server, User string
 	CA           *x509.Certificate // of the server; nil: none
 }
 
-// Write writes link.yaml, with that API server on both sides, and its
-// kubeconfig.
+// Write writes link.yaml, with that API server on both sides, and its kubeconfig.
 func (l Login) Write(t *testing.T, dir string) {
 	t.Helper()
 	cluster := fmt.Sprintf("server: %q", l.Server)
@@ -58,7 +57,7 @@ func WritePEM(t *testing.T, file, kind string, der []byte) {
 	}
 }
 
-// Served is a TLS server that says nothing of handshakes that fail.
+// Served returns a TLS server that does not log failed handshakes.
 func Served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(answer)
@@ -69,5 +68,5 @@ func Served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Serv
 	return server
 }
 
-// Nobody is an API server that is not there.
+// Nobody is the URL of an API server that does not exist.
 const Nobody = "https://127.0.0.1:1"

@@ -1,5 +1,5 @@
-// Package carricktest runs carrick for the tests of the whole program: on a terminal, by scripts, by two admins, on the
-// demo's clusters, and with guides that no user has.
+// Package carricktest runs carrick for tests of the whole program: on a terminal, by scripts, by two admins, on the
+// demo's clusters, and with guides that exist only in tests.
 package carricktest
 
 import (
@@ -26,8 +26,8 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// Main runs the tests of a package. For them this test binary is also carrick (without the topics of its README),
-// carrick with a guide of the tests, the sandbox program of LentDemo, and what more says.
+// Main runs the tests of a package. This test binary also acts as carrick (without the topics of its README), as
+// carrick with a test guide, as the sandbox program of LentDemo, and as the programs in more.
 func Main(m *testing.M, more map[string]func()) {
 	if filepath.Base(os.Args[0]) == demo.Program {
 		lentMain()
@@ -39,7 +39,7 @@ func Main(m *testing.M, more map[string]func()) {
 	testscript.Main(tidy{m}, programs)
 }
 
-// RunProgram is the func main of a carrick with other guides.
+// RunProgram is the main function of a carrick with other guides.
 func RunProgram(p commands.Program) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := commands.Run(ctx, p, os.Args, os.Stdin, os.Stdout, os.Stderr)
@@ -47,7 +47,7 @@ func RunProgram(p commands.Program) {
 	os.Exit(code)
 }
 
-// tidy removes what the tests of one binary share.
+// tidy removes files that the tests of one binary share.
 type tidy struct{ *testing.M }
 
 // Run runs the tests.
@@ -56,8 +56,7 @@ func (t tidy) Run() int {
 	return t.M.Run()
 }
 
-// Command is the command, in a folder of its own, with nothing of the user's
-// settings.
+// Command returns a carrick command, in a folder of its own, without the user's settings.
 func Command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), Program(t), args...)
@@ -66,8 +65,7 @@ func Command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// OwnEnvironment is all that a carrick of the tests is told. Whatever it keeps
-// goes into dir.
+// OwnEnvironment returns the complete environment of carrick in tests. All its state goes into dir.
 func OwnEnvironment(dir string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "LANG=en_US.UTF-8",
@@ -75,7 +73,7 @@ func OwnEnvironment(dir string) []string {
 	}
 }
 
-// built is carrick as users have it, with the sandbox program beside it.
+// built is carrick as users run it, with the sandbox program next to it.
 var built struct {
 	once sync.Once
 	dir  string
@@ -83,12 +81,12 @@ var built struct {
 	said []byte
 }
 
-// programAt is the environment variable that holds the path of carrick, which has carrick-sandbox beside it.
+// programAt is the environment variable that holds the path of carrick, which has carrick-sandbox next to it.
 const programAt = "CARRICK_PROGRAM"
 
-// Program returns the path of carrick: the one that CARRICK_PROGRAM names, or else one that the first caller
-// builds. Unlike the command of the scripts it is no test binary, and it finds carrick-sandbox beside itself where
-// CARRICK_SANDBOX is set.
+// Program returns the path of carrick: the one in CARRICK_PROGRAM, or one that the first caller builds. Unlike the
+// command of the scripts it is not a test binary, and if CARRICK_SANDBOX is set it finds carrick-sandbox next to
+// itself.
 func Program(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(programAt); path != "" {
@@ -113,7 +111,7 @@ func Program(t testing.TB) string {
 	return filepath.Join(built.dir, "carrick")
 }
 
-// Finish runs a command to its end.
+// Finish runs a command and waits for its end.
 func Finish(t testing.TB, cmd *exec.Cmd) (out, said string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -139,13 +137,13 @@ func OnlyNamed(t *testing.T, guide string) {
 	}
 }
 
-// Copy puts a program somewhere else, where it looks for what is beside it.
+// Copy copies a program to another folder, so that it looks for related programs there.
 func Copy(t *testing.T, from, to string) {
 	t.Helper()
 	if os.Link(from, to) == nil {
 		return
 	}
-	text, err := os.ReadFile(from) // another file system
+	text, err := os.ReadFile(from) // the target is on another file system
 	if err == nil {
 		err = os.WriteFile(to, text, 0o755)
 	}

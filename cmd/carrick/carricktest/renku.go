@@ -13,8 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// RenkuToken is a token of an admin of the sandbox's Renku, which its stand-in
-// gives to who asks for one.
+// RenkuToken returns a token of an admin of the sandbox's Renku, which the fake Renku issues on request.
 func RenkuToken(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	resp, err := standIn(t).Post(renkuAddress(t, box)+"/stand-in/token", "", nil)
@@ -31,14 +30,14 @@ func RenkuToken(t testing.TB, box *clustertest.Sandbox) string {
 	return got.Token
 }
 
-// standIn asks an address of this machine whose CA is of no interest here.
+// standIn returns a client for a local fake, without verifying its certificate.
 func standIn(t testing.TB) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
-// renkuAddress is where carrick itself finds the sandbox's Renku.
+// renkuAddress returns the address of the sandbox's Renku, as carrick finds it.
 func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	cmd := Command(t, "check", "link.yaml", "--only", "api-answers", "-o", "json")

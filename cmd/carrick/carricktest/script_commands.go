@@ -25,8 +25,8 @@ import (
 	"carrick/steps/facts"
 )
 
-// exits CODE PROGRAM ARG... runs a program that has to end with exactly that
-// code, whatever it says without a stack trace and without an escape sequence.
+// exits CODE PROGRAM ARG... requires that a program exits with exactly that code, without a stack trace and without an
+// escape sequence in its output.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
@@ -49,8 +49,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// refuses CODE PROGRAM ARG... is exits, of a program that writes no data and
-// one message.
+// refuses CODE PROGRAM ARG... is like exits, for a program that writes no data and one message.
 func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	exits(ts, neg, args)
 	if out := ts.ReadFile("stdout"); out != "" {
@@ -63,9 +62,8 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// report FORMAT [ID STATUS [FOUND [FIX]]]: what was written is one report in
-// that format, in which that check has that verdict. FOUND and FIX are regular
-// expressions.
+// report FORMAT [ID STATUS [FOUND [FIX]]] requires that the output is one report in that format, in which that check
+// has that verdict. FOUND and FIX are regular expressions.
 func report(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: report json|yaml [ID STATUS [FOUND [FIX]]]")
@@ -108,7 +106,7 @@ func readReport(format, text string) (r engine.Report, err error) {
 	return r, err
 }
 
-// keep NAME keeps what was written in an environment variable.
+// keep NAME stores the output in an environment variable.
 func keep(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: keep NAME")
@@ -116,7 +114,7 @@ func keep(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// Unfit names what no output may hold, or is "".
+// Unfit names content that no output may contain, or returns "".
 func Unfit(output string) string {
 	switch {
 	case strings.Contains(output, "\x1b"):
@@ -127,8 +125,8 @@ func Unfit(output string) string {
 	return ""
 }
 
-// forge FILE WHAT writes a facts file again with one thing changed, signed with the script's own key; "stranger": with
-// another one.
+// forge FILE WHAT rewrites a facts file with one change, signed with the script's own key; "stranger": with another
+// one.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: forge FILE WHAT")
@@ -164,7 +162,7 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o600))
 }
 
-// signer FILE VARIABLE keeps the fingerprint of the key that signed a facts file.
+// signer FILE VARIABLE stores the fingerprint of the key that signed a facts file.
 func signer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: signer FILE VARIABLE")
@@ -198,7 +196,7 @@ func sshKey(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
-// ageKey NAME writes a key that opens seals into NAME, and who it is into NAME.pub.
+// ageKey NAME writes an age identity to NAME, and its recipient to NAME.pub.
 func ageKey(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: agekey NAME")

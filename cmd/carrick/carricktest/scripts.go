@@ -35,7 +35,7 @@ func RunScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
 	})
 }
 
-// OneByOne runs scripts one after the other.
+// OneByOne runs scripts sequentially.
 type OneByOne struct{ *testing.T }
 
 // Parallel does nothing.
@@ -60,8 +60,8 @@ func (t BesideEachOther) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(BesideEachOther{t}) })
 }
 
-// AtOnce runs scripts at the same time, on clusters that the test has. They are no parallel subtests: those would wait
-// for tests that wait for a sandbox, and keep theirs.
+// AtOnce runs scripts concurrently, on the clusters of the test. They are not parallel subtests: those would wait for
+// tests that wait for a sandbox, while holding their own.
 type AtOnce struct {
 	*testing.T
 	sync.WaitGroup
@@ -78,7 +78,7 @@ func (t *AtOnce) Run(name string, f func(testscript.T)) {
 	t.Go(func() { t.T.Run(name, func(one *testing.T) { f(OneByOne{one}) }) })
 }
 
-// OnClusters gives a script both clusters.
+// OnClusters gives a script access to both clusters.
 func OnClusters(box *clustertest.Sandbox) func(*testscript.Env) error {
 	return func(e *testscript.Env) error {
 		both := []string{box.Kubeconfigs[clustertest.Local], box.Kubeconfigs[clustertest.Remote]}

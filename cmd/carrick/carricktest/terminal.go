@@ -16,34 +16,33 @@ import (
 	"golang.org/x/term"
 )
 
-// What a terminal of these tests is.
+// Parameters of the terminal in these tests.
 const (
 	Columns, Rows = 80, 24
-	ShownWithin   = 5 * time.Minute // a screen that is waited for; only a failure takes that long
-	Quick         = time.Minute     // what takes well under a second
+	ShownWithin   = 5 * time.Minute // timeout for a screen; only a failure takes that long
+	Quick         = time.Minute     // timeout for actions that take well under a second
 	CommandWithin = 15 * time.Minute
-	unread        = 10 * time.Second // after so long keys that nothing reads hold up no others
+	unread        = 10 * time.Second // how long unread keys delay further ones
 )
 
-// Terminal is a pseudo-terminal with carrick on it, and what it shows.
+// Terminal is a pseudo-terminal with carrick on it, and its screen.
 type Terminal struct {
 	t     *testing.T
 	Cmd   *exec.Cmd
 	ours  *os.File
-	tty   *os.File // carrick's end: its modes can be read when carrick has left
+	tty   *os.File // carrick's end: its modes can be read after carrick has exited
 	Modes *term.State
 	mark  string // in the environment of carrick, and so of its children
 
 	mu      sync.Mutex
 	screen  *vt.Emulator
 	raw     strings.Builder
-	hidden  bool // the cursor
+	hidden  bool // the cursor is hidden
 	changed chan struct{}
 	Ended   chan struct{}
 }
 
-// onTerminal starts carrick as users have it, with that in its environment. It
-// is killed with the test.
+// onTerminal starts carrick as users run it, with mark in its environment. It is killed with the test.
 func onTerminal(t *testing.T, mark string, args ...string) *Terminal {
 	t.Helper()
 	cmd := exec.Command(Program(t), args...)
@@ -75,7 +74,7 @@ func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *
 		t.Fatal(err)
 	}
 	var work sync.WaitGroup
-	work.Go(func() { _, _ = io.Copy(p.ours, p.screen) }) // what a terminal answers
+	work.Go(func() { _, _ = io.Copy(p.ours, p.screen) }) // the terminal's replies
 	work.Go(p.read)
 	go func() {
 		_ = p.Cmd.Wait()
@@ -84,7 +83,7 @@ func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *
 	t.Cleanup(func() {
 		_ = p.Cmd.Process.Kill()
 		<-p.Ended
-		p.tty.Close() // ends the reading
+		p.tty.Close() // ends read
 		_ = p.screen.InputPipe().(io.Closer).Close()
 		work.Wait()
 		p.ours.Close()
@@ -102,7 +101,7 @@ func (p *Terminal) State() *term.State {
 	return s
 }
 
-// read draws what carrick writes.
+// read draws carrick's output.
 func (p *Terminal) read() {
 	buf := make([]byte, 4096)
 	for {
@@ -121,21 +120,20 @@ func (p *Terminal) read() {
 	}
 }
 
-// Text is what the screen shows.
+// Text returns the text on the screen.
 func (p *Terminal) Text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.screen.String()
 }
 
-// Wait returns when the screen matches, and fails the test when that takes too
-// long.
+// Wait returns when the screen matches. It fails the test on timeout.
 func (p *Terminal) Wait(pattern string) {
 	p.t.Helper()
 	p.waitIn(p.Text, pattern)
 }
 
-// WaitPrinted is wait, in lines that may have left the screen.
+// WaitPrinted is like Wait, for lines that may have scrolled off the screen.
 func (p *Terminal) WaitPrinted(pattern string) {
 	p.t.Helper()
 	p.waitIn(p.Printed, pattern)
@@ -155,14 +153,14 @@ func (p *Terminal) waitIn(text func() string, pattern string) {
 	}
 }
 
-// Printed is all that carrick wrote.
+// Printed returns all output of carrick.
 func (p *Terminal) Printed() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.raw.String()
 }
 
-// stacks ends carrick, and returns what each of its goroutines was doing.
+// stacks terminates carrick, and returns the stacks of its goroutines.
 func (p *Terminal) stacks() string {
 	p.mu.Lock()
 	from := p.raw.Len()
@@ -177,7 +175,7 @@ func (p *Terminal) stacks() string {
 	return p.raw.String()[from:]
 }
 
-// Types types keys, once those before have been read.
+// Types types keys, after the previous ones have been read.
 func (p *Terminal) Types(keys string) {
 	p.t.Helper()
 	p.taken()
@@ -186,7 +184,7 @@ func (p *Terminal) Types(keys string) {
 	}
 }
 
-// Quits ends a demo by its key, and wants that nothing of it is left.
+// Quits quits a demo by its key, and requires that nothing of it is left.
 func (p *Terminal) Quits() {
 	p.t.Helper()
 	p.Types("q")
@@ -197,7 +195,7 @@ func (p *Terminal) Quits() {
 	p.LeftNothing()
 }
 
-// Leaves waits until carrick has ended and all that it wrote is drawn, and returns its exit code.
+// Leaves waits until carrick has exited and all its output is drawn, and returns its exit code.
 func (p *Terminal) Leaves() int {
 	p.t.Helper()
 	select {
@@ -209,10 +207,10 @@ func (p *Terminal) Leaves() int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// lastWord is a character that nothing draws, and that carrick does not write.
+// lastWord is an invisible character that carrick does not write.
 const lastWord = "\x00"
 
-// drain returns when all that was written is drawn: what is written last is read last.
+// drain returns when all output is drawn: what is written last is read last.
 func (p *Terminal) drain() {
 	p.t.Helper()
 	if _, err := io.WriteString(p.tty, lastWord); err != nil {
@@ -229,11 +227,10 @@ func (p *Terminal) drain() {
 	}
 }
 
-// walkedWithin is how long the walk of a whole guide may take at the fastest
-// pace.
+// walkedWithin is the timeout of the walk of a whole guide at the fastest pace.
 const walkedWithin = 20 * time.Minute
 
-// Reaches waits longer than wait does.
+// Reaches is like Wait with a longer timeout.
 func (p *Terminal) Reaches(text string) {
 	p.t.Helper()
 	late := time.NewTimer(walkedWithin)
@@ -249,7 +246,7 @@ func (p *Terminal) Reaches(text string) {
 	}
 }
 
-// Settles returns when the screen stays as it is for a moment.
+// Settles returns when the screen has not changed for a moment.
 func (p *Terminal) Settles() {
 	calm := time.NewTimer(calmScreen)
 	defer calm.Stop()
@@ -261,13 +258,13 @@ func (p *Terminal) Settles() {
 			calm.Reset(calmScreen)
 		case <-calm.C:
 			return
-		case <-late.C: // something moves on it
+		case <-late.C: // the screen changes all the time
 			return
 		}
 	}
 }
 
-// Comes waits a while until the screen shows a text, and tells whether it did.
+// Comes waits a while until the screen shows a text, and reports whether it did.
 func (p *Terminal) Comes(text string) bool {
 	late := time.NewTimer(keyLost)
 	defer late.Stop()
@@ -281,12 +278,11 @@ func (p *Terminal) Comes(text string) bool {
 	return true
 }
 
-// keyLost is when a key that did nothing was part of another one.
+// keyLost is the time after which a key without effect must have been read as part of another one.
 const keyLost = 5 * time.Second
 
-// A screen is calm when nothing has moved on it for a while, and restless when something
-// always does, such as a clock. What comes later is in what the terminal was sent, all
-// the same.
+// A screen is calm when it has not changed for calmScreen, and restless when it always changes, for instance because of
+// a clock. Later output is still recorded.
 const (
 	calmScreen     = 50 * time.Millisecond
 	restlessScreen = 500 * time.Millisecond

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// taken returns when carrick has read what was typed, or does not for a while: keys
-// that are read together may be another key, as escape and a letter are.
+// taken returns when carrick has read the typed keys, or after a timeout. Keys that are read together may be another
+// key, such as escape and a letter.
 func (p *Terminal) taken() {
 	often := time.NewTicker(2 * time.Millisecond)
 	defer often.Stop()

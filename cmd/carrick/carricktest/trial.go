@@ -16,14 +16,13 @@ import (
 	"carrick/steps/action"
 )
 
-// trialMain is carrick with one more guide, which needs no cluster: both its
-// sides are folders. It has what no real guide may need today: a secret, a
-// login that waits for a person, a file, a long answer.
+// trialMain is carrick with an additional guide that needs no cluster: both its sides are folders. It has features that
+// no real guide may need today: a secret, a login that waits for a user, a file, a long answer.
 func trialMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), trial()), Assets: assets.FS})
 }
 
-// TrialToken is the only token that the trial takes.
+// TrialToken is the only token that the trial accepts.
 const TrialToken = "let-me-in-4711"
 
 func trial() *steps.Guide {
@@ -104,8 +103,8 @@ func loginPreview(_ context.Context, e steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{{Verb: verb, What: "login at the shelf", Hash: "login"}}}, nil
 }
 
-// loginMake is a device login: it says an address and a code, and asks again
-// and again whether somebody has gone there, which is a file in the desk.
+// loginMake is a device login: it prints an address and a code, and polls until the user has opened it, which is a file
+// in the desk.
 func loginMake(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if !e.Attended {
 		return errors.New("nobody is there to log in; give a token: --secret trial.token=@FILE")

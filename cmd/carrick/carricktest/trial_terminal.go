@@ -15,13 +15,13 @@ func OnTrial(t *testing.T, args ...string) *Terminal {
 	return OnTrialWith(t, "TRIAL=1", args...)
 }
 
-// OnTrialWith is OnTrial with more in the environment.
+// OnTrialWith is like OnTrial with an addition to the environment.
 func OnTrialWith(t *testing.T, mark string, args ...string) *Terminal {
 	t.Helper()
 	return StartOnTerminal(t, TrialCommand(t, args...), mark)
 }
 
-// TrialCommand is carrick with the guide trial, in a folder with a link.
+// TrialCommand returns carrick with the guide trial, in a folder with a link.
 func TrialCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("carrick-trial", args...)
@@ -43,7 +43,7 @@ func TrialCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Approve is what a person does in a browser.
+// Approve does what a user does in a browser.
 func (p *Terminal) Approve() {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.Cmd.Dir, "desk/approved"), nil, 0o600); err != nil {
@@ -51,7 +51,7 @@ func (p *Terminal) Approve() {
 	}
 }
 
-// UntilSilent returns when the terminal no longer shows what is typed.
+// UntilSilent returns when the terminal no longer echoes.
 func (p *Terminal) UntilSilent() {
 	p.t.Helper()
 	for end := time.Now().Add(Quick); *p.State() == *p.Modes; {

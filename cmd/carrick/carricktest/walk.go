@@ -2,7 +2,7 @@ package carricktest
 
 import "fmt"
 
-// What these tests know of the wizard's screens.
+// Patterns for the wizard's screens.
 const (
 	Starting   = `starting the API servers`
 	Beginning  = `(?s)new link.*enter begin`
@@ -10,28 +10,27 @@ const (
 	Confirming = `(?s)Apply .*\?.*No +Yes`
 )
 
-// applied matches what a step's page says once its changes are applied. On a slow machine a check may fail or time out
-// for a moment after that, and the page says so instead of ✓. Walks end with all checks green, so it has to pass again.
+// applied matches the page of a step after its changes are applied. On a slow machine a check may briefly fail or time
+// out after that, and the page says so instead of ✓. Walks end with all checks green, so it must pass again.
 func applied(title string) string {
 	return "✓ applied " + title + "|applied " + title + "; since then"
 }
 
-// Walk is a guide as keys go through it.
+// Walk describes how to go through a guide by keys.
 type Walk struct {
 	Steps  int
-	Titles map[int]string          // of the steps that change something
-	Before map[int]func(*Terminal) // what is done on a step before it is applied
-	Takes  map[int]bool            // the steps that take over what somebody else made
-	Asks   map[int]string          // what is shown while a step is applied
-	// What somebody else does once that is shown.
+	Titles map[int]string          // of the steps that have changes
+	Before map[int]func(*Terminal) // called on a step before it is applied
+	Takes  map[int]bool            // steps that take over objects of another owner
+	Asks   map[int]string          // text on screen while a step is applied
+	// Meanwhile is called when that text is on screen, to act as another user.
 	Meanwhile map[int]func()
 }
 
-// On matches what the page of a step shows.
+// On returns a pattern for the page of a step.
 func (w Walk) On(n int) string { return fmt.Sprintf("step %d of %d", n, w.Steps) }
 
-// Apply goes from one step to another, and applies each that changes something.
-// The first is on screen.
+// Apply goes from one step to another, and applies each that has changes. The first is on screen.
 func (w Walk) Apply(p *Terminal, from, to int) {
 	for step := from; step <= to; step++ {
 		if step > from {
@@ -39,7 +38,7 @@ func (w Walk) Apply(p *Terminal, from, to int) {
 		}
 		p.Wait(w.On(step))
 		if w.Titles[step] == "" {
-			continue // it only looks
+			continue // it has only checks
 		}
 		if w.Before[step] != nil {
 			w.Before[step](p)
@@ -62,7 +61,7 @@ func (w Walk) Apply(p *Terminal, from, to int) {
 	}
 }
 
-// Undo takes everything back from the last step, by way of the summary.
+// Undo undoes everything from the last step, through the summary.
 func (w Walk) Undo(p *Terminal) {
 	p.Types("n")
 	p.Wait(`(?s)summary · .*u undo all`)

@@ -101,7 +101,7 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	return a.tellAdopted(ctx, s, found)
 }
 
-// openBoth opens a link of which both sides answer.
+// openBoth opens a link whose sides must both answer.
 func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
 	s, err := a.session(l, o)
 	if err != nil {
@@ -114,8 +114,8 @@ func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options)
 	return s, nil
 }
 
-// signInFirst finds out what can be without a sign-in, signs in by that, and keeps
-// what that gave for the rest of this run.
+// signInFirst finds the answers that need no sign-in, signs in with them, and keeps the credentials for the rest of
+// this run.
 func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) error {
 	if a.attended = isTerminalStream(a.in) && isTerminalStream(a.err); !a.attended {
 		return exit.Usagef("--sign-in needs a terminal and somebody at it: give a token with --secret instead")
@@ -136,7 +136,7 @@ func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) err
 	return err
 }
 
-// takeOn finds out the answers of what stands and writes the link file.
+// takeOn discovers the answers from the existing set-up and writes the link file.
 func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]engine.Adopted, error) {
 	path := s.Link().Path
 	if _, err := os.Lstat(path); err == nil && !f.force {
@@ -156,7 +156,7 @@ func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]en
 	return found, s.SaveAdopted(found)
 }
 
-// adoptedLink is the link to be written, with what the flags say of it.
+// adoptedLink returns the link to be written, with the values from the flags.
 func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) {
 	ends, err := a.adoptedSides(g, f.host)
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) 
 	return l, nil
 }
 
-// giveAnswer takes one --answer.
+// giveAnswer sets the answer of one --answer.
 func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 	key, typed, ok := strings.Cut(flag, "=")
 	q, _ := g.Question(key)
@@ -201,7 +201,7 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 		)
 	case q == nil:
 		return exit.Usagef("--answer takes KEY=VALUE; carrick guides %s lists the keys", g.Name)
-	case q.Secret: // what was typed is not repeated
+	case q.Secret: // the typed text is not repeated
 		return exit.Usagef("--answer %s: it is secret; give it with --secret %s=@FILE", key, key)
 	}
 	v, err := q.Parse(typed)
@@ -214,9 +214,3 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 	l.Answers[key] = v
 	return nil
 }
-
-// adoptedSides are the two contexts, by the flags; the local one may be the
-// current one.
-// bothAnswer refuses to tell what stands where a side says nothing: what was not
-// seen would look like nothing.
-// unanswered is an error because of which something can't be known.

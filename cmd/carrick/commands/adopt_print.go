@@ -12,8 +12,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// tellAdopted says where each answer came from and what is left to be answered,
-// then how the set-up stands.
+// tellAdopted prints the origin of each answer and which are missing, then the state of the set-up.
 func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine.Adopted) error {
 	b, looks := s.Look(ctx, s.Guide().Cells())
 	if ctx.Err() != nil {
@@ -47,7 +46,7 @@ func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine
 	return nil
 }
 
-// printAdopted is a line an answer: what was found first.
+// printAdopted prints a line for each answer, discovered ones first.
 func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
 	list := func(head string, pick func(engine.Adopted) bool, line func(engine.Adopted) string) {
 		for _, f := range found {
@@ -82,7 +81,7 @@ func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
 	printByHand(w, found)
 }
 
-// printByHand is what could not be found out, by reason.
+// printByHand prints the answers that could not be discovered, by reason.
 func printByHand(w io.Writer, found []engine.Adopted) {
 	var reasons []string
 	of := map[string][]engine.Adopted{}

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// hostSide is the machine of --host, where the guide has one on that side.
+// hostSide returns the machine of --host, if the side is a machine in the guide.
 func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndpointSpec, error) {
 	if root == "" {
 		return linkfile.EndpointSpec{}, exit.Usagef(
@@ -76,8 +76,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 	return out, nil
 }
 
-// namedSides are those that a link says where to find: one that may be missing needs
-// not be said.
+// namedSides returns the sides whose address the link names: an optional one may be missing.
 func namedSides(s *engine.Session) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
 		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndpointSpec{})

@@ -56,7 +56,7 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 	return s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, a.progress(s))
 }
 
-// PlanApply plans for a session what apply --yes does, or returns why apply refuses before it writes anything.
+// PlanApply returns the plan of apply --yes for a session, or why apply refuses before it writes anything.
 func PlanApply(ctx context.Context, s *engine.Session, takeOver bool) (*engine.Plan, error) {
 	a, f := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, changeFlags{yes: true, takeOver: takeOver}
 	p, err := a.planWith(ctx, s, f, false)
@@ -66,8 +66,8 @@ func PlanApply(ctx context.Context, s *engine.Session, takeOver bool) (*engine.P
 	return p, refuse(ctx, s, p, f)
 }
 
-// refuse stops before anything is written: rights that are missing, fields of
-// others, things that would have to be replaced.
+// refuse returns an error before anything is written: missing permissions, fields of other managers, objects that would
+// be replaced.
 func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlags) error {
 	lacking, err := s.MissingPermissions(ctx, p)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// changeFlags are of the commands that change things.
+// changeFlags are the flags of the commands that change things.
 type changeFlags struct {
 	steps, found                    []string
 	side, output                    string
@@ -33,7 +33,7 @@ func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format` of the plan: table, json or yaml")
 }
 
-// valid refuses what -o can't be, and -o of what is not shown alone.
+// valid rejects an invalid -o, and -o of a plan that is not only shown.
 func (f *changeFlags) valid(shown bool) error {
 	if err := format.Valid(f.output, format.ByCommand["diff"]...); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (f *changeFlags) scope(g *steps.Guide) (engine.Scope, error) {
 	return engine.Scope{Steps: f.steps, Side: side, Found: f.found}, nil
 }
 
-// plan opens a link and plans. The session is open unless there is an error.
+// plan opens a link and plans. The session is open unless plan returns an error.
 func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*engine.Session, *engine.Plan, error) {
 	s, err := a.open(ctx, path, cluster.Options{})
 	if err != nil {
@@ -97,8 +97,7 @@ func (a *app) planWith(ctx context.Context, s *engine.Session, f changeFlags, un
 	return s.Plan(ctx, scope)
 }
 
-// sidesKnown refuses to change anything for a side that the link does not
-// name, unless the other side alone was asked for.
+// sidesKnown refuses changes if the link does not name a side, unless --side selects the other one.
 func sidesKnown(s *engine.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.Endpoint(side), s.Guide().Sides[side]
@@ -117,8 +116,8 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 	return nil
 }
 
-// unsealed refuses to plan with a file of facts whose seal was not opened: what is in
-// it would be waited for in vain.
+// unsealed refuses to plan with an encrypted facts file that was not decrypted: actions would wait for its values in
+// vain.
 func unsealed(ctx context.Context, s *engine.Session) error {
 	for _, side := range steps.Sides {
 		if h := s.Endpoint(side).PeerFile; h != nil {
@@ -130,8 +129,8 @@ func unsealed(ctx context.Context, s *engine.Session) error {
 	return nil
 }
 
-// missingRights says what is missing on the first side on which something is, and
-// what would grant it; nil: nothing is missing.
+// missingPermissions returns an error with the missing permissions on the first side that has any, and manifests that
+// grant them; nil: nothing is missing.
 func missingPermissions(s *engine.Session, lacking engine.MissingPermissions, so string) error {
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
@@ -148,8 +147,8 @@ func missingPermissions(s *engine.Session, lacking engine.MissingPermissions, so
 	return nil
 }
 
-// whyMissing says which answers are missing, or which rights, where carrick could
-// find the answers out if it might look.
+// whyMissing returns an error with the missing answers, or with the missing permissions if carrick could discover the
+// answers with them.
 func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question) error {
 	err := error(s.WhatIsMissing(ctx, missing))
 	unread, askErr := s.Unread(ctx)
@@ -162,7 +161,7 @@ func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question
 	return err
 }
 
-// recordable refuses to change what could not be recorded.
+// recordable refuses changes that cannot be recorded in the audit log.
 func (a *app) recordable() error {
 	if a.unaudited == nil {
 		a.unaudited = a.audit.Room()
@@ -177,8 +176,7 @@ func (a *app) recordable() error {
 	)
 }
 
-// outliveReaders keeps a reader of the output that leaves from ending carrick
-// in the middle of a change.
+// outliveReaders ignores SIGPIPE, so that a closed reader of the output does not end carrick in the middle of a change.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
 func (a *app) progress(s *engine.Session) steps.Progress {
@@ -192,8 +190,7 @@ func (a *app) progress(s *engine.Session) steps.Progress {
 	}
 }
 
-// confirm asks on the terminal. No terminal and no --yes is an error; the end
-// of the input never means yes.
+// confirm asks on the terminal. Without a terminal and --yes it returns an error. The end of the input never means yes.
 func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil
@@ -214,7 +211,7 @@ func (a *app) confirm(yes bool, question string) error {
 // showPlan writes a plan as a table, or as one document.
 func (a *app) showPlan(s *engine.Session, p *engine.Plan, output string, diff bool) error {
 	if output == "table" {
-		out := a.err // what only goes before a question is no data
+		out := a.err // a plan before a question is not data
 		if diff {
 			out = a.out
 		}

@@ -103,7 +103,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	return nil
 }
 
-// toldOpen counts the checks that do not hold by the other side's file of facts.
+// toldOpen counts the checks that do not pass according to the other side's facts file.
 func toldOpen(b *engine.Board, cells []steps.Cell) int {
 	n := 0
 	for _, c := range cells {
@@ -128,20 +128,20 @@ func (f checkFlags) valid() error {
 	return nil
 }
 
-// What --fail-on may say beside names.
+// Values of --fail-on in addition to names.
 const (
 	onFailure = "failure"
 	onWarning = "warning"
 )
 
-// failOnNames are the steps and checks whose warnings end in exit code 4.
+// failOnNames returns the steps and checks whose warnings cause exit code 4.
 func (f checkFlags) failOnNames() []string {
 	return slices.DeleteFunc(
 		slices.Clone(f.failOn), func(name string) bool { return name == onFailure || name == onWarning },
 	)
 }
 
-// warned reports whether there is a warning that ends in exit code 4.
+// warned reports whether a warning causes exit code 4.
 func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	return slices.ContainsFunc(cells, func(c steps.Cell) bool {
 		named := slices.ContainsFunc(
@@ -151,8 +151,7 @@ func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	})
 }
 
-// known refuses names that the guide does not have: a typo must not look like
-// green.
+// known rejects names that the guide does not have: a typo must not look like success.
 func known(g *steps.Guide, lists ...[]string) error {
 	for _, list := range lists {
 		for _, name := range list {
@@ -197,12 +196,11 @@ func count(b *engine.Board, cells []steps.Cell) engine.Counts {
 	return n
 }
 
-// watch prints each verdict as it comes and whenever it changes, until it is
-// interrupted.
+// watch prints each verdict when it arrives and whenever it changes, until it is interrupted.
 func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) error {
 	last := map[steps.Cell]steps.Result{}
 	return s.Follow(ctx, cells, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
-		for _, c := range cells { // a verdict may change with that of a need
+		for _, c := range cells { // a verdict may change with that of a prerequisite
 			v := b.Verdict(c)
 			if v.Status == steps.Pending || (last[c].Status == v.Status && last[c].Found == v.Found) {
 				continue
@@ -214,7 +212,7 @@ func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) 
 	})
 }
 
-// boardCode is the exit code that a board asks for.
+// boardCode returns the exit code of a board.
 func boardCode(n engine.Counts, warned bool) int {
 	switch {
 	case n.Of(steps.Fail) > 0:

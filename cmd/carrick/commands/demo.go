@@ -79,7 +79,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 	}
 	defer box.Stop()
 	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
-	if err := os.Setenv("KUBECONFIG", both); err != nil { // ours alone: carrick starts no child after this
+	if err := os.Setenv("KUBECONFIG", both); err != nil { // affects only carrick, which starts no child process after this
 		return err
 	}
 	env, err := box.Env(both)
@@ -97,7 +97,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil { // the wizard says by itself what is wrong with the sides
+		if err != nil { // the wizard itself reports problems of the sides
 			adopted = " What stands there could not be adopted: " + clean.Text(err.Error())
 		}
 		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
@@ -105,7 +105,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 	return a.walk(ctx, o)
 }
 
-// answering opens links with these answers where they have none.
+// answering wraps open so that links without an answer get the one in with.
 func answering(
 	open func(*linkfile.Link) (*engine.Session, error), with map[string]string,
 ) func(*linkfile.Link) (*engine.Session, error) {
@@ -119,7 +119,7 @@ func answering(
 	}
 }
 
-// needStage refuses a demo that nobody could see or answer.
+// needStage returns an error if the demo has no terminal to be shown on or to read keys from.
 func (a *app) needStage(walk demo.Autoplay) error {
 	switch {
 	case !walk.On:
@@ -131,8 +131,8 @@ func (a *app) needStage(walk demo.Autoplay) error {
 	return ui.NeedTerminal(a.in, a.tty)
 }
 
-// prepareDemo puts into the clusters what the guide expects, breaks them where
-// that is wanted, and returns how the wizard shall walk; nil: not by itself.
+// prepareDemo creates the objects that the guide expects in the clusters, injects the fault if one is requested, and
+// returns the walk; nil: no autoplay.
 func (a *app) prepareDemo(
 	ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay,
 ) (*ui.Walk, error) {
@@ -147,7 +147,7 @@ func (a *app) prepareDemo(
 	seeded, err := box.Tell("seed " + guide)
 	if err != nil && !demo.IsUnknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
-	} // a guide that expects nothing has no scenario
+	} // a guide without expectations has no scenario
 	box.Hosts, box.Here, box.Given = seeded.Hosts, seeded.Here, seeded.Given
 	w := walk.Plan(seeded.Answers)
 	if fault == "" {
@@ -168,8 +168,7 @@ func (a *app) prepareDemo(
 	return w, err
 }
 
-// demoScreen are the options of the wizard on the demo's clusters, and on the
-// folders that stand for machines.
+// demoScreen returns the options of the wizard on the demo's clusters, and on the folders that represent machines.
 func (a *app) demoScreen(box *demo.Sandbox, guide, env string) ui.Options {
 	o := a.screen()
 	o.Passing = true

@@ -33,9 +33,8 @@ func (a *app) listFaults(ctx context.Context, guide string) error {
 	return err
 }
 
-// adoptDemo has the demo begin on the set-up that a fault leaves behind, as carrick
-// adopt would: with the answers that were found out, not with a new link. What it
-// says is for the notes; "" where no set-up stands.
+// adoptDemo starts the demo on the set-up that a fault leaves behind, as carrick adopt would: with the discovered
+// answers, not with a new link. It returns a text for the notes, or "" if there is no set-up.
 func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (string, error) {
 	l := linkfile.New(o.Guide, o.Name)
 	l.Path = filepath.Join(box.Dir, o.Name+".yaml")

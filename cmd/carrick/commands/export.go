@@ -80,7 +80,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 	return a.sayLeft(s, e)
 }
 
-// sayLeft tells what an export lacks; how it is done is in README.txt.
+// sayLeft prints what an export does not contain; README.txt explains how to do it.
 func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 	pending := false
 	for _, act := range e.Actions {

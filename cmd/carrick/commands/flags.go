@@ -10,8 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// accessFlags are kubectl's flags for one side. There is none for a token or a
-// password: process lists and shell histories would keep it.
+// accessFlags are kubectl's flags for one side. There is none for a token or a password, because process lists and
+// shell histories would store it.
 type accessFlags struct {
 	kubeconfig, context, as string
 	groups                  []string
@@ -34,7 +34,7 @@ func (f *accessFlags) access() kubeconfig.Access {
 	}
 }
 
-// sideFlag reads --side: local, remote, or the guide's own word for one.
+// sideFlag parses --side: local, remote, or the guide's name of a side.
 func sideFlag(value string, g *steps.Guide) (steps.Side, error) {
 	if value == "" {
 		return "", nil

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/facts"
 )
 
-// handoverFlags are those of carrick handover.
+// handoverFlags are the flags of carrick handover.
 type handoverFlags struct {
 	side, file string
 	to         []string
@@ -102,8 +102,7 @@ func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) err
 	return nil
 }
 
-// handedSide is the side whose facts are asked for: that of --side, else the
-// only one that is here.
+// handedSide returns the side to hand over: that of --side, else the only local one.
 func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	side, err := sideFlag(flag, s.Guide())
 	if err != nil {
@@ -132,7 +131,7 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	return here[0], nil
 }
 
-// recipients are those for whom the secrets are sealed.
+// recipients returns the recipients of the encrypted secrets.
 func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	if f.phrase && len(f.to) > 0 {
 		return facts.Recipients{}, exit.Usagef("--to and --passphrase: one of the two")
@@ -147,7 +146,7 @@ func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	return to, nil
 }
 
-// signingKey reads the key of --sign-with; nil: the user's own signs.
+// signingKey reads the key of --sign-with; nil: the user's own key signs.
 func (a *app) signingKey(path string) (*facts.Key, error) {
 	if path == "" {
 		return nil, nil

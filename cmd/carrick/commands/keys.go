@@ -20,13 +20,13 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// keyFlags say what opens a sealed file of facts, and which key signs it.
+// keyFlags name the keys that decrypt a facts file, and the key that signs it.
 type keyFlags struct {
 	identity, passphrase, signer string
 
-	unsaved bool            // the link file does not have --signer
-	told    facts.Keys      // of passphrases that were typed
-	asked   map[string]bool // files that were asked about
+	unsaved bool            // the link file does not contain --signer
+	told    facts.Keys      // from typed passphrases
+	asked   map[string]bool // files whose passphrase was requested
 }
 
 func (k *keyFlags) add(to *pflag.FlagSet) {
@@ -41,7 +41,7 @@ func (k *keyFlags) add(to *pflag.FlagSet) {
 	)
 }
 
-// confirm puts --signer into a link, for the sides that are files of facts.
+// confirm sets --signer in a link, for the sides that are facts files.
 func (k *keyFlags) confirm(l *linkfile.Link) error {
 	if k.signer == "" {
 		return nil
@@ -61,8 +61,8 @@ func (k *keyFlags) confirm(l *linkfile.Link) error {
 
 var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-// signers has the keys confirmed that sign files of facts, and keeps them in the link file. Where nothing will be
-// changed, it only says which are not confirmed.
+// signers asks the user to confirm the keys that sign facts files, and stores them in the link file. If the command
+// changes nothing, it only reports the unconfirmed ones.
 func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool) error {
 	list, err := s.Unconfirmed(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool)
 	return nil
 }
 
-// keepSigner writes --signer into the link file, unless it stands there.
+// keepSigner writes --signer to the link file, unless it is there already.
 func (a *app) keepSigner(s *engine.Session) error {
 	if !a.keys.unsaved {
 		return nil
@@ -99,8 +99,7 @@ func (a *app) keepSigner(s *engine.Session) error {
 	return s.Save()
 }
 
-// read reads the keys, and on a terminal asks for the passphrase of a file that
-// wants one and was given none.
+// read reads the keys. On a terminal it asks for the passphrase of a file that requires one.
 func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	var out facts.Keys
 	if k.identity != "" {
@@ -133,8 +132,7 @@ func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	return append(out, k.told...), nil
 }
 
-// ask asks for the passphrases of the files that a link names, each once, where
-// somebody is there.
+// ask asks for the passphrases of the files that a link names, once for each, if there is a terminal.
 func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	for _, side := range steps.Sides {
 		path := l.Side(side).Facts
@@ -153,8 +151,7 @@ func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	return nil
 }
 
-// unlock takes a passphrase that was typed on the screen for a file of facts; the
-// error says that it opens nothing.
+// unlock passes a passphrase from the screen for a facts file. It returns an error if the passphrase is wrong.
 func (k *keyFlags) unlock(path, phrase string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -175,7 +172,7 @@ func (k *keyFlags) unlock(path, phrase string) error {
 	return nil
 }
 
-// privateFile reads a file of keys.
+// privateFile reads a key file.
 func (a *app) privateFile(flag, path string) ([]byte, error) {
 	data, err := a.secretFile(source{key: flag, file: path})
 	if err != nil {
@@ -184,8 +181,8 @@ func (a *app) privateFile(flag, path string) ([]byte, error) {
 	return data, nil
 }
 
-// askPassphrase asks for what opens a file, where a passphrase does and somebody
-// is there. A file that can't be read is told about by who opens it.
+// askPassphrase asks for the passphrase of a file, if it has one and there is a terminal. A file that cannot be read is
+// reported by the code that opens it.
 func (a *app) askPassphrase(path string) (facts.Keys, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -205,10 +202,10 @@ func (a *app) askPassphrase(path string) (facts.Keys, error) {
 	return facts.Passphrase(phrase)
 }
 
-// errNobody says that no terminal is there to type at.
+// errNoInput means that there is no terminal to ask on.
 var errNoInput = errors.New("there is nobody to ask")
 
-// typed reads a line that is not shown.
+// typed reads a line without echo.
 func (a *app) typed(what string) (string, error) {
 	in, ok := a.in.(*os.File)
 	if !ok || !isTerminal(in) {

@@ -11,10 +11,10 @@ import (
 	"carrick/steps/engine"
 )
 
-// logged is the log of all runs: it starts anew when it has grown too large.
+// logged is the maximum size of the log of all runs, which is then started again.
 const logged = 5 << 20
 
-// logger writes to the user's state folder; the screen is never written to.
+// logger returns a logger that writes to the user's state folder, and never to the screen.
 func (a *app) logger() *slog.Logger {
 	if a.log != nil {
 		return a.log

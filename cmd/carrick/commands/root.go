@@ -1,5 +1,5 @@
-// Package commands has the commands of carrick, one file each: check.go is carrick check. What they print, export,
-// complete and explain is in the packages next to this one.
+// Package commands has the commands of carrick, one file each: check.go is carrick check. Printing, export, completion
+// and explanations are in the packages next to this one.
 package commands
 
 import (
@@ -24,11 +24,11 @@ import (
 	"carrick/ui"
 )
 
-// app is what all commands share.
+// app is the state that all commands share.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	tty      io.Writer // what out leads to, for the screen
+	tty      io.Writer // the file behind out, for the screen
 	name     string
 	Program
 
@@ -38,14 +38,14 @@ type app struct {
 	color         string
 	theme         string
 	ascii         bool
-	accessible    bool // lines in place of a screen
+	accessible    bool // lines instead of a screen
 	log           *slog.Logger
 	logFile       io.Writer
 	audit         *engine.Audit
-	unaudited     error // why changes can't be recorded
-	attended      bool  // somebody reads what is said and can act on it
-	handing       bool  // a file of facts that can't be used stops nobody from handing over one
-	onScreen      bool  // the screen is up: nothing else may write to the terminal
+	unaudited     error // why changes cannot be recorded
+	attended      bool  // a user reads the output and can act on it
+	handing       bool  // an unusable facts file does not prevent writing one
+	onScreen      bool  // the screen is active: nothing else may write to the terminal
 }
 
 const about = `carrick joins two clusters, step by step, and proves each step with checks
@@ -96,7 +96,7 @@ func (a *app) root() *cobra.Command {
 	return cmd
 }
 
-// wrongFlag is what is said of a flag that can't be read.
+// wrongFlag explains a flag that cannot be parsed.
 func wrongFlag(c *cobra.Command, err error) error {
 	more := ""
 	var value *pflag.InvalidValueError
@@ -114,7 +114,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return exit.Usagef("%w%s; see %s --help", err, more, c.CommandPath())
 }
 
-// oneLink takes at most one argument and says what it is when there are more.
+// oneLink requires at most one argument, and explains it otherwise.
 func (a *app) oneLink(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && filepath.Ext(args[0]) == "" {
 		_, err := os.Stat(args[0])
@@ -128,7 +128,7 @@ func (a *app) oneLink(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// needLink takes exactly one argument.
+// needLink requires exactly one argument.
 func (a *app) needLink(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return exit.Usagef("name one link file: %s\n(no link yet? run %s and it writes one)", cmd.UseLine(), a.name)

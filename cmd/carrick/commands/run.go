@@ -16,7 +16,7 @@ import (
 	"carrick/steps"
 )
 
-// Program is carrick: what it consists of besides its commands.
+// Program is the content of carrick in addition to its commands.
 type Program struct {
 	Guides          []*steps.Guide
 	Assets          fs.FS  // a folder for each guide
@@ -24,13 +24,13 @@ type Program struct {
 	Release, Commit string
 }
 
-// Root returns the tree of commands, as it is when it runs.
+// Root returns the command tree.
 func Root(p Program, in io.Reader, out, errOut io.Writer) *cobra.Command {
 	a := &app{in: in, out: out, tty: out, err: errOut, name: "carrick", Program: p}
 	return a.root()
 }
 
-// Run runs carrick and returns its exit code. args[0] may be kubectl-carrick, or the name under which kubectl calls its
+// Run runs carrick and returns its exit code. args[0] may be kubectl-carrick, or the name by which kubectl calls its
 // completion.
 func Run(ctx context.Context, p Program, args []string, in io.Reader, out, errOut io.Writer) int {
 	data := &data{Writer: out}
@@ -54,8 +54,7 @@ func Run(ctx context.Context, p Program, args []string, in io.Reader, out, errOu
 	return code
 }
 
-// data is standard output. It keeps the first error: data that is lost is no
-// success.
+// data is standard output. It keeps the first error, because lost data is a failure.
 type data struct {
 	io.Writer
 	err error
@@ -69,7 +68,7 @@ func (d *data) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// judge is the error of a command that wrote to d.
+// judge returns the error of a command that wrote to d.
 func (d *data) judge(err error) error {
 	if v := exit.Verdict(0); d.err != nil && (err == nil || errors.As(err, &v)) {
 		return fmt.Errorf("write the output: %w", d.err)

@@ -19,14 +19,14 @@ import (
 	"carrick/steps"
 )
 
-// maxSecret is far above any secret that a guide asks for; more is not read.
+// maxSecret is the maximum number of bytes that are read, far above the size of any secret in a guide.
 const maxSecret = 1 << 20
 
 // secrets are the answers to secret questions, from files or standard input.
 type secrets struct {
 	flags   []string // KEY=@FILE or KEY=-
-	sources []source // the flags, taken apart
-	stdin   bool     // standard input is read for one of them
+	sources []source // the parsed flags
+	stdin   bool     // one of them reads standard input
 	values  map[string]masked.Value
 }
 
@@ -34,7 +34,7 @@ func (s *secrets) add(to *pflag.FlagSet) {
 	to.StringArrayVar(&s.flags, "secret", nil, "answer to a secret question: `KEY=@FILE`, or KEY=- for standard input")
 }
 
-// source is where the answer to one question is.
+// source is the source of one answer.
 type source struct{ key, file string } // file "": standard input
 
 func (s source) String() string {
@@ -44,8 +44,7 @@ func (s source) String() string {
 	return "--secret " + s.key + "=@" + s.file
 }
 
-// parse takes the flags apart. What is refused for its form is not repeated:
-// it may be the secret itself.
+// parse parses the flags. Errors do not repeat a malformed flag, because it may be the secret itself.
 func (s *secrets) parse() error {
 	seen := map[string]bool{}
 	for i, flag := range s.flags {
@@ -77,7 +76,8 @@ func (s *secrets) parse() error {
 	return nil
 }
 
-// needYes refuses to read a secret from where a yes would come from.
+// needYes refuses to read a secret from standard input without --yes, because the confirmation would come from there as
+// well.
 func (s *secrets) needYes(yes bool) error {
 	if s.stdin && !yes {
 		return exit.Usagef(
@@ -87,7 +87,7 @@ func (s *secrets) needYes(yes bool) error {
 	return nil
 }
 
-// of are the values of the secrets that a guide asks for, and only those.
+// of returns the secrets of a guide, and rejects others.
 func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	for key := range s.values {
 		if _, err := secretQuestion(key, []*steps.Guide{g}); err != nil {
@@ -97,8 +97,7 @@ func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	return s.values, nil
 }
 
-// readSecrets reads what --secret names, before anything else is done. Guides
-// are those of which one will ask.
+// readSecrets reads the sources in --secret before anything else is done. guides are those that may ask for them.
 func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
 	var asked []*steps.Question
 	for _, s := range a.secrets.sources { // all names before the first byte is read
@@ -119,7 +118,7 @@ func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
 	return nil
 }
 
-// secretQuestion is the question of that key, which must be a secret one.
+// secretQuestion returns the question of that key, which must be a secret one.
 func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) {
 	var known, names []string
 	for _, g := range guides {
@@ -155,7 +154,7 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 			if err != nil {
 				return masked.Value{}, exit.Usagef("%s: %w", s, err)
 			}
-			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c comes while the echo is off
+			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c arrives while the echo is off
 			read = func() ([]byte, error) { return a.typedSecret(in, q) }
 		}
 	}
@@ -182,7 +181,7 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 	return masked.New(text), nil
 }
 
-// beforeEnd reads, and waits no longer than ctx lasts: a pipe may never end.
+// beforeEnd reads until ctx ends at the latest: a pipe may never end.
 func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type got struct {
 		b   []byte
@@ -201,10 +200,10 @@ func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 	}
 }
 
-// secretFile reads a file, and warns of one that others may read.
+// secretFile reads a file, and warns if other users may read it.
 func (a *app) secretFile(s source) ([]byte, error) {
 	path := s.file
-	if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell leaves it as it is after @
+	if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell does not expand it after @
 		if home, err := os.UserHomeDir(); err == nil {
 			path = filepath.Join(home, rest)
 		}
@@ -230,7 +229,7 @@ func (a *app) secretFile(s source) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxSecret+1))
 }
 
-// typedSecret reads a line that is not shown from a terminal.
+// typedSecret reads a line without echo from a terminal.
 func (a *app) typedSecret(in *os.File, q *steps.Question) ([]byte, error) {
 	fmt.Fprintf(a.err, "%s (not shown): ", q.Title)
 	b, err := term.ReadPassword(int(in.Fd()))

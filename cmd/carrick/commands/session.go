@@ -13,8 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// open reads a link and what --secret names, and makes its session ready. It
-// asks no cluster yet.
+// open reads a link and the secrets of --secret, and creates its session. It sends no request to a cluster yet.
 func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine.Session, error) {
 	l, err := linkfile.Load(path, a.Guides)
 	if err != nil {
@@ -41,7 +40,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		return nil, err
 	}
 	o.Log = a.logger()
-	words := a.err // of login plugins, and warnings of API servers
+	words := a.err // for login plugins, and warnings of API servers
 	if a.onScreen {
 		words = a.logFile
 	}
@@ -75,7 +74,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		return nil, err
 	}
 	audit, err := engine.OpenAudit()
-	a.audit, a.unaudited = audit, err // nothing is changed then, but looking is free
+	a.audit, a.unaudited = audit, err // changes are refused then, but checks are not
 	return engine.NewSession(engine.SessionOptions{
 		Guide: g, Link: l, Endpoints: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(),
 		Audit: audit,

@@ -12,11 +12,11 @@ import (
 	"carrick/cmd/carrick/format"
 )
 
-// versionDoc is what version prints with -o json|yaml.
+// versionDoc is the output of version with -o json|yaml.
 type versionDoc struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`   // of the source it was built from; left out where that is not known
-	Modified bool   `json:"modified,omitempty"` // it is known that there were changes that were not committed
+	Commit   string `json:"commit,omitempty"`   // of the source; empty if unknown
+	Modified bool   `json:"modified,omitempty"` // the source had uncommitted changes, as far as known
 	Go       string `json:"go"`
 	Platform string `json:"platform"` // linux/amd64
 }

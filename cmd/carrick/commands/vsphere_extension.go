@@ -11,9 +11,9 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// vsphereExtension is the program that the guide for vSphere runs in a cluster. Its
-// image is carrick's own, so it is a command; nobody types it, so it is hidden. Its flags are called as those of other
-// webhooks and controllers (kubernetes/component-base: config/options; kubernetes-sigs/kubebuilder: cmd/main.go).
+// vsphereExtension is the program that the guide for vSphere runs in a cluster. It is a command because its image is
+// carrick's own, and hidden because users do not run it. Its flags have the usual names of webhooks and controllers
+// (kubernetes/component-base: config/options; kubernetes-sigs/kubebuilder: cmd/main.go).
 func (a *app) vsphereExtension() *cobra.Command {
 	var o extension.Options
 	var lease struct{ namespace, name string }
@@ -64,7 +64,7 @@ func (a *app) vsphereExtension() *cobra.Command {
 	return cmd
 }
 
-// onlyOwnFlags refuses the flags of all commands, which mean nothing to one that has no link and no screen.
+// onlyOwnFlags rejects the global flags, which have no meaning for a command without a link and a screen.
 func onlyOwnFlags(cmd *cobra.Command) (err error) {
 	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && err == nil {

@@ -20,13 +20,13 @@ import (
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// isTerminalStream tells whether a person is at the other end of a stream.
+// isTerminalStream reports whether a stream is a terminal.
 func isTerminalStream(end any) bool {
 	f, ok := end.(*os.File)
 	return ok && isTerminal(f)
 }
 
-// wizard opens the screen on a new link or on an existing one.
+// wizard opens the wizard on a new link or on an existing one.
 func (a *app) wizard(ctx context.Context, args []string, guide, name string) error {
 	o := a.screen()
 	if len(args) == 1 {
@@ -59,8 +59,8 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 	return a.walk(ctx, o)
 }
 
-// wizardSecrets reads what --secret names before the screen is up. Where the
-// guide is still to be picked, any may ask for it.
+// wizardSecrets reads the sources in --secret before the screen is active. If the guide is not chosen yet, any guide
+// may ask for them.
 func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 	if a.secrets.stdin {
 		return exit.Usagef("--secret KEY=- reads standard input, and the wizard needs that for its keys: give it as " +
@@ -80,7 +80,7 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 	return a.readSecrets(ctx, guides...)
 }
 
-// hint helps who mistook the argument for a command or a guide.
+// hint explains an argument that is a command or a guide.
 func (a *app) hint(arg string, err error) error {
 	if _, gerr := steps.FindGuide(a.Guides, arg); gerr == nil {
 		return exit.Usagef("%s is a guide, not a link file: %s --guide %s", arg, a.name, arg)
@@ -91,7 +91,7 @@ func (a *app) hint(arg string, err error) error {
 	return err
 }
 
-// screen are the options of the wizard that do not depend on the link.
+// screen returns the options of the wizard that do not depend on the link.
 func (a *app) screen() ui.Options {
 	log := a.logger()
 	a.onScreen, a.attended = true, true

@@ -12,8 +12,7 @@ import (
 	"carrick/ui/lines"
 )
 
-// walk shows the wizard on the screen, or says it in lines where that was asked
-// for or there is no screen.
+// walk runs the wizard on the screen, or in lines if that was requested or there is no screen.
 func (a *app) walk(ctx context.Context, o ui.Options) error {
 	if !a.inLines() {
 		return ui.Run(ctx, o)
@@ -21,13 +20,13 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// Without a terminal somebody who reads along has to be told of.
+	// Without a terminal, the user may read along only if lines were requested.
 	a.attended = a.spokenTo() || isTerminalStream(a.in) || isTerminalStream(a.tty)
 	outliveReaders()
 	interrupts := make(chan os.Signal, 8)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	// Ctrl+c cancels what runs, and not the whole program at once.
+	// Ctrl+c cancels the current operation, and not the whole program immediately.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := lines.Run(ctx, lines.Options{Options: o.Options, Interrupts: interrupts})
@@ -40,14 +39,13 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	return err
 }
 
-// inLines tells whether the wizard speaks in lines.
+// inLines reports whether the wizard runs in lines.
 func (a *app) inLines() bool { return a.spokenTo() || ui.NeedTerminal(a.in, a.tty) != nil }
 
-// spokenTo tells whether lines were asked for.
+// spokenTo reports whether lines were requested.
 func (a *app) spokenTo() bool { return a.accessible || os.Getenv("ACCESSIBLE") != "" }
 
-// needSomebody refuses to begin where nobody can ever answer: an input that is
-// closed or empty from the start.
+// needSomebody returns an error if no answer can ever arrive: the input is closed or empty from the start.
 func (a *app) needSomebody(path string) error {
 	f, ok := a.in.(*os.File)
 	if !ok || isTerminal(f) {

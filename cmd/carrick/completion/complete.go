@@ -16,25 +16,23 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// As is the name under which kubectl looks for the completion of its
-// plugin carrick.
+// As is the name of the program with which kubectl completes its plugin carrick.
 const As = "kubectl_complete-carrick"
 
-// completer says what may stand at a place of a command line.
+// completer completes a word of a command line.
 type completer = cobra.CompletionFunc
 
 const noFile = cobra.ShellCompDirectiveNoFileComp
 
-// Options are what completion offers that no command knows.
+// Options are the values that completion offers in addition to cobra's.
 type Options struct {
 	Guides        []*steps.Guide
-	Local, Remote *string // the kubeconfigs that flags name
+	Local, Remote *string // kubeconfigs from flags
 }
 
 type completion struct{ Options }
 
-// Add tells every command what may stand behind it and behind its
-// flags. Nothing that completes starts a login, a screen or a log.
+// Add sets the completions of every command's arguments and flags. Completing starts no login, no screen and no log.
 func Add(root *cobra.Command, o Options) {
 	a := &completion{o}
 	root.ValidArgsFunction = a.completeRoot
@@ -51,14 +49,13 @@ func Add(root *cobra.Command, o Options) {
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if complete := flags[f.Name]; complete != nil {
-				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // refused where the command did so itself
+				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails if the command has registered its own
 			}
 		})
 	}
 }
 
-// flagCompleters are the values of flags by name. A name means the same in
-// every command.
+// flagCompleters returns the completions of flags by name. A name has the same meaning in every command.
 func (a *completion) flagCompleters() map[string]completer {
 	fixed := func(values ...string) completer { return cobra.FixedCompletions(values, noFile) }
 	return map[string]completer{
@@ -80,7 +77,7 @@ func (a *completion) completeOutput(cmd *cobra.Command, _ []string, _ string) ([
 	if of := format.ByCommand[cmd.Name()]; of != nil {
 		return of, noFile
 	}
-	return nil, cobra.ShellCompDirectiveDefault // here -o is a file
+	return nil, cobra.ShellCompDirectiveDefault // -o names a file here
 }
 
 func (a *completion) completeGuide(
@@ -96,8 +93,7 @@ func (a *completion) completeGuide(
 	return begins(out, toComplete), noFile
 }
 
-// guidesOf are the guides that a command line is about: that of its link, or
-// all.
+// guidesOf returns the guides of a command line: that of its link, or all.
 func (a *completion) guidesOf(args []string) []*steps.Guide {
 	if len(args) == 0 {
 		return a.Guides
@@ -109,8 +105,7 @@ func (a *completion) guidesOf(args []string) []*steps.Guide {
 	return slices.DeleteFunc(slices.Clone(a.Guides), func(g *steps.Guide) bool { return g.Name != l.Guide })
 }
 
-// completeNames completes the last of several names with commas, those left out
-// that stand there already.
+// completeNames completes the last of several comma-separated names, without those that are listed already.
 func (a *completion) completeNames(of func(*steps.Guide) []string) completer {
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		before := toComplete[:strings.LastIndex(toComplete, ",")+1]
@@ -145,7 +140,7 @@ func allNames(g *steps.Guide) []string {
 	return out
 }
 
-// completeSide offers local and remote, and the guide's own words for them.
+// completeSide offers local and remote, and the guide's names of them.
 func (a *completion) completeSide(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -161,7 +156,7 @@ func (a *completion) completeSide(
 	return begins(unique(out), toComplete), noFile
 }
 
-// completeContext offers the contexts of the kubeconfig that the flags name.
+// completeContext offers the contexts of the kubeconfig from the flags.
 func (a *completion) completeContext(config *string) completer {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		contexts, err := kubeconfig.Contexts(*config)
@@ -216,12 +211,12 @@ func completeHelp(cmd *cobra.Command, args []string, toComplete string) ([]strin
 	return begins(out, toComplete), noFile
 }
 
-// begins keeps what begins so.
+// begins keeps the strings with that prefix.
 func begins(list []string, prefix string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
-// unique drops what stands there already under the same word.
+// unique drops duplicates.
 func unique(list []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(s string) bool {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	linkSize  = 1 << 18 // no link file is larger; larger files are not read
-	filesRead = 500     // of a folder
+	linkSize  = 1 << 18 // maximum size of a link file; larger files are not read
+	filesRead = 500     // maximum number of files that are read in a folder
 )
 
-// completeLink offers link files; where the folder has none, YAML files.
+// completeLink offers link files, or YAML files if the folder has none.
 func (a *completion) completeLink(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -33,13 +33,13 @@ func (a *completion) completeLink(
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeRoot offers link files beside the commands.
+// completeRoot offers link files in addition to the commands.
 func (a *completion) completeRoot(
 	cmd *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
 	for _, c := range cmd.Commands() {
 		if len(args) == 0 && !c.Hidden && strings.HasPrefix(c.Name(), toComplete) {
-			return linkFiles(toComplete), noFile // what is offered are no endings of files
+			return linkFiles(toComplete), noFile // the completions are not file extensions
 		}
 	}
 	return a.completeLink(cmd, args, toComplete)
@@ -57,7 +57,7 @@ func (a *completion) completeExport(
 	return nil, noFile
 }
 
-// linkFiles are the link files that begin so, with what they join.
+// linkFiles returns the link files with that prefix, and the sides that they join.
 func linkFiles(prefix string) []string {
 	folder, start := filepath.Split(prefix)
 	entries, err := os.ReadDir(filepath.Clean(folder))
@@ -79,7 +79,7 @@ func linkFiles(prefix string) []string {
 	return out
 }
 
-// linkHead is what a file says of itself, where that is a link.
+// linkHead parses a file, if it is a link file.
 func linkHead(path string) (l linkfile.Link, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > linkSize {
@@ -113,7 +113,7 @@ func (a *completion) completeSecret(
 	return begins(unique(out), toComplete), noSpace
 }
 
-// filesThat are the files and folders that begin so, behind a prefix.
+// filesThat returns the files and folders that begin with start, with prefix before each.
 func filesThat(prefix, start string) []string {
 	folder, _ := filepath.Split(start)
 	entries, err := os.ReadDir(filepath.Clean(folder))
@@ -131,8 +131,7 @@ func filesThat(prefix, start string) []string {
 	return out
 }
 
-// completeFault asks the sandbox program what can be broken. It starts no
-// control plane for that.
+// completeFault asks the sandbox program for its faults, which starts no control plane.
 func (a *completion) completeFault(
 	cmd *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {

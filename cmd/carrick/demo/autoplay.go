@@ -9,7 +9,7 @@ import (
 	"carrick/ui"
 )
 
-// Autoplay is how the demo walks by itself.
+// Autoplay has the flags of a demo that plays automatically.
 type Autoplay struct {
 	On, undo bool
 	pace     string
@@ -22,13 +22,13 @@ func (w *Autoplay) Add(to *pflag.FlagSet) {
 	to.BoolVar(&w.undo, "undo", false, "with --autoplay: take everything back at the end")
 }
 
-// paces are the paces that have a name.
+// paces are the named paces.
 var paces = map[string]float64{"slow": 0.7, "normal": 1, "fast": 2}
 
-// The fastest and the slowest pace that makes sense.
+// The minimum and maximum pace.
 const slowest, fastest = 0.1, 100
 
-// factor is the pace as a number; not ok where it is none.
+// factor returns the pace as a number. ok is false if it is invalid.
 func (w *Autoplay) factor() (f float64, ok bool) {
 	if f, ok = paces[w.pace]; ok {
 		return f, true
@@ -37,7 +37,7 @@ func (w *Autoplay) factor() (f float64, ok bool) {
 	return f, err == nil && f >= slowest && f <= fastest
 }
 
-// Valid refuses flags that exclude each other, and a pace that is none.
+// Valid rejects conflicting flags and an invalid pace.
 func (w *Autoplay) Valid(flags *pflag.FlagSet) error {
 	for _, name := range []string{"pace", "undo"} {
 		if flags.Changed(name) && !w.On {
@@ -53,7 +53,7 @@ func (w *Autoplay) Valid(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Plan is the walk with those answers; nil: the wizard waits for keys.
+// Plan returns the walk with those answers; nil: the wizard waits for keys.
 func (w *Autoplay) Plan(answers map[string]string) *ui.Walk {
 	if !w.On {
 		return nil

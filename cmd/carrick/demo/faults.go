@@ -17,16 +17,16 @@ import (
 	"carrick/cmd/carrick/plain"
 )
 
-// FaultName is what a fault may be called: it becomes a word of a command.
+// FaultName matches valid names of faults, which become a word of a command.
 var FaultName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// Fault is something that the sandbox can break before the wizard opens.
+// Fault is a fault that the sandbox can inject before the wizard opens.
 type Fault struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 }
 
-// Faults are those that the sandbox knows of a guide.
+// Faults returns the faults that the sandbox has for a guide.
 func (b *Sandbox) Faults(guide string) ([]Fault, error) {
 	got, err := b.Tell("faults " + guide)
 	switch {
@@ -38,7 +38,7 @@ func (b *Sandbox) Faults(guide string) ([]Fault, error) {
 	return got.Faults, nil
 }
 
-// Fault is the one of that name; one that the sandbox does not know is refused.
+// Fault returns the fault of that name, or an error if the sandbox does not have it.
 func (b *Sandbox) Fault(guide, name string) (Fault, error) {
 	faults, err := b.Faults(guide)
 	if err != nil {
@@ -57,7 +57,7 @@ func FaultOf(faults []Fault, guide, name string) (Fault, error) {
 	return Fault{}, exit.Usagef("no fault of %s is called %q; there are:\n%s", guide, name, FaultTable(faults))
 }
 
-// FaultTable is a line a fault.
+// FaultTable returns one line for each fault.
 func FaultTable(faults []Fault) string {
 	var lines []string
 	for _, f := range faults {
@@ -71,11 +71,11 @@ func FaultTable(faults []Fault) string {
 	return strings.Join(lines, "\n")
 }
 
-// completeWithin is how long a completion may ask the sandbox program.
+// completeWithin is the timeout of the sandbox program during completion.
 const completeWithin = 2 * time.Second
 
-// KnownFaults are the faults that the sandbox program knows of a guide; none
-// where there is no such program, or an older one.
+// KnownFaults returns the faults that the sandbox program has for a guide; none if there is no such program, or an
+// older one.
 func KnownFaults(ctx context.Context, guide string) []Fault {
 	self, err := os.Executable()
 	if err != nil {

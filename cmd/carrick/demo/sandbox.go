@@ -20,22 +20,22 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Program is the program that runs the two control planes. It is built
-// from a module of its own and stands beside carrick.
+// Program is the program that runs the two control planes. It is built from a module of its own and installed next to
+// carrick.
 const Program = "carrick-sandbox"
 
-// Sandbox is the child that runs the control planes. It ends when its standard
-// input does, however carrick ends.
+// Sandbox is the child process that runs the control planes. It ends when its standard input is closed, even if carrick
+// crashes.
 type Sandbox struct {
 	Ready       bool                  `json:"ready"`
 	Dir         string                `json:"dir"`
 	Kubeconfigs map[string]string     `json:"kubeconfigs"`
 	Contexts    map[string]string     `json:"contexts"`
 	Kubectl     string                `json:"kubectl"`
-	Hosts       map[steps.Side]string `json:"-"` // folders that stand for machines, by side: what seed says
-	Here        map[steps.Side]bool   `json:"-"` // those of them that have this machine's network
+	Hosts       map[steps.Side]string `json:"-"` // folders that represent machines, by side, as reported by seed
+	Here        map[steps.Side]bool   `json:"-"` // those that have this machine's network
 
-	Given map[string]string // answers that its links begin with, by question
+	Given map[string]string // answers that its links start with, by question
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	lines *bufio.Scanner
@@ -53,7 +53,7 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 	}
 	box := &Sandbox{cmd: exec.Command(path)}
 	box.cmd.Stderr = progress
-	// A group of its own: ctrl+c in the terminal is carrick's to handle.
+	// A process group of its own, because carrick handles ctrl+c.
 	box.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if box.stdin, err = box.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 	return box, nil
 }
 
-// End is what stands on a side of the demo.
+// End returns the endpoint of a side of the demo.
 func (b *Sandbox) End(side steps.Side) linkfile.EndpointSpec {
 	if root := b.Hosts[side]; root != "" {
 		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: root, Here: b.Here[side]}}
@@ -86,8 +86,8 @@ func (b *Sandbox) End(side steps.Side) linkfile.EndpointSpec {
 	return linkfile.EndpointSpec{Context: b.Contexts[string(side)]}
 }
 
-// Env writes what a shell needs to see the demo's clusters, and returns its
-// path: short enough to be typed off the screen.
+// Env writes a shell file that sets up access to the demo's clusters, and returns its path, which is short enough to be
+// typed.
 func (b *Sandbox) Env(kubeconfig string) (string, error) {
 	path := filepath.Join(b.Dir, "env")
 	text := fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", kubeconfig, filepath.Dir(b.Kubectl))
@@ -97,19 +97,19 @@ func (b *Sandbox) Env(kubeconfig string) (string, error) {
 	return path, nil
 }
 
-// answer is what the sandbox says to a command.
+// answer is the sandbox's response to a command.
 type answer struct {
 	OK     bool    `json:"ok"`
 	Error  string  `json:"error"`
 	Faults []Fault `json:"faults"`
-	// Answers are what a walk types where the questions of these keys come up.
+	// Answers are what a walk types for the questions with these keys.
 	Answers map[string]string     `json:"answers"`
-	Given   map[string]string     `json:"given"` // those of them that a link begins with
+	Given   map[string]string     `json:"given"` // those that a link starts with
 	Hosts   map[steps.Side]string `json:"hosts"`
 	Here    map[steps.Side]bool   `json:"here"`
 }
 
-// Tell gives the sandbox one command and reads its answer.
+// Tell sends one command to the sandbox and reads its response.
 func (b *Sandbox) Tell(command string) (answer, error) {
 	var got answer
 	if _, err := fmt.Fprintln(b.stdin, command); err != nil {
@@ -127,12 +127,12 @@ func (b *Sandbox) Tell(command string) (answer, error) {
 	return got, nil
 }
 
-// IsUnknownCommand tells whether the sandbox does not know what it was told.
+// IsUnknownCommand reports whether the sandbox does not support a command.
 func IsUnknownCommand(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "unknown command")
 }
 
-// Stop ends the sandbox and waits until it has cleaned up after itself.
+// Stop stops the sandbox and waits until it has cleaned up.
 func (b *Sandbox) Stop() {
 	b.stdin.Close()
 	ended := make(chan struct{})

@@ -1,4 +1,4 @@
-// Package exit has the exit codes of carrick, and the errors and messages that lead to them.
+// Package exit defines the exit codes of carrick, and the errors and messages that lead to them.
 package exit
 
 import (
@@ -15,34 +15,33 @@ import (
 	"carrick/ui"
 )
 
-// The exit codes. Where several hold, the first of this list counts.
+// The exit codes. If several apply, the first in this list is used.
 const (
 	Interrupted = 130 // ctrl+c, or a signal
 	Deadline    = 124 // --wait ran out
-	Usage       = 2   // usage, or an answer is missing and nobody is there to ask
-	PartWay     = 6   // stopped part-way: some things were changed; or an undo did, and left files that the link wrote
+	Usage       = 2   // usage error, or a missing answer without a terminal to ask on
+	PartWay     = 6   // stopped part-way: some things were changed; or an undo changed something and left files that the link wrote
 	Failed      = 3   // a check failed; for diff: there are changes
-	Unknown     = 5   // something is unknown or still waiting; for diff: nothing changes, of what is known
+	Unknown     = 5   // something is unknown or still waiting; for diff: no changes, as far as known
 	Warnings    = 4   // warnings that --fail-on names
 	Other       = 1
 )
 
-// Verdict is an outcome that is no error: what was asked for was done, and the
-// exit code says what was found.
+// Verdict is an outcome that is not an error: the command succeeded, and the exit code is its result.
 type Verdict int
 
 func (v Verdict) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
 
-// usageError is a fault in how carrick was called, or in what it was given.
+// usageError is an error in the command line or in its input.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
-// AsUsage returns err as a fault in how carrick was called.
+// AsUsage returns err as a usage error.
 func AsUsage(err error) error { return usageError{err} }
 
-// Usagef returns a fault in how carrick was called, or in what it was given.
+// Usagef returns a usage error.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // Code returns the exit code of a command that ended with err.
@@ -74,7 +73,8 @@ func Code(ctx context.Context, err error) int {
 	return Other
 }
 
-// Message is what is said of an error on standard error by the program of that name; "" where all was said.
+// Message returns the message for an error on standard error, with the name of the program; "" if everything has been
+// printed.
 func Message(name string, err error) string {
 	var v Verdict
 	switch {
@@ -91,15 +91,15 @@ func Message(name string, err error) string {
 	return text
 }
 
-// ErrDeadline is the cause of a run that --wait has ended.
+// ErrDeadline is the cause of a run that timed out (--wait).
 var ErrDeadline = errors.New("not green in time")
 
-// unanswered is an error because of which something can't be known.
+// unanswered is an error that makes a result unknown.
 type unanswered struct{ error }
 
 func (e unanswered) Unwrap() error { return e.error }
 
-// FileError is an error of a file without its path, which is said already.
+// FileError returns a file error without its path, which the caller has printed already.
 func FileError(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,7 +113,7 @@ func FileError(err error) error {
 	return err
 }
 
-// DidYouMean asks whether the nearest of some names was meant; "" where none is near.
+// DidYouMean suggests the nearest of some names; "" if none is near.
 func DidYouMean(name string, names []string) string {
 	if near := nearest.Name(name, names); near != "" {
 		return " (did you mean " + near + "?)"
@@ -121,5 +121,5 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Unanswered returns err as the reason why something can't be known.
+// Unanswered marks err as an error that makes a result unknown.
 func Unanswered(err error) error { return unanswered{err} }

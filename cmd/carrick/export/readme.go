@@ -15,15 +15,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// instructions say what to do with an export: what is applied, what is done by hand,
-// and what each file is. It holds no time, so that the same export is the same
-// bytes. Commands stand eight spaces from the left, and nothing else does.
+// instructions explain an export: what to apply, what to do manually, and what each file is. They contain no time, so
+// that the same export has the same bytes. Commands, and nothing else, are indented by eight spaces.
 type instructions struct {
 	strings.Builder
 	s         *engine.Session
 	e         *engine.Export
 	resources map[steps.Side][]string
-	file      string // the link file, as commands name it
+	file      string // the link file, as in commands
 }
 
 func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string) string {
@@ -81,7 +80,7 @@ func (r *instructions) sections(ctx context.Context) {
 	r.contents()
 }
 
-// apply is what one command a side, or a GitOps tool, does.
+// apply explains what to apply with one command for each side, or with a GitOps tool.
 func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (any bool) {
 	for _, side := range steps.Sides {
 		if len(r.resources[side]) == 0 {
@@ -94,7 +93,7 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 		r.line(2, "The %s:", r.role(side))
 		for _, name := range r.before(side) {
 			r.line(8, "%s apply --server-side -f %s/%s", r.s.Kubectl(ctx, side), side, name)
-			// kubectl wait ends with an error where a definition has no conditions at all yet.
+			// kubectl wait fails if a CustomResourceDefinition has no conditions at all yet.
 			r.line(
 				8, "for try in 1 2 3 4 5; do %s wait --for=condition=Established -f %s/%s && break; sleep 1; done",
 				r.s.Kubectl(ctx, side), side, name,
@@ -115,7 +114,7 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 	return any
 }
 
-// namespaces are those that objects of the export are in, or that it creates: a dry run creates none.
+// namespaces returns the namespaces of the export's objects, and those that it creates: a dry run creates none.
 func (r *instructions) namespaces() []string {
 	var out []string
 	for _, side := range steps.Sides {
@@ -133,7 +132,7 @@ func (r *instructions) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// before are the files of definitions that objects of the same side need.
+// before returns the files with CustomResourceDefinitions that objects on the same side need.
 func (r *instructions) before(side steps.Side) []string {
 	used := map[string]bool{}
 	r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
@@ -153,7 +152,7 @@ func (r *instructions) before(side steps.Side) []string {
 	return out
 }
 
-// guard says what GitOps tools need to know.
+// guard explains what GitOps tools must consider.
 func (r *instructions) guard() {
 	var danger []string
 	for _, side := range steps.Sides {
@@ -190,7 +189,7 @@ func (r *instructions) objects(side steps.Side, do func(engine.ExportedAction, a
 	}
 }
 
-// byHand is what one action leaves to be done by hand.
+// byHand explains the manual part of one action.
 func (r *instructions) byHand(act engine.ExportedAction) {
 	left := secretsOf(act)
 	if !ByHand(act) && left == nil && act.Pending == "" {
@@ -215,7 +214,7 @@ func (r *instructions) byHand(act engine.ExportedAction) {
 	r.line(4, "%s carrick apply %s --step %s", word, r.file, act.Step)
 }
 
-// contents are the files and the notes of each action.
+// contents lists the files and the notes of each action.
 func (r *instructions) contents() {
 	step := ""
 	for _, act := range r.e.Actions {
@@ -255,7 +254,7 @@ func contentsOf(act engine.ExportedAction) []string {
 	return out
 }
 
-// ByHand tells whether something of an action is done by hand.
+// ByHand reports whether a part of an action is done manually.
 func ByHand(act engine.ExportedAction) bool {
 	return slices.ContainsFunc(act.Things, func(t action.Exported) bool { return t.Hand != "" })
 }
@@ -269,7 +268,7 @@ func secretsOf(act engine.ExportedAction) (out []string) {
 	return out
 }
 
-// secretKeys are the answers that a link file never holds.
+// secretKeys returns the answers that are never in a link file.
 func (r *instructions) secretKeys() (out []string) {
 	for _, step := range r.s.Guide().Steps {
 		for _, q := range step.Ask {
@@ -283,7 +282,7 @@ func (r *instructions) secretKeys() (out []string) {
 
 func (r *instructions) role(side steps.Side) string { return r.s.Guide().Sides[side].Name }
 
-// line writes text that far from the left; its further lines stand two more.
+// line writes a text with that indentation; its further lines are indented by two more.
 func (r *instructions) line(indent int, format string, args ...any) {
 	lead := strings.Repeat(" ", indent)
 	text := clean.Text(fmt.Sprintf(format, args...))

@@ -1,4 +1,4 @@
-// Package export lays out what apply would create as manifests for other tools, and writes them into a folder.
+// Package export converts what apply would create to manifests for other tools, and writes them to a folder.
 package export
 
 import (
@@ -18,7 +18,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Tree is what an export writes, by path with slashes.
+// Tree has the files of an export, by slash-separated path.
 type Tree map[string]file
 
 type file struct {
@@ -26,7 +26,7 @@ type file struct {
 	mode    fs.FileMode
 }
 
-// New lays an export out: an asset an action, a kustomization a side.
+// New creates the files of an export: one for each action, and a kustomization for each side.
 func New(ctx context.Context, s *engine.Session, e *engine.Export) (Tree, error) {
 	t := Tree{}
 	resources := map[steps.Side][]string{}
@@ -87,8 +87,8 @@ func (t Tree) addKustomization(side steps.Side, resources []string) error {
 
 const crdKind = "CustomResourceDefinition"
 
-// fileOf is the file that an object of an action is in. Definitions stand apart:
-// deleting one deletes all objects of its kind, so some keep them elsewhere.
+// fileOf returns the file of an action's object. CustomResourceDefinitions get a separate file: deleting one deletes
+// all objects of its kind, so some users manage them elsewhere.
 func fileOf(action, kind string) string {
 	if kind == crdKind {
 		return action + ".crds.yaml"
@@ -96,12 +96,12 @@ func fileOf(action, kind string) string {
 	return action + ".yaml"
 }
 
-// filesOf are the files that an action may have.
+// filesOf returns the files that an action may have.
 func filesOf(act engine.ExportedAction) []string {
 	return []string{fileOf(act.Action, crdKind), fileOf(act.Action, "")}
 }
 
-// rank puts what all else stands in first: namespaces, then definitions.
+// rank sorts prerequisites first: namespaces, then CustomResourceDefinitions.
 func rank(docs [][]byte, name string) int {
 	space := func(doc []byte) bool { return bytes.Contains(doc, []byte("\nkind: Namespace\n")) }
 	switch {
@@ -113,9 +113,8 @@ func rank(docs [][]byte, name string) int {
 	return 2
 }
 
-// manifests are the objects of a side as YAML, by file. An object that two
-// actions write stands once, with what both say: a kustomization takes no
-// object twice.
+// manifests returns the objects of a side as YAML, by file. An object that two actions write is merged, because a
+// kustomization rejects duplicate objects.
 func manifests(e *engine.Export, side steps.Side) (map[string][][]byte, error) {
 	type id struct{ group, kind, namespace, name string }
 	whole := map[id]map[string]any{}
@@ -152,7 +151,7 @@ func manifests(e *engine.Export, side steps.Side) (map[string][][]byte, error) {
 	return out, nil
 }
 
-// merge puts two parts of one object together; where they disagree is an error.
+// merge merges two parts of one object. A conflict is an error.
 func merge(a, b map[string]any, at string) (map[string]any, error) {
 	out := maps.Clone(a)
 	for k, v := range b {

@@ -11,11 +11,10 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// Names are the names that an export has in its folder.
+// Names are the names that an export uses in its folder.
 var Names = []string{"local", "remote", "files", "README.txt"}
 
-// CheckFolder refuses a folder that something stands in, before anything is asked
-// of a cluster.
+// CheckFolder rejects a non-empty folder before any request to a cluster.
 func CheckFolder(dir string, force bool) error {
 	if dir == "" {
 		return exit.Usagef("the folder of an export has no name")
@@ -55,16 +54,15 @@ func CheckFolder(dir string, force bool) error {
 	return nil
 }
 
-// Write writes an export, all or nothing: it is made ready beside the
-// place where it belongs and moved there in one go.
+// Write writes an export atomically: it prepares the export next to its destination and then renames it.
 func Write(dir string, t Tree, force bool) error {
 	dir = filepath.Clean(dir)
-	if err := CheckFolder(dir, force); err != nil { // something may have come meanwhile
+	if err := CheckFolder(dir, force); err != nil { // the folder may have changed meanwhile
 		return err
 	}
 	_, err := os.Stat(dir)
 	fresh := errors.Is(err, fs.ErrNotExist)
-	around := dir // what stands in dir is moved within one file system
+	around := dir // existing entries of dir are moved within one file system
 	if fresh {
 		around = filepath.Dir(dir)
 	}
@@ -92,7 +90,7 @@ func Write(dir string, t Tree, force bool) error {
 	return nil
 }
 
-// notRestored says that what was moved away could not be moved back.
+// notRestored means that moved entries could not be moved back.
 type notRestored struct{ err error }
 
 func (e *notRestored) Error() string { return e.err.Error() }
@@ -104,11 +102,11 @@ func writeAt(path string, f file) error {
 	if err := os.WriteFile(path, f.content, f.mode); err != nil {
 		return err
 	}
-	return os.Chmod(path, f.mode) // whatever the umask
+	return os.Chmod(path, f.mode) // independent of the umask
 }
 
-// swap moves what stands in dir under the names of an export to old and what
-// was made in its place. On an error it moves all back.
+// swap moves existing entries of dir that have the names of an export to old, and replaces them with those in made. On
+// an error it moves everything back.
 func swap(dir, made, old string) (err error) {
 	var undo []func() error
 	defer func() {

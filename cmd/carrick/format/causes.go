@@ -10,12 +10,10 @@ import (
 	"carrick/steps/engine"
 )
 
-// mostCauses is how many first causes are printed: the rest comes once these
-// are mended.
+// mostCauses is the maximum number of printed causes: the others follow after these are fixed.
 const mostCauses = 5
 
-// Causes is what to begin with: what fails by itself, in the order in which
-// things lean on each other, with what it takes along.
+// Causes prints what to fix first: checks that fail on their own, in dependency order, with the checks that they block.
 func (p Printer) Causes(w io.Writer, r engine.Report) {
 	g, err := steps.FindGuide(p.Guides, r.Guide)
 	if err != nil {
@@ -56,7 +54,7 @@ func (p Printer) Causes(w io.Writer, r engine.Report) {
 	}
 }
 
-// others is how many checks say nothing because of one: "1 other", "6 others".
+// others says how many checks are blocked by one: "1 other", "6 others".
 func others(n int) string {
 	if n == 1 {
 		return "1 other"
@@ -64,7 +62,7 @@ func others(n int) string {
 	return fmt.Sprintf("%d others", n)
 }
 
-// Dots separates counts by commas in ASCII.
+// Dots returns counts separated by commas if the output is ASCII.
 func (p Printer) Dots(s string) string {
 	if p.ASCII {
 		return strings.ReplaceAll(s, " · ", ", ")

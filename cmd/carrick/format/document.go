@@ -1,4 +1,4 @@
-// Package format writes reports and plans in the formats of -o: tables for people, JSON, YAML and JUnit.
+// Package format writes reports and plans in the formats of -o: tables, JSON, YAML and JUnit.
 package format
 
 import (
@@ -35,7 +35,7 @@ func Document(w io.Writer, format string, doc any) error {
 	return enc.Encode(doc)
 }
 
-// Valid refuses what -o can't be.
+// Valid rejects an invalid value of -o.
 func Valid(value string, of ...string) error {
 	if slices.Contains(of, value) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// The JUnit document that CI systems read: a suite a step, a case a cell.
+// The JUnit document for CI systems: a suite for each step, a case for each cell.
 type junitSuites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	Name    string   `xml:"name,attr"`
@@ -35,10 +35,10 @@ type junitCounts struct {
 	Time     seconds `xml:"time,attr"`
 }
 
-// seconds are written with milliseconds: "0.012".
+// seconds are formatted with milliseconds: "0.012".
 type seconds float64
 
-// MarshalText writes the number.
+// MarshalText formats the number.
 func (s seconds) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%.3f", float64(s)), nil }
 
 type junitCase struct {
@@ -57,8 +57,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit turns a report into that document. Nothing that was not looked at
-// counts as a pass.
+// junit converts a report to that document. A cell that was not checked never counts as a pass.
 func junit(r engine.Report) junitSuites {
 	out := junitSuites{Name: "carrick " + r.Guide + " " + r.Link}
 	for _, c := range r.Checks {
@@ -87,8 +86,7 @@ func (n *junitCounts) count(c junitCase) {
 	}
 }
 
-// junitCell is one cell: a verdict that is neither a pass nor a warning is a
-// failure, an error or a skip.
+// junitCell converts one cell. A verdict that is neither a pass nor a warning is a failure, an error or a skip.
 func junitCell(guide string, c engine.ReportCheck) junitCase {
 	one := junitCase{
 		Class: guide + "." + c.Step, Name: fmt.Sprintf("%s@%s: %s", c.Check, c.Side, c.Title), Time: seconds(c.Seconds),
@@ -103,13 +101,13 @@ func junitCell(guide string, c engine.ReportCheck) junitCase {
 	case steps.Skip:
 		said.Type, said.Text = "", ""
 		one.Skipped = said
-	default: // unknown, waiting, not looked at
+	default: // unknown, waiting, not checked
 		one.Error = said
 	}
 	return one
 }
 
-// junitDetail is what stands below a verdict: what to do, and where to read on.
+// junitDetail returns the details below a verdict: the fix, and further reading.
 func junitDetail(guide string, c engine.ReportCheck) string {
 	var b strings.Builder
 	if c.Fix != "" {

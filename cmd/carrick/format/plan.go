@@ -11,7 +11,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Plan lists what changes; with diff also how.
+// Plan lists what changes; with diff it also prints the diffs.
 func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 	step := ""
 	for _, act := range p.Actions {
@@ -27,7 +27,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 			)
 		}
 		for _, it := range act.Change.Items {
-			if diff && act.Pending != "" { // what it would do at most
+			if diff && act.Pending != "" { // the maximum that it would do
 				continue
 			}
 			note := ""

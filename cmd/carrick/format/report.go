@@ -10,7 +10,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// glyphs are of width 1 in every locale. Status is glyph and word, always.
+// glyphs are one column wide in every locale. A status is always printed as glyph and word.
 var glyphs = map[steps.Status]string{
 	steps.Pass: "✓", steps.Fail: "✗", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: "◌",
 	steps.Pending: "◌",
@@ -21,7 +21,7 @@ var asciiGlyphs = map[steps.Status]string{
 	steps.Pending: ".",
 }
 
-// Printer writes for people, in ASCII or with signs.
+// Printer formats output for users, in ASCII or with signs.
 type Printer struct {
 	Guides []*steps.Guide
 	ASCII  bool
@@ -34,7 +34,7 @@ func (p Printer) glyph(s steps.Status) string {
 	return glyphs[s]
 }
 
-// Line is a verdict of a check that is watched.
+// Line formats a verdict of a watched check.
 func (p Printer) Line(g *steps.Guide, c steps.Cell, v steps.Result) string {
 	return fmt.Sprintf(
 		"%s %-7s %-8s %-28s %s", p.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()),
@@ -52,8 +52,7 @@ func (p Printer) Report(w io.Writer, r engine.Report, format string) error {
 	return p.table(w, r)
 }
 
-// table is for people: a line a cell, and what to do under those that
-// need it.
+// table writes a line for each cell, with the fix below those that need one.
 func (p Printer) table(w io.Writer, r engine.Report) error {
 	var b strings.Builder
 	g, err := steps.FindGuide(p.Guides, r.Guide)

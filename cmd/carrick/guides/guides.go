@@ -12,8 +12,8 @@ import (
 	"carrick/steps/guides/vsphere"
 )
 
-// All are all guides, in the order of the first screen. A new guide is a
-// folder under steps, one under assets, and a line here.
+// All returns all guides, in the order of the first screen. A new guide is a folder under steps, one under assets, and
+// a line here.
 func All() []*steps.Guide {
 	all := []*steps.Guide{
 		renku.Guide(),

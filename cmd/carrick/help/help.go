@@ -1,4 +1,4 @@
-// Package help writes carrick help: commands by group, their flags, and topics from the READMEs.
+// Package help implements carrick help: commands by group, their flags, and topics from the READMEs.
 package help
 
 import (
@@ -14,7 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// The groups of carrick --help.
+// The groups in carrick --help.
 const (
 	groupSetUp  = "set-up"
 	groupLook   = "look"
@@ -35,11 +35,10 @@ var groups = []*cobra.Group{
 	{ID: groupTopics, Title: "Topics"},
 }
 
-// helped is where a command stands in carrick --help, and how it is called. A
-// command that has an example of its own keeps it.
+// helped describes a command in carrick --help. A command that has its own example keeps it.
 type helped struct {
 	group   string
-	near    bool // it reaches no cluster of the user's
+	near    bool // it accesses no cluster of the user's
 	example string
 }
 
@@ -85,15 +84,14 @@ var helps = map[string]helped{
   carrick completion fish | source`},
 }
 
-// Options are what help shows of a program.
+// Options are the options of help.
 type Options struct {
-	Name   string // how the program is called: carrick, or kubectl carrick
+	Name   string // name of the program: carrick, or kubectl carrick
 	Guides []*steps.Guide
 	Readme string // of the command line
 }
 
-// Add gives every command its group, its example, and help that fits on a
-// terminal.
+// Add sets the group and the example of every command, and makes its help fit on a terminal.
 func Add(root *cobra.Command, o Options) {
 	a := &helper{o}
 	root.Example = a.named(root.Example)
@@ -129,12 +127,12 @@ func (a *helper) add(root *cobra.Command) {
 	})
 }
 
-// named says commands as they are called here: kubectl carrick.
+// named replaces carrick in commands with the program's name, such as kubectl carrick.
 func (a *helper) named(example string) string {
 	return strings.ReplaceAll("\n"+example, "\n  carrick ", "\n  "+a.Name+" ")[1:]
 }
 
-// help is carrick help. Unlike cobra's it refuses what it does not know.
+// help returns the command carrick help. Unlike cobra's it rejects unknown topics.
 func (a *helper) help() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "help [COMMAND|GUIDE|TOPIC]", Short: "Help on a command, a guide or a topic",
@@ -157,7 +155,7 @@ func (a *helper) help() *cobra.Command {
 	return cmd
 }
 
-// Child returns the command or topic of that name below a command; nil: there is none.
+// Child returns the command or topic of that name below a command, or nil if there is none.
 func Child(of *cobra.Command, name string) *cobra.Command {
 	for _, c := range of.Commands() {
 		if c.Name() == name && !c.Hidden {
@@ -167,7 +165,7 @@ func Child(of *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// Names are the commands and topics below a command.
+// Names returns the names of the commands and topics below a command.
 func Names(of *cobra.Command) []string {
 	var out []string
 	for _, c := range of.Commands() {
@@ -178,7 +176,7 @@ func Names(of *cobra.Command) []string {
 	return out
 }
 
-// isTopic is 1 for a topic, 0 for a command.
+// isTopic returns 1 for a topic, 0 for a command.
 func isTopic(c *cobra.Command) int {
 	if c.IsAdditionalHelpTopicCommand() {
 		return 1
@@ -212,7 +210,7 @@ func (a *helper) printHelp(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// printCommands lists what is below a command, by group.
+// printCommands lists the commands below c, by group.
 func printCommands(w io.Writer, c *cobra.Command) {
 	wide := 0
 	subs := c.Commands()
@@ -241,8 +239,8 @@ func printCommands(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// printFlags lists a command's own flags, then those that all share. Of the
-// flags of both sides only the local ones: the others differ by their prefix.
+// printFlags lists a command's own flags, then the global ones. Of the flags for both sides it lists only the local
+// ones: the others differ only by their prefix.
 func printFlags(w io.Writer, c *cobra.Command) {
 	own, sides, all := pflag.NewFlagSet(
 		"", pflag.ContinueOnError,
@@ -268,7 +266,7 @@ func printFlags(w io.Writer, c *cobra.Command) {
 	}
 	section("Flags", own)
 	if c.Hidden {
-		return // it takes no others: onlyOwnFlags
+		return // it accepts no others: onlyOwnFlags
 	}
 	if h := helps[c.Name()]; !h.near && (!c.HasParent() || c.Parent() == c.Root()) {
 		section("kubectl's flags, for the local side; with the prefix --"+RemotePrefix+" for the other", sides)

@@ -16,11 +16,11 @@ import (
 	"carrick/ui/lines"
 )
 
-// topic is a part of a README that carrick help shows: a section, or without one all of it. Each package embeds the
-// README of its own folder.
+// topic is a part of a README that carrick help shows: a section, or the whole README if section is "". Each package
+// embeds the README of its own folder.
 type topic struct{ name, short, readme, section string }
 
-// topics are what carrick help explains in addition to commands and guides.
+// topics returns the topics of carrick help in addition to commands and guides.
 func (a *helper) topics() []topic {
 	return []topic{
 		{"accessible", "The wizard in lines of text", lines.Readme, ""},
@@ -39,7 +39,7 @@ func (a *helper) topics() []topic {
 	}
 }
 
-// LinkSchema is the one topic that no README holds: its text is a file to save.
+// LinkSchema is the only topic that is not in a README: its text is a file to save.
 const LinkSchema = "link-schema"
 
 // guideTopics returns a topic for each guide that has a README.
@@ -62,8 +62,8 @@ func (a *helper) topicCommands() []*cobra.Command {
 	return out
 }
 
-// guideCommands returns the same for the guides. They are commands of help, not of carrick: carrick GUIDE is an error
-// that says how to use the guide.
+// guideCommands returns the same for the guides. They are subcommands of help, not of carrick: carrick GUIDE is an
+// error that explains how to use the guide.
 func (a *helper) guideCommands() []*cobra.Command {
 	var out []*cobra.Command
 	for _, t := range a.guideTopics() {
@@ -81,7 +81,7 @@ func (a *helper) printTopic(w io.Writer, name string) {
 	fmt.Fprintln(w, a.named(plain.Text(Topic(a.Options, name))))
 }
 
-// Topic returns the Markdown of a topic; "" where there is none of that name.
+// Topic returns the Markdown of a topic, or "" if it does not exist.
 func Topic(o Options, name string) string {
 	a := &helper{o}
 	for _, t := range append(a.guideTopics(), a.topics()...) {

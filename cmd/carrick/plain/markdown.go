@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The Markdown that READMEs of this repository use, as plain text for a terminal.
+// Converts the Markdown of this repository's READMEs to plain text for a terminal.
 
 var (
 	mdHeading = regexp.MustCompile(`^(#+) (.*)$`)
@@ -19,7 +19,8 @@ var (
 // Fence begins and ends a code block.
 const Fence = "```"
 
-// Section returns what follows a heading, up to the next heading of its level or a higher one; "" without it.
+// Section returns the text below a heading, up to the next heading of its level or a higher one, or "" if there is no
+// such heading.
 func Section(text, title string) string {
 	level, inFence := 0, false
 	var out []string
@@ -47,12 +48,12 @@ func Section(text, title string) string {
 type textWriter struct {
 	out       []string
 	paragraph []string
-	indent    string // of what belongs to the current item of a list
-	bullet    string // of the item that has just begun
+	indent    string // of the current list item
+	bullet    string // of a list item that has just begun
 }
 
-// Text renders Markdown for a terminal. Code blocks are only indented; all else is at most 80 columns wide, but
-// for words that are longer.
+// Text renders Markdown for a terminal. Code blocks are only indented. Other text is at most 80 columns wide, except
+// for longer words.
 func Text(markdown string) string {
 	w := &textWriter{}
 	lines := strings.Split(markdown, "\n")
@@ -61,7 +62,7 @@ func Text(markdown string) string {
 		trimmed := strings.TrimSpace(line)
 		item := mdItem.FindString(line)
 		if line != "" && line[0] != ' ' && item == "" && len(w.paragraph) == 0 {
-			w.indent = "" // the list has ended
+			w.indent = "" // end of the list
 		}
 		switch {
 		case trimmed == "":
@@ -115,7 +116,7 @@ func (w *textWriter) blank() {
 	}
 }
 
-// Inline removes the marks of links, emphasis and code, and keeps what code holds.
+// Inline removes the markup of links, emphasis and code, and keeps the content of code.
 func Inline(text string) string {
 	text = mdLink.ReplaceAllString(text, "$1")
 	var b strings.Builder
@@ -129,7 +130,7 @@ func Inline(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(b.String(), "**", ""), `\|`, "|")
 }
 
-// tableCells returns the cells of a table, the header first, as Markdown.
+// tableCells returns the cells of a table as Markdown, the header first.
 func tableCells(lines []string) [][]string {
 	const bar = "\x00"
 	var out [][]string
@@ -142,7 +143,7 @@ func tableCells(lines []string) [][]string {
 		for _, cell := range strings.Split(line, "|") {
 			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), bar, `\|`))
 		}
-		if len(out) > 0 { // as many as the header has
+		if len(out) > 0 { // as many cells as the header has
 			cells = append(cells, make([]string, len(out[0]))...)[:len(out[0])]
 		}
 		out = append(out, cells)
@@ -150,7 +151,7 @@ func tableCells(lines []string) [][]string {
 	return out
 }
 
-// TableRows returns the rows of the first table of a text that has two columns, as a reader sees them.
+// TableRows returns the rows of the first two-column table of a text, rendered.
 func TableRows(markdown string) []Row {
 	var lines []string
 	for _, line := range strings.Split(markdown, "\n") {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Row is a name and what it means. Both may hold Markdown.
+// Row is a name and its meaning. Both may contain Markdown.
 type Row struct{ Name, Means string }
 
-// mostName is how wide the column of names may be.
+// mostName is the maximum width of the column of names.
 const mostName = 24
 
-// tableText renders a table, the header first, for a terminal: in columns where they fit, else a block for each row.
+// tableText renders a table for a terminal, the header first: in columns if they fit, else a block for each row.
 func tableText(cells [][]string) string {
 	if len(cells) == 0 {
 		return ""
@@ -37,7 +37,7 @@ func tableText(cells [][]string) string {
 	return blocks(head, body)
 }
 
-// table renders names in one column, or above what they mean where one is long.
+// table renders names in one column, or above their meanings if one is long.
 func table(rows []Row) string {
 	wide := 0
 	for _, r := range rows {

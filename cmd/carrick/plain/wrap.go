@@ -7,14 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Columns is how wide help and explanations are: a terminal has that many.
+// Columns is the width of help and explanations.
 const Columns = 80
 
-// Width returns how many columns a line takes.
+// Width returns the number of columns of a line.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Hanging breaks a text into lines of at most 80 columns, each after indent. A
-// word that is longer stands alone.
+// Hanging wraps a text into lines of at most 80 columns, each after indent. A longer word gets its own line.
 func Hanging(text, indent string) string {
 	var lines []string
 	line := ""
@@ -30,8 +29,7 @@ func Hanging(text, indent string) string {
 	return strings.Join(append(lines, indent+line), "\n")
 }
 
-// Wrapped breaks the paragraphs of a text anew. A line that begins with a space
-// is kept as it is.
+// Wrapped rewraps the paragraphs of a text. It keeps lines that begin with a space.
 func Wrapped(text string) string {
 	var out, running []string
 	flush := func() {

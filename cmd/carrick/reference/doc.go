@@ -1,4 +1,4 @@
-// Package reference describes guides and their checks without a cluster: what carrick explain and carrick guides print.
+// Package reference describes guides and their checks without a cluster, for carrick explain and carrick guides.
 package reference
 
 import (
@@ -7,43 +7,43 @@ import (
 	"carrick/steps"
 )
 
-// APIVersion is that of all documents.
+// APIVersion is the version of all documents.
 const APIVersion = "carrick/v1alpha1"
 
-// CheckList is what explain prints with -o json|yaml.
+// CheckList is the output of explain with -o json|yaml.
 type CheckList struct {
 	APIVersion string     `json:"apiVersion"` // carrick/v1alpha1
 	Kind       string     `json:"kind"`       // CheckList
 	Checks     []checkDoc `json:"checks"`
 }
 
-// GuideList is what guides prints with -o json|yaml.
+// GuideList is the output of guides with -o json|yaml.
 type GuideList struct {
 	APIVersion string     `json:"apiVersion"` // carrick/v1alpha1
 	Kind       string     `json:"kind"`       // GuideList
 	Guides     []guideDoc `json:"guides"`
 }
 
-// GuideOnly is what guides GUIDE prints with -o json|yaml.
+// GuideOnly is the output of guides GUIDE with -o json|yaml.
 type GuideOnly struct {
 	APIVersion string `json:"apiVersion"` // carrick/v1alpha1
 	Kind       string `json:"kind"`       // Guide
 	guideDoc   `json:",inline"`
 }
 
-// guideDoc is a guide. Its steps are there where it was asked for alone.
+// guideDoc is a guide. It has steps only in a GuideOnly.
 type guideDoc struct {
 	Name  string                 `json:"name"`
 	Title string                 `json:"title"`
 	About string                 `json:"about"`
-	Page  string                 `json:"page"` // the published page that it takes the place of
+	Page  string                 `json:"page"` // the published page that it replaces
 	Sides map[steps.Side]roleDoc `json:"sides"`
 	Steps []stepDoc              `json:"steps,omitempty"`
 }
 
-// roleDoc is what stands on a side.
+// roleDoc is a side of a guide.
 type roleDoc struct {
-	Name     string     `json:"name"` // the guide's word for the side
+	Name     string     `json:"name"` // the guide's name of the side
 	Kind     steps.Kind `json:"kind"` // cluster or host
 	Optional bool       `json:"optional,omitempty"`
 }
@@ -58,7 +58,7 @@ type stepDoc struct {
 	Checks    []checkDoc    `json:"checks,omitempty"`
 }
 
-// questionDoc is one question; key is that of the answer in the link file.
+// questionDoc is one question. Key is the key of the answer in the link file.
 type questionDoc struct {
 	Key    string           `json:"key"`
 	Title  string           `json:"title"`
@@ -77,37 +77,37 @@ type actionDoc struct {
 	On    steps.Side `json:"on"` // local, remote or both
 }
 
-// checkDoc is all that is known of a check without looking at a cluster.
+// checkDoc describes a check, without its verdict on a cluster.
 type checkDoc struct {
 	ID    string     `json:"id"` // "renku/token-filled"
 	Guide string     `json:"guide"`
 	Step  string     `json:"step"`
 	Name  string     `json:"name"`
-	Title string     `json:"title"`          // what holds when it passes
-	Why   string     `json:"why"`            // what goes wrong later if it does not
+	Title string     `json:"title"`          // holds if the check passes
+	Why   string     `json:"why"`            // what fails later if it does not
 	On    steps.Side `json:"on"`             // local, remote or both
-	From  string     `json:"from,omitempty"` // where it looks from, when not the side's API
-	// checks without which it says nothing; "peer/…" is the other side's
+	From  string     `json:"from,omitempty"` // where it runs, if not against the side's API
+	// checks that block it if they fail; "peer/…" is the other side's
 	Needs      []string    `json:"needs,omitempty"`
-	NeededBy   []string    `json:"neededBy,omitempty"`   // checks that say nothing where it fails
+	NeededBy   []string    `json:"neededBy,omitempty"`   // checks that it blocks if it fails
 	Waits      string      `json:"waits,omitempty"`      // how long it may be waiting
-	FixedBy    []actionDoc `json:"mendedBy,omitempty"`   // what makes it hold
-	NotChecked string      `json:"notChecked,omitempty"` // what it would take to look
+	FixedBy    []actionDoc `json:"mendedBy,omitempty"`   // actions that fix it
+	NotChecked string      `json:"notChecked,omitempty"` // what checking would require
 	See        []seeDoc    `json:"see"`
 }
 
-// seeDoc is where upstream says so.
+// seeDoc is a reference to an upstream source.
 type seeDoc struct {
 	Note      string   `json:"note"`
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// Guide returns a guide as guides GUIDE prints it with -o json|yaml.
+// Guide returns the output of guides GUIDE with -o json|yaml.
 func Guide(g *steps.Guide) GuideOnly {
 	return GuideOnly{APIVersion, "Guide", describe(g, true)}
 }
 
-// Guides returns guides as guides prints them with -o json|yaml.
+// Guides returns the output of guides with -o json|yaml.
 func Guides(guides []*steps.Guide) GuideList {
 	list := GuideList{APIVersion: APIVersion, Kind: "GuideList"}
 	for _, g := range guides {
@@ -173,7 +173,7 @@ func describeCheck(g *steps.Guide, s *steps.Step, c *steps.Check) checkDoc {
 	return d
 }
 
-// neededBy are the checks that say nothing where one does not hold.
+// neededBy returns the checks that a check blocks if it fails.
 func neededBy(g *steps.Guide, c *steps.Check) []string {
 	var out []string
 	for _, cell := range g.Cells() {

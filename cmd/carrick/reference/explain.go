@@ -10,10 +10,10 @@ import (
 	"carrick/steps"
 )
 
-// Picked are the checks that a name stands for.
+// Picked are the checks that a name refers to.
 type Picked struct {
 	checks []pickedCheck
-	whole  bool // one check is meant: all is told of it
+	whole  bool // the name refers to one check: print all its details
 }
 
 type pickedCheck struct {
@@ -22,7 +22,7 @@ type pickedCheck struct {
 	check *steps.Check
 }
 
-// Document returns the checks as explain prints them with -o json|yaml.
+// Document returns the output of explain with -o json|yaml.
 func (p Picked) Document() CheckList {
 	list := CheckList{APIVersion, "CheckList", []checkDoc{}}
 	for _, c := range p.checks {
@@ -31,8 +31,8 @@ func (p Picked) Document() CheckList {
 	return list
 }
 
-// Pick finds what a name means to the program of that name: "" is everything, then guides, checks and
-// steps, in that order. A check of a report may have its side with it.
+// Pick returns what a name refers to: "" is everything, then guides, checks and steps, in that order. program is the
+// name of the program in errors. A check may have the suffix @SIDE, as in a report.
 func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 	name, _, _ = strings.Cut(name, "@")
 	guide, rest, qualified := strings.Cut(name, "/")
@@ -70,8 +70,7 @@ func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 	)
 }
 
-// explicable are all names that explain knows, with their guide where it was
-// given.
+// explicable returns all names that explain knows, qualified by their guide if requested.
 func explicable(guides []*steps.Guide, qualified bool) []string {
 	var out []string
 	for _, g := range guides {
@@ -89,8 +88,8 @@ func explicable(guides []*steps.Guide, qualified bool) []string {
 	return out
 }
 
-// Print writes a line a check, by step; or all of one, or of those that have
-// the same name in several guides.
+// Print prints a line for each check, by step, or all details of one, or of those that have the same name in several
+// guides.
 func (p Picked) Print(w io.Writer) {
 	var guide *steps.Guide
 	var step *steps.Step
@@ -117,7 +116,7 @@ func (p Picked) Print(w io.Writer) {
 	}
 }
 
-// explainCheck writes all that is known of a check.
+// explainCheck prints all details of a check.
 func explainCheck(w io.Writer, c pickedCheck) {
 	d := describeCheck(c.guide, c.step, c.check)
 	fmt.Fprintf(w, "%s: %s\n\n", d.ID, d.Title)
@@ -125,7 +124,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	say := func(word, text string) {
 		fmt.Fprintf(w, "  %-9s%s\n", word, strings.TrimLeft(plain.Hanging(text, hang), " "))
 	}
-	list := func(word string, i int, text string) { // the lines of one entry belong together
+	list := func(word string, i int, text string) { // the lines of one entry are kept together
 		lines := strings.ReplaceAll(plain.Hanging(text, hang), "\n", "\n  ")
 		fmt.Fprintf(w, "  %-9s%s\n", first(i, word), strings.TrimLeft(lines, " "))
 	}
@@ -166,7 +165,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	}
 }
 
-// place is where a check looks.
+// place says where a check runs.
 func place(g *steps.Guide, d checkDoc) string {
 	where := "at both sides: " + g.Sides[steps.Local].Name + " and " + g.Sides[steps.Remote].Name
 	if d.On != steps.Both {
@@ -187,7 +186,7 @@ func number(g *steps.Guide, s *steps.Step) int {
 	return 0
 }
 
-// first is a word in the first of several lines.
+// first returns a word for the first of several lines, else "".
 func first(i int, word string) string {
 	if i > 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"carrick/steps"
 )
 
-// PrintGuide writes all of a guide: its steps, and what each asks, does and checks.
+// PrintGuide prints a complete guide: its steps, and the questions, actions and checks of each.
 func PrintGuide(w io.Writer, g *steps.Guide) {
 	fmt.Fprintf(w, "%s: %s\n%s\nIn place of %s\n", g.Name, g.Title, plain.Hanging(g.About, ""), g.Page)
 	for i := range g.Steps {
@@ -36,7 +36,7 @@ func PrintGuide(w io.Writer, g *steps.Guide) {
 	}
 }
 
-// whom is the guide's name of a side.
+// whom returns the guide's name of a side.
 func whom(g *steps.Guide, on steps.Side) string {
 	if on == steps.Both {
 		return "both"

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Guides note where upstream says something in few words:
+// Guides cite upstream sources in a short form:
 //
 //	https://… (what it says)              an address
 //	liqotech/liqo#2692                    an issue
@@ -22,8 +22,7 @@ var (
 
 const github = "https://github.com/"
 
-// addresses are what a note of a guide leads to, as full addresses; none where
-// it names none.
+// addresses returns the full addresses that a citation names; none if it names none.
 func addresses(note string) []string {
 	if strings.HasPrefix(note, "https://") {
 		address, _, _ := strings.Cut(note, " ")
@@ -33,7 +32,7 @@ func addresses(note string) []string {
 	for _, part := range strings.Split(note, "; ") {
 		repo := ofRepo.FindStringSubmatch(part)
 		if repo == nil || aPath.MatchString(part) {
-			repo = []string{"", lastRepo(out), part} // goes on in the repository of the part before
+			repo = []string{"", lastRepo(out), part} // continues in the repository of the previous part
 		}
 		if repo[1] != "" {
 			out = append(out, inRepository(repo[1], repo[2])...)
@@ -42,7 +41,7 @@ func addresses(note string) []string {
 	return out
 }
 
-// lastRepo is the repository of the last address.
+// lastRepo returns the repository of the last address.
 func lastRepo(addresses []string) string {
 	if len(addresses) == 0 {
 		return ""
@@ -51,8 +50,8 @@ func lastRepo(addresses []string) string {
 	return words[0] + "/" + words[1]
 }
 
-// inRepository are the files, folders and issues that a list names. Words in
-// brackets behind a folder are files of it, where they look like such.
+// inRepository returns the files, folders and issues in a list. Words in parentheses after a folder are files in it, if
+// they look like file names.
 func inRepository(repo, list string) []string {
 	var out []string
 	folder := ""
@@ -67,7 +66,7 @@ func inRepository(repo, list string) []string {
 			continue
 		}
 		if folder != "" && !strings.Contains(item, "/") && path.Ext(item) != "" {
-			item = path.Join(folder, item) // a second file of the same folder
+			item = path.Join(folder, item) // another file of the same folder
 		}
 		if folder = item; path.Ext(item) != "" {
 			folder = path.Dir(item)
@@ -86,11 +85,10 @@ func inRepository(repo, list string) []string {
 	return out
 }
 
-// inSource are the endings of files that guides point to.
+// inSource are the extensions of the files that guides cite.
 var inSource = map[string]bool{".go": true, ".py": true, ".yaml": true, ".md": true}
 
-// inTree is the address of a file or folder as it stands today. Where the name
-// is a pattern it is that of the folder.
+// inTree returns the address of a file or folder on the default branch. For a pattern it returns that of the folder.
 func inTree(repo, name string) string {
 	if strings.Contains(name, "*") {
 		name = path.Dir(name)
@@ -101,7 +99,7 @@ func inTree(repo, name string) string {
 	return github + repo + "/tree/HEAD/" + name
 }
 
-// outsideBraces splits a list at its commas, but not within brackets.
+// outsideBraces splits a list at its commas, except those in parentheses.
 func outsideBraces(list string) []string {
 	depth := 0
 	return strings.FieldsFunc(list, func(r rune) bool {
