@@ -3,5 +3,6 @@ package ui
 import _ "embed"
 
 // Readme is the README of the interactive wizard; carrick help shows parts of it.
+//
 //go:embed README.md
 var Readme string
