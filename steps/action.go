@@ -13,102 +13,98 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Action is one change on one side.
+// Action is one change that a guide makes on one side.
 type Action struct {
 	Name, Title string
 	On          Side
-	// Needs are checks that must hold before it is done, named as in
-	// Check.Needs.
+	// Needs are the checks that must hold before the action runs, named as in Check.Needs.
 	Needs []string
-	// First are checks that are looked at before it is done, named likewise. What
-	// they say is told and stops nothing: what can only be seen until then.
+	// First are the checks that run before the action, named as in Check.Needs. Their results are shown but never block
+	// the action. Use it for checks whose subject can no longer be observed afterwards.
 	First []string
 	When  func(Env) bool
-	// Reads are rights beyond those of its own objects: for the facts that its
-	// answers and its When come from.
+	// Reads are permissions to read other objects than the action's own: those that the facts behind its answers and its
+	// When read.
 	Reads []permission.Rule
 	Doer
 }
 
-// Wanted reports whether the answers ask for an action of a step.
+// Wanted reports whether the answers ask for action a of a step.
 func (a *Action) Wanted(step *Step, env Env) bool {
 	return (step.When == nil || step.When(env)) && (a.When == nil || a.When(env))
 }
 
-// Doer plans, does and undoes a change. Package action has the implementations: Manifest, Chart, File, Command, Edit,
-// Mint and Call. A Doer that can be exported is an action.Exporter, too.
+// Doer plans, applies and undoes a change. Package action has the implementations: Manifest, Chart, File, Command,
+// Edit, Mint and Call. A Doer that can be exported also implements action.Exporter.
 type Doer interface {
-	// Plan says what Do would change and what rights that takes. It touches
-	// nothing. A fact that is not there yet comes back as an AbsentError: the
-	// engine shows the action as not known yet.
+	// Plan returns what Do would change and the permissions that it requires. It changes nothing. If a fact does not exist
+	// yet, Plan returns an AbsentError and the engine shows the action as not yet known.
 	Plan(context.Context, Env) (Change, error)
-	// Do makes it so. Doing it twice changes nothing.
+	// Do applies the change. It is idempotent: a second call changes nothing.
 	Do(context.Context, Env, Progress) error
-	// PlanUndo says what Undo would take back, and what it leaves and why.
+	// PlanUndo returns what Undo would revert, and what it would keep and why.
 	PlanUndo(context.Context, Env) (Change, error)
-	// Undo takes back only what Do made.
+	// Undo reverts only what Do created or changed.
 	Undo(context.Context, Env, Progress) error
 }
 
 // Change is what an action would change.
 type Change struct {
 	Items       []Item
-	Permissions []permission.Rule // all that it takes, whether or not it is allowed
-	// Along is what goes by itself with what an undo takes back, by side, each as
-	// "ResourceQuota namespace/name": a namespace that holds nothing else is empty
-	// by the time its turn comes.
+	Permissions []permission.Rule // all that the change requires, granted or not
+	// Along lists, by side, the objects that disappear automatically with the objects that an undo deletes, each as
+	// "ResourceQuota namespace/name". A namespace that contains nothing else is empty when its turn comes.
 	Along map[Side][]string
 }
 
-// Verb says what happens to a thing.
+// Verb names what happens to an Item.
 type Verb string
 
-// The verbs, in the words of the screen.
+// The verbs, worded as on the screen.
 const (
 	Create  Verb = "create"
 	Update  Verb = "change"
-	Replace Verb = "replace" // deleted and made anew: it can't be changed in place
-	Leave   Verb = "leave"   // it is as it should be, or not ours to touch: Note says which
+	Replace Verb = "replace" // deleted and recreated: it can't be changed in place
+	Leave   Verb = "leave"   // already as expected, or not managed by carrick: Note says which
 	Delete  Verb = "delete"
-	Release Verb = "release" // it stays; only what this link wrote into it goes
+	Release Verb = "release" // kept; only what this link wrote into it is removed
 	Run     Verb = "run"
 )
 
-// Changes tells whether the verb changes anything.
+// Changes reports whether the verb changes anything.
 func (v Verb) Changes() bool { return v != Leave }
 
-// Item is one thing that a change touches.
+// Item is one object, file or request that a change affects.
 type Item struct {
 	Verb      Verb
 	What      string // "Role renku-sessions/renku", "POST /clusters", "/etc/ood/config/hook.env"
 	Diff      string // unified diff, secrets masked
-	Note      string // why it is left, what comes with it
-	Held      bool   // of an undo: the link made it, and it stands while others need it: Note says who
-	Unentered bool   // of an undo: it has the link's mark, and the inventory does not have it: it is left
-	Left      bool   // of an undo: a file that the link wrote and that it can't undo: Note says why
-	// Terminating: of an undo: it is being deleted already, and carrick only waits until it is gone.
+	Note      string // why it is kept, or what is deleted along with it
+	Held      bool   // in an undo: the link created it, and it is kept while others depend on it, which Note names
+	Unentered bool   // in an undo: it has the link's label but no inventory entry, and is kept
+	Left      bool   // in an undo: a file that the link wrote and can't undo; Note says why
+	// Terminating is set in an undo for an object that is already being deleted: carrick only waits until it is gone.
 	Terminating bool
-	Refused     bool               // the server would not take it now: Note says why
+	Refused     bool               // the server would reject it now: Note says why
 	Conflicts   []failure.Conflict // fields that another manager owns
-	Hash        string             // of what would be written: a plan that was confirmed is the one that is done
+	Hash        string             // of the content to write: apply verifies that it still matches the confirmed plan
 
-	MissingNamespace string // the namespace that it needs, and that does not exist
+	MissingNamespace string // the namespace that the object requires and that does not exist
 
-	Entry   *Entry // of the inventory; nil: it is no object that an action writes
-	Creates bool   // it is the inventory itself, which is created
+	Entry   *Entry // its inventory entry; nil: not an object that an action writes
+	Creates bool   // it is the inventory itself, and is about to be created
 }
 
-// AppliedAgain says what becomes of a field that carrick took over once its former manager applies it again. Helm 3 and
-// kubectl apply send merge patches, Helm 4 applies server-side.
+// AppliedAgain says what happens to a field that carrick took over once its former manager applies it again. Helm 3 and
+// kubectl apply send merge patches; Helm 4 uses server-side apply.
 const AppliedAgain = "Helm 3 and kubectl apply overwrite them when they apply again; " +
 	"Helm 4 and kubectl apply --server-side get a conflict."
 
-// Progress hears what an action does while it does it. Verb and What are set
-// when something was changed, Asks when a person has to do as Text says before
-// the action goes on, Text always.
+// Progress receives the events of a running action. Verb and What are set when something changed. Asks is set when a
+// person must do what Text says before the action continues. Text is always set.
 type Progress func(Event)
 
-// Event is one thing that happened.
+// Event is one report of a running action.
 type Event struct {
 	Step, Action string
 	Side         Side
@@ -119,16 +115,15 @@ type Event struct {
 	Asks         bool
 }
 
-// Say tells something in words.
+// Say reports a message.
 func (p Progress) Say(format string, args ...any) {
 	if p != nil {
 		p(Event{Text: fmt.Sprintf(format, args...)})
 	}
 }
 
-// Ask tells a person what to do, such as an address to open and the code to
-// type there. It stays in view until the action changes something or ends, so
-// the address and the code belong into one call. An action asks only where
+// Ask asks a person to do something, such as to open an address and enter a code there. The request stays on screen
+// until the action changes something or ends, so put the address and the code into one call. An action asks only if
 // Env.Attended is true.
 func (p Progress) Ask(format string, args ...any) {
 	if p != nil {
@@ -136,31 +131,30 @@ func (p Progress) Ask(format string, args ...any) {
 	}
 }
 
-// Did tells of a change, for the screen and the audit log. hash is of what was
-// written; "": of nothing.
+// Did reports a change, for the screen and the audit log. hash is the hash of what was written, or "" if nothing was.
 func (p Progress) Did(verb Verb, what, hash string) {
 	if p != nil {
 		p(Event{Verb: verb, What: what, Hash: hash, Text: string(verb) + " " + what})
 	}
 }
 
-// ApplyOptions is what a user allowed beyond the plain yes.
+// ApplyOptions are what the user allowed in addition to confirming the plan.
 type ApplyOptions struct {
-	TakeOver bool // take fields that another manager owns
-	Replace  bool // delete and make anew what can't be changed in place
+	TakeOver bool // take over fields that another manager owns
+	Replace  bool // delete and recreate objects that can't be changed in place
 }
 
-// Fingerprint tells states apart: a plan is done as long as its items have the same.
+// Fingerprint returns a hash of parts. A confirmed plan is applied only while the hashes of its items are unchanged.
 func Fingerprint(parts ...any) string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(parts)
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// HashOf tells one text from another, as the annotation of an Edit has it.
+// HashOf returns the hash of a text, in the form that an Edit's annotation has.
 func HashOf(text string) string { return strings.TrimPrefix(masked.New(text).Hash(), "sha256:") }
 
-// JoinNotes joins two notes of an item.
+// JoinNotes joins two notes of an Item.
 func JoinNotes(a, b string) string {
 	if a == "" {
 		return b

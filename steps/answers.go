@@ -11,21 +11,19 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Answers are the answers as an action or check sees them: what was given,
-// else the question's default. Reading one that has neither marks what reads
-// it as waiting for that answer.
+// Answers are the answers as an action or check sees them: the given answer, or else the question's default. Reading an
+// answer that has neither marks the reader as waiting for it.
 type Answers struct {
 	Lookup func(key string) any
 }
 
-// Masked is the answer to a secret question; zero where there is none.
+// Masked returns the answer to a secret question, or the zero Value if it has none.
 func (a Answers) Masked(key string) masked.Value {
 	m, _ := a.Value(key).(masked.Value)
 	return m
 }
 
-// Text is an answer as a string; "" where it was left empty. Of a secret one
-// it says that it is hidden.
+// Text returns an answer as a string, or "" if it was left empty. For a secret it returns a placeholder.
 func (a Answers) Text(key string) string {
 	switch v := a.Value(key).(type) {
 	case nil:
@@ -37,20 +35,19 @@ func (a Answers) Text(key string) string {
 	}
 }
 
-// Int is an answer as a number; 0 where it was left empty.
+// Int returns an answer as a number, or 0 if it was left empty.
 func (a Answers) Int(key string) int {
 	n, _ := strconv.Atoi(a.Text(key))
 	return n
 }
 
-// Bool is a yes-or-no answer; false where it was left empty.
+// Bool returns a yes-or-no answer, or false if it was left empty.
 func (a Answers) Bool(key string) bool { return a.Text(key) == "true" }
 
-// List is an answer with many values; nil where it was left empty.
+// List returns an answer with several values, or nil if it was left empty.
 func (a Answers) List(key string) []string { return ListOf(a.Value(key)) }
 
-// Value is the answer as it stands: nil, string, bool, int, []string or
-// masked.Value.
+// Value returns the answer as nil, string, bool, int, []string or masked.Value.
 func (a Answers) Value(key string) any {
 	if a.Lookup == nil {
 		return nil
@@ -58,23 +55,22 @@ func (a Answers) Value(key string) any {
 	return a.Lookup(key)
 }
 
-// Given are the answers of a link file, by question key.
+// Given are the answers in a link file, by question key.
 type Given map[string]any
 
-// Has reports whether a question has an answer that was not left empty.
+// Has reports whether a question has a non-empty answer.
 func (g Given) Has(key string) bool { v := g[key]; return v != nil && v != LeftEmpty }
 
-// Empties reports whether a question was left empty on purpose.
+// Empties reports whether a question was deliberately left empty.
 func (g Given) Empties(key string) bool { v, ok := g[key]; return ok && v == LeftEmpty }
 
-// LeftEmpty is the answer to an optional question that was left empty on
-// purpose: its default does not stand.
+// LeftEmpty is the answer to an optional question that was deliberately left empty: its default does not apply.
 const LeftEmpty = ""
 
-// MissingError says which questions have no answer and no default.
+// MissingError lists the questions that have neither an answer nor a default.
 type MissingError struct {
 	Questions []Question
-	Proposed  []string // what another admin's facts file proposes for them, "KEY: …"
+	Proposed  []string // what the other admin's facts file proposes for them, as "KEY: …"
 }
 
 func (e *MissingError) Error() string {
@@ -96,10 +92,10 @@ func (e *MissingError) Error() string {
 	return b.String()
 }
 
-// Parse turns what somebody typed into an answer, or says what is wrong with
-// it. Many values are separated by commas or white space.
+// Parse converts typed text into an answer, or returns an error that says what is wrong with it. Several values are
+// separated by commas or white space.
 func (q *Question) Parse(typed string) (any, error) {
-	if q.Kind != YAML || blank(typed) { // the blanks before its first line are part of its form
+	if q.Kind != YAML || blank(typed) { // leading blanks are part of the indentation of YAML
 		typed = strings.TrimSpace(typed)
 	}
 	if typed == "" {
@@ -119,13 +115,13 @@ func (q *Question) Parse(typed string) (any, error) {
 		}
 		out = append(out, fmt.Sprint(v))
 	}
-	if len(out) == 0 { // nothing but separators
+	if len(out) == 0 { // only separators
 		return q.Parse("")
 	}
 	return out, nil
 }
 
-// Accept checks an answer out of a link file and gives it its shape.
+// Accept validates an answer from a link file and converts it to the type of its kind.
 func (q *Question) Accept(v any) (any, error) {
 	switch v := v.(type) {
 	case nil:
@@ -174,7 +170,7 @@ var errNoText = errors.New(
 	"a text that is YAML itself belongs here: write | after the colon, and the text indented below",
 )
 
-// one validates a single value by kind and by the question's own rule.
+// one validates a single value by its kind and by the question's Check.
 func (q *Question) one(typed string) (any, error) {
 	v, err := q.Kind.parse(typed, q.Of)
 	if err == nil && q.Kind != Text && q.Kind != YAML {
@@ -182,14 +178,15 @@ func (q *Question) one(typed string) (any, error) {
 	}
 	if err == nil && q.Check != nil {
 		if q.Kind == YAML {
-			typed = fmt.Sprint(v) // lines are counted in the form that is kept
+			typed = fmt.Sprint(v) // line numbers in errors count in the normalized form
 		}
 		err = q.Check(typed)
 	}
 	return v, err
 }
 
-// checkShown refuses characters that cannot be shown within a line: controls, invisible ones, bytes that are not UTF-8.
+// checkShown rejects characters that cannot be displayed within a line: control and invisible characters, and bytes
+// that are not UTF-8.
 func checkShown(s string) error {
 	if clean.Name(s) != s {
 		return fmt.Errorf("%q has characters that cannot be shown", s)
@@ -197,7 +194,7 @@ func checkShown(s string) error {
 	return nil
 }
 
-// Show is an answer as text for a form field; secrets are hidden.
+// Show returns an answer as text for a form field, with secrets hidden.
 func (q *Question) Show(v any) string {
 	if q.Secret {
 		if v == nil {
@@ -215,7 +212,7 @@ func (q *Question) Show(v any) string {
 	}
 }
 
-// ListOf is an answer as a list: nil, a []string, or the []any of a file.
+// ListOf converts an answer to a list: nil, a []string, or the []any of a decoded file.
 func ListOf(v any) []string {
 	switch v := v.(type) {
 	case nil:

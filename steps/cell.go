@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Cell is one check on one side: what has a verdict.
+// Cell is one check on one side. Each cell has its own verdict.
 type Cell struct {
 	Step, Check string
 	Side        Side
 }
 
-// Cells are the cells of a guide, step by step, in the order of the screen.
+// Cells returns the cells of a guide, step by step, in the order of the screen.
 func (g *Guide) Cells() []Cell {
 	var out []Cell
 	for i := range g.Steps {
@@ -20,7 +20,7 @@ func (g *Guide) Cells() []Cell {
 	return out
 }
 
-// CellsOf are the cells of one step.
+// CellsOf returns the cells of one step.
 func (g *Guide) CellsOf(step int) []Cell {
 	var out []Cell
 	for j := range g.Steps[step].Checks {
@@ -33,7 +33,7 @@ func (g *Guide) CellsOf(step int) []Cell {
 	return out
 }
 
-// CellNamed finds the cell that a need of a cell on side means.
+// CellNamed returns the cell that an entry of Check.Needs refers to, seen from side.
 func (g *Guide) CellNamed(name string, side Side) (Cell, bool) {
 	name, peer := strings.CutPrefix(name, "peer/")
 	check, step := g.Check(name)
@@ -49,8 +49,7 @@ func (g *Guide) CellNamed(name string, side Side) (Cell, bool) {
 	return Cell{step.Name, check.Name, side}, true
 }
 
-// WithNeeds adds the cells that others lean on: their verdicts are needed to
-// judge, though they may not be asked for.
+// WithNeeds adds the cells that the given cells depend on. Their verdicts are required even if they were not asked for.
 func (g *Guide) WithNeeds(cells []Cell) []Cell {
 	out := slices.Clone(cells)
 	for i := 0; i < len(out); i++ {
@@ -64,10 +63,11 @@ func (g *Guide) WithNeeds(cells []Cell) []Cell {
 	return out
 }
 
-// ID names a cell: "renku/token-filled@remote".
+// ID returns the name of a cell, such as "renku/token-filled@remote".
 func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
 
-// DependsOn are all cells on which a check, or the action that mends it, leans.
+// DependsOn returns all cells that a cell depends on, transitively, including those that the action which fixes it
+// needs.
 func (g *Guide) DependsOn(c Cell) map[Cell]bool {
 	out := map[Cell]bool{}
 	todo := []Cell{c}

@@ -10,43 +10,41 @@ import (
 	"carrick/cluster/failure"
 )
 
-// Check is one assertion about one side. Run sees that side and the other
-// side's facts, never both clusters.
+// Check is one assertion about one side. Run sees that side and the other side's facts, but never both clusters.
 type Check struct {
 	Name  string // "gateway-up": lower-kebab-case, unique in the guide
-	Title string // an assertion that reads right when it passes and when it fails: "the gateway pod runs"
-	Why   string // why it matters: what goes wrong later if it does not hold
-	// where upstream says so: "owner/repository: path (symbol)", "owner/repository#issue", a page's URL
+	Title string // an assertion that reads well on pass and on failure: "the gateway pod runs"
+	Why   string // why it matters: what fails later if it does not hold
+	// References are the upstream sources: "owner/repository: path (symbol)", "owner/repository#issue", or the URL of a
+	// page.
 	References []string
-	On         Side   // Local, Remote or Both (then it runs once a side)
-	From       string // where it looks from, when not the side's API: "this machine"
-	// Needs are checks without which this one says nothing: "name" on the same
-	// side (or on its only side), "peer/name" on the other. A need that does
-	// not hold makes the verdict a skip; it never delays a read. Only where both
-	// are unknown, because the side does not answer, the verdict stays unknown.
+	On         Side   // Local, Remote, or Both, which runs it once per side
+	From       string // where it runs, if not against the side's API: "this machine"
+	// Needs are the checks that this one depends on: "name" on the same side (or on its only side), "peer/name" on the
+	// other side. A need that does not hold turns the verdict into a skip, but never delays a read. If both are unknown
+	// because the side does not answer, the verdict stays unknown.
 	Needs   []string
-	Timeout time.Duration // how long waiting may last, from the object's own time; 0: for ever
-	// FixedBy is the action that makes it true, and then the fix where Run gives
-	// none; "": nothing that carrick does. In a check of both sides ${side} stands
-	// for the guide's name of the side that was looked at: "${side}-keys".
+	Timeout time.Duration // how long it may stay pending, counted from the object's own time; 0: indefinitely
+	// FixedBy is the action that makes the check pass, and the suggested fix if Run returns none; "": no action does. In a
+	// check of both sides, ${side} is replaced by the guide's name of the checked side: "${side}-keys".
 	FixedBy string
-	// Rights: it asks whether the user may do what the guide does on this side.
-	// Where an action can't be planned yet, apply looks at that before it begins.
+	// Permissions marks a check of the user's permissions for the guide on this side. If an action can't be planned yet,
+	// apply runs this check before it begins.
 	Permissions bool
 	When        func(Env) bool
 	Run         func(context.Context, Env) Result
-	// Tried says when what a pass goes by was tried, and on what; nil: it goes by what is so now. What has changed since
-	// makes the pass a warning.
+	// Tried returns when the last trial ran and what it depends on, for a check that passes on the result of a trial; nil:
+	// the check reads the current state. If a dependency has changed since, the pass becomes a warning.
 	Tried func(context.Context, Env) (Tried, error)
-	// NotChecked says what it would take to look, for rows of a contract that
-	// this guide leaves out. Run is nil then and the verdict a skip.
+	// NotChecked says what the check would require, for a requirement that this guide leaves unchecked. Run is then nil
+	// and the verdict is a skip.
 	NotChecked string
 }
 
-// Status is what a check says.
+// Status is the verdict of a check.
 type Status int
 
-// The statuses. Pending is the zero value: not looked at yet.
+// The statuses. Pending is the zero value: not checked yet.
 const (
 	Pending Status = iota
 	Waiting
@@ -57,7 +55,7 @@ const (
 	Unknown
 )
 
-// Statuses is how many there are.
+// Statuses is the number of statuses.
 const Statuses = len(statusNames)
 
 var statusNames = [...]string{"pending", "waiting", "pass", "warn", "fail", "skip", "unknown"}
@@ -69,10 +67,10 @@ func (s Status) String() string {
 	return statusNames[s]
 }
 
-// MarshalText gives the word: reports carry words, not numbers.
+// MarshalText returns the status as a word, so that reports contain words and not numbers.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the word.
+// UnmarshalText parses the word that MarshalText returns.
 func (s *Status) UnmarshalText(b []byte) error {
 	for i, n := range statusNames {
 		if n == string(b) {
@@ -83,85 +81,85 @@ func (s *Status) UnmarshalText(b []byte) error {
 	return fmt.Errorf("no status is called %q", b)
 }
 
-// Holds tells whether a need on this verdict is met: a warning does, an
-// unknown does not.
+// Holds reports whether the status satisfies a need: a warning does, unknown does not.
 func (s Status) Holds() bool { return s == Pass || s == Warn }
 
-// Result is the verdict of one look.
+// Result is the verdict of one run of a check.
 type Result struct {
 	Status    Status
 	Found     string    // what was found, in plain words, with names and values
-	Fix       string    // what to do, as something to run where there is such a thing
-	Lines     []string  // what was found in full, such as a table, for where there is room for it
+	Fix       string    // what to do, as a command where possible
+	Lines     []string  // the finding in full, such as a table, where there is space for it
 	Err       error     // for the log, never for the screen
-	Since     time.Time // waiting counts from here: the object's own timestamp
-	Again     time.Time // look again then, although nothing read may have changed
-	alone     bool      // the action that mends this check does not mend this: WithoutAction
-	Secondary bool      // something else usually causes it: Symptom
-	Undone    bool      // what an action creates does not exist: Undone
-	NotTried  bool      // what an action tries was not tried: NotTried
-	told      Status    // of a skip: what the admin of that side saw, by a file of facts
-	PeerFile  bool      // of a skip: the other side's admin has to hand over what it takes to look
-	Unasked   bool      // the answers don't ask for the action that mends this check
-	Answer    string    // of a check that does not apply: the answer that decides it, "network.join: no"; "": none
-	mend      string    // the action that mends it, where that is known only now
+	Since     time.Time // start of waiting: the object's own timestamp
+	Again     time.Time // when to run again even if nothing that was read has changed
+	alone     bool      // the check's action does not fix this failure: WithoutAction
+	Secondary bool      // usually caused by another failure: Symptom
+	Undone    bool      // an object that an action creates does not exist: Undone
+	NotTried  bool      // an action's trial did not run yet: NotTried
+	told      Status    // of a skip: the verdict in the other admin's facts file
+	PeerFile  bool      // of a skip: it requires data that the other side's admin has not provided
+	Unasked   bool      // the answers don't ask for the action that fixes this check
+	Answer    string    // if the check is not applicable: the answer that decides it, "network.join: no"; "": none
+	mend      string    // the action that fixes this failure, if it depends on the finding
 }
 
-// Passed is a pass; found says what was seen.
+// Passed returns a pass; found says what the check found.
 func Passed(found string, args ...any) Result {
 	return Result{Status: Pass, Found: text(found, args)}
 }
 
-// Waits is for what is on its way; since is the object's own time.
+// Waits returns a result for something that is still in progress; since is the object's own timestamp.
 func Waits(since time.Time, found string, args ...any) Result {
 	return Result{Status: Waiting, Found: text(found, args), Since: since}
 }
 
-// Warned is for what works but should not stay so.
+// Warned returns a warning: it works, but should be changed.
 func Warned(found, fix string) Result { return Result{Status: Warn, Found: found, Fix: fix} }
 
-// Failed is for what does not hold.
+// Failed returns a failure.
 func Failed(found, fix string) Result { return Result{Status: Fail, Found: found, Fix: fix} }
 
-// Undone is a failure for what an action of the guide creates and what does not exist. As long as nothing of that step
-// or a later one exists, it is work to be done, and no trouble's cause.
+// Undone returns a failure for an object that an action of the guide creates and that does not exist. While nothing of
+// that step or a later one exists, it counts as work to do, not as the cause of another failure.
 func Undone(found string) Result { return Result{Status: Fail, Found: found, Undone: true} }
 
-// NotTried is a failure for what an action of the guide tries and what was not tried yet. It is no trouble's cause.
+// NotTried returns a failure for a trial that an action of the guide runs and that did not run yet. It never counts as
+// the cause of another failure.
 func NotTried(found string) Result { return Result{Status: Fail, Found: found, NotTried: true} }
 
-// Symptom is the result of what another failure usually causes, whatever it is: it comes after what is wrong.
+// Symptom marks a result that another failure usually causes, whichever that is. It is listed after the causes.
 func (r Result) Symptom() Result {
 	r.Secondary = true
 	return r
 }
 
-// NotYet is the result of a look that waits for the admin to do something first, such as to sign in: it is no trouble's
-// cause.
+// NotYet marks a result that waits for the admin to do something first, such as to sign in. It never counts as the
+// cause of another failure.
 func (r Result) NotYet() Result {
 	r.NotTried = true
 	return r
 }
 
-// WithoutAction is the result of a check that an action mends, and does not mend this time: only the fix does.
+// WithoutAction marks a failure that the check's action does not fix this time; only Fix does.
 func (r Result) WithoutAction() Result {
 	r.alone = true
 	return r
 }
 
-// FixedBy is the result with the action that mends this, where it is another than the check's, or the check has none.
+// FixedBy sets the action that fixes this failure, if it is not the check's own or the check has none.
 func (r Result) FixedBy(action string) Result {
 	r.mend = action
 	return r
 }
 
-// Skipped is for what was not looked at; why says the reason.
+// Skipped returns a skip; why gives the reason.
 func Skipped(why string, args ...any) Result {
 	return Result{Status: Skip, Found: text(why, args)}
 }
 
-// Errored turns an error of a look into the verdict unknown, in plain words. A
-// fact that is not there yet (AbsentError) makes it a skip instead.
+// Errored turns an error into the verdict unknown, in plain words. An AbsentError, for a fact that does not exist yet,
+// becomes a skip instead.
 func Errored(err error) Result {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		r := Skipped("%s", absent.Error())
@@ -171,23 +169,23 @@ func Errored(err error) Result {
 	return Result{Status: Unknown, Found: failure.Explain(err), Err: err}
 }
 
-// Allows tells whether what leans on this verdict may go on: it holds, held when
-// the other admin looked, or does not apply to these answers.
+// Allows reports whether cells and actions that depend on this verdict may run: it holds, it held when the other admin
+// checked it, or it is not applicable.
 func (r Result) Allows() bool {
 	return r.Status.Holds() || (r.Status == Skip && (r.Found == NotAsked || r.told.Holds()))
 }
 
-// Reporting is a skip with what the admin of that side saw, by a facts file.
+// Reporting adds to a skip the verdict that a facts file contains.
 func (r Result) Reporting(s Status) Result {
 	r.told = s
 	return r
 }
 
-// Told is what the other admin's file says of a check that was not looked at from
-// here; ok is false where no file says anything.
+// Told returns the verdict in the other admin's facts file of a check that can't run from here; ok is false if no file
+// has one.
 func (r Result) Told() (s Status, ok bool) { return r.told, r.told != Pending }
 
-// Or adds what to do to a verdict that has no fix of its own.
+// Or sets the fix of a result that has none.
 func (r Result) Or(fix string) Result {
 	if r.Fix == "" {
 		r.Fix = fix
@@ -202,7 +200,7 @@ func text(format string, args []any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// Says is what was found in words for people: of a check that does not apply, with which answer.
+// Says returns the finding as text. For a check that is not applicable it names the deciding answer.
 func (r Result) Says() string {
 	if r.Found == NotAsked && r.Answer != "" {
 		return "does not apply with " + r.Answer
@@ -210,8 +208,8 @@ func (r Result) Says() string {
 	return r.Found
 }
 
-// Applies reports whether the answers ask for a check of a step. If not, answer is the one that decides that: the one
-// which the condition read last. "": it read none.
+// Applies reports whether the answers ask for a check of a step. If not, answer is the deciding one: the one that the
+// condition read last, or "" if it read none.
 func Applies(guide *Guide, step *Step, check *Check, env Env) (applies bool, answer string) {
 	if lookup := env.Answers.Lookup; lookup != nil {
 		env.Answers.Lookup = func(key string) any {
@@ -225,7 +223,7 @@ func Applies(guide *Guide, step *Step, check *Check, env Env) (applies bool, ans
 	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env)), answer
 }
 
-// inWords is an answer for a sentence.
+// inWords returns an answer in the form that a sentence uses.
 func (q *Question) inWords(v any) string {
 	switch text := strings.Join(strings.Fields(q.Show(v)), " "); {
 	case text == "":
@@ -239,5 +237,5 @@ func (q *Question) inWords(v any) string {
 	}
 }
 
-// NotAsked is found of what the answers make needless.
+// NotAsked is the finding of a check that is not applicable.
 const NotAsked = "does not apply to these answers"

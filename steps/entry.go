@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entry is what the inventory of a link records about one object that the link created or changed. See package
-// inventory.
+// Entry is the inventory's record of one object that the link created or changed. See package inventory.
 type Entry struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -15,13 +14,13 @@ type Entry struct {
 	Name       string         `json:"name"`
 	UID        types.UID      `json:"uid,omitempty"`     // "": carrick is about to create it
 	Created    bool           `json:"created,omitempty"` // this link created it: undo deletes it
-	Before     map[string]any `json:"before,omitempty"`  // another manager's values that this link took over
-	Content    string         `json:"content,omitempty"` // of a release: what a link wrote into its Secret
+	Before     map[string]any `json:"before,omitempty"`  // values of another manager that this link took over
+	Content    string         `json:"content,omitempty"` // of a release: hash of what a link wrote into its Secret
 
-	Adopted bool `json:"-"` // it is taken from the object's marks, because an earlier version wrote the object
+	Adopted bool `json:"-"` // derived from the object's marks, because an earlier version wrote the object
 }
 
-// EntryOf is the entry of an object that this link did not create.
+// EntryOf returns the Entry of an object that this link did not create.
 func EntryOf(gvk schema.GroupVersionKind, namespace, name string) Entry {
 	return Entry{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
 }
@@ -33,17 +32,17 @@ func NewEntry(obj *unstructured.Unstructured) *Entry {
 	return &e
 }
 
-// GVK is the kind of the object.
+// GVK returns the group, version and kind of the object.
 func (e Entry) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
 }
 
-// Is reports whether two entries are of one object, in whatever version of its API.
+// Is reports whether two entries are of the same object, regardless of API version.
 func (e Entry) Is(o Entry) bool {
 	return e.GVK().GroupKind() == o.GVK().GroupKind() && e.Namespace == o.Namespace && e.Name == o.Name
 }
 
-// Object is the object with its name and UID, and nothing else.
+// Object returns an object with only the name and UID of the entry.
 func (e Entry) Object() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(e.GVK())

@@ -15,8 +15,8 @@ import (
 	"carrick/cluster/web"
 )
 
-// Env is all that a check, a fact, an action, a default or a condition may
-// see: its own side, the facts of the other, and the answers.
+// Env is all that a check, a fact, an action, a default or a condition can see: its own side, the other side's facts,
+// and the answers.
 type Env struct {
 	Side    Side
 	Cluster *cluster.Cluster // this side's cluster; nil on a host
@@ -25,15 +25,15 @@ type Env struct {
 	Peer    Facts            // the other side's facts
 	Answers Answers
 	Link    string       // name of the link
-	Action  string       // name of the action in hand; "" elsewhere
+	Action  string       // name of the current action; "" elsewhere
 	Assets  fs.FS        // the guide's folder of assets
 	Apply   ApplyOptions // what the user allowed, for an action's Do
-	// Attended: a person sees what the action says and can do as it asks, such
-	// as log in with a code. Where it is false an action must not wait for one:
-	// it refuses, and says what to give instead (--secret KEY=@FILE).
+	// Attended reports whether a person sees the action's messages and can do what it asks, such as to log in with a code.
+	// If it is false, an action must not wait for a person: it returns an error that says what to provide instead
+	// (--secret KEY=@FILE).
 	Attended bool
-	// Exporting: what is asked for is what belongs into an export. That it stands
-	// already, put there by whatever applies exports, is no reason to leave it out.
+	// Exporting is set while an export is rendered. An object that already exists, for example because a GitOps tool
+	// applied an earlier export, is then still included.
 	Exporting bool
 
 	// Runtime is set by package engine. Guides use the methods of Env instead. It is zero in unit tests.
@@ -43,28 +43,29 @@ type Env struct {
 // Runtime is the part of an Env that package engine sets and package action uses. Any field may be zero.
 type Runtime struct {
 	Guide    *Guide
-	LinkPath string            // the link file; "": it is not saved
+	LinkPath string            // the link file; "": not saved
 	Sides    map[Side]SideInfo // both sides
 	API      func() (*web.Client, error)
 	Keep     func(key string, v masked.Value) error
 	Given    func(key string) bool // reports whether the admin answered the question
-	Emptied  func(key string) bool // reports whether the admin left it empty on purpose
-	Sound    func() error          // why the default of an answer that was used could not be read
-	Cache    *sync.Map             // what actions read once for this Env, by keys of their own; nil: nothing is kept
-	Watched  bool                  // a check reads, or a fact for one: what is read is kept current
-	Found    []string              // of an undo: what is deleted by its mark alone (engine.Scope.Found)
-	Along    []string              // what earlier actions of a planned undo delete with their own objects (Change.Along)
+	Emptied  func(key string) bool // reports whether the admin deliberately left the question empty
+	Sound    func() error          // returns why the default of an answer that was used could not be read
+	Cache    *sync.Map             // what actions have read for this Env, by their own keys; nil: nothing is cached
+	Watched  bool                  // set for checks and the facts they use: what is read is kept current
+	Found    []string              // in an undo: objects to delete although only their mark is known (engine.Scope.Found)
+	Along    []string              // in a planned undo: what earlier actions delete with their own objects (Change.Along)
 }
 
-// SideInfo is what a side is called.
+// SideInfo contains the names of a side.
 type SideInfo struct {
-	Role, Name, Config string // the guide's word; the context and the kubeconfig
-	// Unconfirmed returns why a facts file's key can't be trusted yet; nil: the side is not known by a facts file.
+	Role, Name, Config string // the guide's word for it; the context and the kubeconfig
+	// Unconfirmed returns why the key of a facts file can't be trusted yet. It is nil if the side is not known from a
+	// facts file.
 	Unconfirmed func() error
 }
 
-// API is the HTTP API that belongs to the set-up. The error says why it is not
-// known (AbsentError), or what is wrong with its address.
+// API returns a client of the HTTP API that belongs to the set-up. The error says why its address is not known
+// (AbsentError) or what is wrong with it.
 func (e Env) API() (*web.Client, error) {
 	if e.Runtime.API == nil {
 		return nil, Absent("the guide has no API")
@@ -72,8 +73,8 @@ func (e Env) API() (*web.Client, error) {
 	return e.Runtime.API()
 }
 
-// Keep answers a secret question for the rest of this session, in memory only:
-// what an action got for the user, such as a token after a login.
+// Keep stores the answer to a secret question in memory for the rest of this session, such as a token that an action
+// obtained for the user by a login.
 func (e Env) Keep(key string, v masked.Value) error {
 	if e.Runtime.Keep == nil {
 		return fmt.Errorf("keep %s: there is no session", key)
@@ -81,9 +82,8 @@ func (e Env) Keep(key string, v masked.Value) error {
 	return e.Runtime.Keep(key, v)
 }
 
-// Sound returns why the default of an answer that was used could not be read;
-// nil: all could. The engine looks itself after checks, plans and exports; who
-// takes back what was made looks where the answer decides what that is.
+// Sound returns why the default of an answer that was used could not be read, or nil if all could. The engine calls it
+// after checks, plans and exports. An Undo must call it where an answer decides what is deleted.
 func (e Env) Sound() error {
 	if e.Runtime.Sound == nil {
 		return nil
@@ -91,19 +91,19 @@ func (e Env) Sound() error {
 	return e.Runtime.Sound()
 }
 
-// Answered reports whether the admin answered a question, in the link file or for this run: its value is then no
+// Answered reports whether the admin answered a question, in the link file or for this run. Its value is then not a
 // default.
 func (e Env) Answered(key string) bool { return e.Runtime.Given != nil && e.Runtime.Given(key) }
 
-// LeftEmpty reports whether the admin left an optional question empty on purpose: its default does not count.
+// LeftEmpty reports whether the admin deliberately left an optional question empty. Its default then does not apply.
 func (e Env) LeftEmpty(key string) bool { return e.Runtime.Emptied != nil && e.Runtime.Emptied(key) }
 
-// PeerFromFile tells whether the other side is known by the file alone that its admin
-// handed over.
+// PeerFromFile reports whether the other side is known only from its admin's facts file.
 func (e Env) PeerFromFile() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
 
-// PeerUnconfirmed says that no one has confirmed yet whose facts file the other side is known by: no key is used with
-// an address out of it, although none is sent there. nil: the signer is confirmed, or there is no such file.
+// PeerUnconfirmed returns an error if no one has confirmed yet who signed the other side's facts file. A key must not
+// be used with an address from such a file, even where the key itself is not sent. It returns nil if the signer is
+// confirmed or there is no such file.
 func (e Env) PeerUnconfirmed() error {
 	if err := e.Runtime.Sides[e.Side.Peer()].Unconfirmed; err != nil {
 		return err()
@@ -111,17 +111,17 @@ func (e Env) PeerUnconfirmed() error {
 	return nil
 }
 
-// SideName is the guide's word for this side: "provider".
+// SideName returns the guide's name of this side, such as "provider".
 func (e Env) SideName() string { return e.Runtime.Sides[e.Side].Role }
 
-// Kubectl begins a command on this side, for a fix that works when it is
-// pasted: with the kubeconfig and the context that the link names.
+// Kubectl returns the beginning of a kubectl command for this side, with the kubeconfig and context that the link
+// names, for a fix that can be pasted.
 func (e Env) Kubectl() string { return e.command(e.Side, "kubectl", " --context ") }
 
-// PeerKubectl begins a command on the other side.
+// PeerKubectl returns the beginning of a kubectl command for the other side.
 func (e Env) PeerKubectl() string { return e.command(e.Side.Peer(), "kubectl", " --context ") }
 
-// Helm begins a command on this side, as Kubectl does.
+// Helm returns the beginning of a helm command for this side, as Kubectl does.
 func (e Env) Helm() string { return e.command(e.Side, "helm", " --kube-context ") }
 
 func (e Env) command(side Side, words, context string) string {
@@ -135,8 +135,8 @@ func (e Env) command(side Side, words, context string) string {
 	return words
 }
 
-// LinkFile is the file of this link as a shell takes it, for a fix that works
-// when it is pasted: "carrick apply "+e.LinkFile().
+// LinkFile returns the path of this link's file, quoted for a shell, for a fix that can be pasted: "carrick apply
+// "+e.LinkFile().
 func (e Env) LinkFile() string {
 	if e.Runtime.LinkPath == "" {
 		return e.Link + ".yaml"
@@ -144,15 +144,15 @@ func (e Env) LinkFile() string {
 	return Quoted(e.Runtime.LinkPath)
 }
 
-// ApplyStep is the command that applies steps of this link, for a fix.
+// ApplyStep returns the command that applies the named steps of this link, for a fix.
 func (e Env) ApplyStep(names ...string) string {
 	return "carrick apply " + e.LinkFile() + " --step " + strings.Join(names, " --step ")
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)
 
-// Quoted is a word as a shell takes it, for what a fix takes from elsewhere: it
-// is to be pasted, and a name out of a cluster must stay one word there.
+// Quoted returns word quoted for a POSIX shell. A fix is pasted into a shell, and a name from a cluster must remain one
+// word there.
 func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -160,48 +160,46 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// PeerName is the guide's word for the other side.
+// PeerName returns the guide's name of the other side.
 func (e Env) PeerName() string { return e.Runtime.Sides[e.Side.Peer()].Role }
 
-// Fact is a named value that is read on one side. A fact reads; it never
-// makes.
+// Fact is a named value that is read from one side. A fact only reads; it creates nothing.
 type Fact struct {
 	Name   string
 	Title  string // "the consumer's cluster id"
 	On     Side   // Both: each side has its own
 	Secret bool   // its value is a masked.Value
-	// Shared: the other side uses it (Env.Peer). Only such a fact can be had from
-	// the other side, and goes into a file of facts.
+	// Shared means that the other side uses the fact (Env.Peer). Only shared facts are available to the other side and are
+	// written into a facts file.
 	Shared bool
-	// Now: it is of the moment. It goes into no file of facts, where it would be old.
+	// Now marks a value that is valid only for the moment. It is not written into a facts file, where it would be
+	// outdated.
 	Now bool
-	// Learn reads it. What is not there yet is Absent(why), not an error of
-	// another kind.
+	// Learn reads the value. If it does not exist yet, Learn returns Absent(why) and no other error.
 	Learn func(context.Context, Env) (any, error)
 }
 
-// Facts are the facts of one side, by name. Using one is recorded like a read,
-// so what used it is looked at again when it changes.
+// Facts are the facts of one side, by name. Using a fact is recorded like a read, so a check that used it runs again
+// when it changes.
 type Facts struct {
 	Lookup func(name string) (any, error)
 }
 
-// AbsentError says that a fact is not there (yet): looked at, and not found.
+// AbsentError says that a fact was looked up and does not exist (yet).
 type AbsentError struct {
 	Why      string
-	PeerFile bool // it is the other side's, which is not here: its admin has to hand it over
+	PeerFile bool // the fact is the other side's, and its admin must provide it in a facts file
 }
 
 func (e *AbsentError) Error() string { return e.Why }
 
-// Absent is the error of a fact that was looked for and is not there.
+// Absent returns an AbsentError for a fact that does not exist.
 func Absent(why string, args ...any) error { return &AbsentError{Why: text(why, args)} }
 
-// IsAbsent reports whether an error says that what was looked for is not there: an AbsentError.
+// IsAbsent reports whether err is an AbsentError.
 func IsAbsent(err error) bool { return errors.As(err, new(*AbsentError)) }
 
-// Value is the fact of that name: a string, bool, int, []string, map or
-// masked.Value.
+// Value returns the fact of that name: a string, bool, int, []string, map or masked.Value.
 func (f Facts) Value(name string) (any, error) {
 	if f.Lookup == nil {
 		return nil, Absent("the other side is not known")
@@ -209,25 +207,25 @@ func (f Facts) Value(name string) (any, error) {
 	return f.Lookup(name)
 }
 
-// Text is a fact that is a string.
+// Text returns a fact that is a string.
 func (f Facts) Text(name string) (string, error) { return factAs[string](f, name) }
 
-// List is a fact that is a list of strings.
+// List returns a fact that is a list of strings.
 func (f Facts) List(name string) ([]string, error) { return factAs[[]string](f, name) }
 
-// Masked is a fact that is a secret.
+// Masked returns a fact that is a secret.
 func (f Facts) Masked(name string) (masked.Value, error) { return factAs[masked.Value](f, name) }
 
-// Map is a fact that is a map.
+// Map returns a fact that is a map.
 func (f Facts) Map(name string) (map[string]any, error) { return factAs[map[string]any](f, name) }
 
-// Field is the value under a key of a fact that is a map; nil where the fact is not known or has no such key.
+// Field returns the value of a key of a fact that is a map, or nil if the fact is not known or has no such key.
 func (f Facts) Field(name, key string) any {
 	m, _ := factAs[map[string]any](f, name)
 	return m[key]
 }
 
-// FieldText is a Field that is a string; "" where there is none.
+// FieldText returns a Field that is a string, or "" if there is none.
 func (f Facts) FieldText(name, key string) string {
 	text, _ := f.Field(name, key).(string)
 	return text
@@ -246,7 +244,7 @@ func factAs[T any](f Facts, name string) (T, error) {
 	return t, nil
 }
 
-// DisplayName is the title of a fact, or its name where it has none.
+// DisplayName returns the title of a fact, or its name if it has no title.
 func (f *Fact) DisplayName() string {
 	if f.Title != "" {
 		return f.Title
@@ -254,7 +252,8 @@ func (f *Fact) DisplayName() string {
 	return f.Name
 }
 
-// AdoptFact is what an Adopt returns for a value that was read: nothing where err is an AbsentError.
+// AdoptFact returns the results of an Adopt function for a value that was read. An AbsentError counts as no value, not
+// as an error.
 func AdoptFact(v any, err error, from string) (any, string, error) {
 	if IsAbsent(err) {
 		return nil, "", nil

@@ -11,16 +11,15 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Grant is YAML that a cluster admin can apply so that the rights are there:
-// a Role a namespace and a ClusterRole for the rest. The namespaces that are
-// not there yet come first.
+// Grant returns YAML that a cluster admin can apply to grant the permissions: one Role per namespace and a ClusterRole
+// for the rest. The namespaces in fresh, which do not exist yet, come before their Roles.
 func Grant(name string, rights []permission.Rule, fresh ...string) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, r := range rights {
 		everywhere := r
 		everywhere.Namespace, everywhere.Name = "", ""
 		if r.Namespace != "" && slices.Contains(rights, everywhere) {
-			continue // it is granted in all namespaces
+			continue // already granted in all namespaces
 		}
 		byNamespace[r.Namespace] = addRule(byNamespace[r.Namespace], r)
 	}
@@ -49,7 +48,7 @@ func Grant(name string, rights []permission.Rule, fresh ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
-// RuleOf is the rule that grants a right, of all objects.
+// RuleOf returns the RBAC rule that grants a permission, for all objects of the resource.
 func RuleOf(r permission.Rule) rbacv1.PolicyRule {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -58,8 +57,8 @@ func RuleOf(r permission.Rule) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, Verbs: []string{r.Verb}}
 }
 
-// VerbsByName are the verbs that are granted for one name alone, where a name is
-// given: who may bind every role, or approve for every signer, may do everything.
+// VerbsByName are the verbs that Grant restricts to one name where a name is given: a user who may bind every role, or
+// approve for every signer, can do everything.
 var VerbsByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
 
 func addRule(rules []rbacv1.PolicyRule, r permission.Rule) []rbacv1.PolicyRule {

@@ -8,21 +8,20 @@ import (
 	"carrick/cluster/web"
 )
 
-// Side is one of the two ends of a link. Guides give the sides names of their
-// own ("consumer", "provider"); those are what a user sees.
+// Side is one of the two ends of a link. Users see the guide's own names of the sides ("consumer", "provider").
 type Side string
 
-// The sides. Both is for checks alone: they run once on each side.
+// The sides. Only checks and facts use Both: they exist once on each side.
 const (
 	Local  Side = "local"
 	Remote Side = "remote"
 	Both   Side = "both"
 )
 
-// Sides are the two real sides, in the order in which they are shown.
+// Sides are the two real sides, in display order.
 var Sides = []Side{Local, Remote}
 
-// Peer is the other side.
+// Peer returns the other side.
 func (s Side) Peer() Side {
 	if s == Local {
 		return Remote
@@ -30,10 +29,10 @@ func (s Side) Peer() Side {
 	return Local
 }
 
-// Covers tells whether something that is declared for s happens on side.
+// Covers reports whether something declared for s applies to side.
 func (s Side) Covers(side Side) bool { return s == Both || s == side }
 
-// Kind says what stands on a side.
+// Kind is what a side is: a cluster or a host.
 type Kind string
 
 // The kinds of sides.
@@ -42,19 +41,17 @@ const (
 	Host    Kind = "host"    // a machine: files and commands
 )
 
-// Role is what a guide says of a side: the guide's own name for it, what
-// stands there, and whether the guide can do without it.
+// Role describes a side of a guide: the guide's name for it, its kind, and whether it is optional.
 type Role struct {
 	Name     string
 	Kind     Kind
 	Optional bool
 }
 
-// Flag is the side's name as one word, for --side and for names of files:
-// "web-node".
+// Flag returns the side's name as one word, such as "web-node", for --side and for file names.
 func (r Role) Flag() string { return strings.ReplaceAll(r.Name, " ", "-") }
 
-// Example is what a link file says of such a side.
+// Example returns how a link file may describe such a side.
 func (r Role) Example() string {
 	if r.Kind == Host {
 		return "{host: {root: /}} on that machine, or {host: {root: FOLDER}}, or {facts: FILE} from its admin"
@@ -62,33 +59,33 @@ func (r Role) Example() string {
 	return "{context: NAME}, or {facts: FILE} from its admin"
 }
 
-// Guide is one set-up from start to end.
+// Guide is one complete set-up.
 type Guide struct {
-	Name  string // "liqo": lower-case, the name of its folders
+	Name  string // "liqo": lower-case, also the name of its folders
 	Title string // "Liqo declarative peering"
-	About string // two or three sentences: what it joins and what stands at the end
-	Page  string // the published page that it takes the place of
-	// Readme is the guide's README: what `carrick help NAME` shows. Without one there is no such topic.
+	About string // two or three sentences: what it joins, and the result
+	Page  string // the published page that it replaces
+	// Readme is the guide's README, which `carrick help NAME` shows. Without it there is no such topic.
 	Readme string
 	Sides  map[Side]Role
-	Steps  []Step // in the order of doing
-	// Undo names actions in the order of undoing, where that is not the
-	// reverse of doing. Actions that it leaves out come after, in reverse.
+	Steps  []Step // in the order in which they are applied
+	// Undo lists actions in the order in which they are undone, where that differs from the reverse order of applying.
+	// Actions that are not listed follow, in reverse order.
 	Undo []string
-	// UndoAlone names actions that go before those of Undo where the link has only one of its sides.
+	// UndoAlone lists actions that are undone before those of Undo if the link has only one of its sides.
 	UndoAlone []string
-	// Retired names actions of earlier versions that have nothing to take back: what they wrote goes along with the rest.
-	// What an inventory has of them counts for nothing.
+	// Retired lists actions of earlier versions that have nothing to undo: what they wrote is removed along with the rest.
+	// Their inventory entries are ignored.
 	Retired []string
-	// API says where the HTTP API is that belongs to the set-up, as far as
-	// answers and facts tell; nil: there is none. See Env.API.
+	// API returns the address of the HTTP API that belongs to the set-up, as far as answers and facts determine it. It is
+	// nil if there is none. See Env.API.
 	API func(context.Context, Env) (web.Address, error)
 }
 
 // Step is one screen of a guide.
 type Step struct {
 	Name, Title string
-	Why         string         // one or two sentences, for the top of the screen
+	Why         string         // one or two sentences at the top of the screen
 	When        func(Env) bool // nil: always
 	Ask         []Question
 	Facts       []Fact
@@ -130,17 +127,16 @@ func (g *Guide) Action(name string) (*Action, *Step) {
 	return nil, nil
 }
 
-// OwnSide in a FixedBy stands for the name of the side that was looked at.
+// OwnSide in a FixedBy is replaced by the name of the checked side.
 const OwnSide = "${side}"
 
-// Mending returns the action that makes a check hold on a side, and its step;
-// nil where carrick has none.
+// FixingAction returns the action that makes a check pass on a side and its step, or nil if no action does.
 func (g *Guide) FixingAction(c *Check, side Side) (*Action, *Step) {
 	return g.Action(strings.ReplaceAll(c.FixedBy, OwnSide, g.Sides[side].Name))
 }
 
-// Offer is the action, and its step, by which a check that said r can be mended: nil
-// where the answers don't ask for that.
+// Offer returns the action that fixes a check with result r, and its step. It returns nil if no action does or the
+// answers don't ask for it.
 func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 	switch {
 	case r.alone:
@@ -165,7 +161,7 @@ func (g *Guide) Question(key string) (*Question, *Step) {
 	return nil, nil
 }
 
-// Fact returns the fact of that name as it is learnt on side, or nil.
+// Fact returns the fact of that name that is read on side, or nil.
 func (g *Guide) Fact(name string, side Side) *Fact {
 	for i := range g.Steps {
 		for j := range g.Steps[i].Facts {
@@ -178,7 +174,7 @@ func (g *Guide) Fact(name string, side Side) *Fact {
 	return nil
 }
 
-// SecretFacts are the names of a side's facts that are written nowhere in the open.
+// SecretFacts returns the names of a side's secret facts.
 func (g *Guide) SecretFacts(side Side) []string {
 	var out []string
 	for i := range g.Steps {
@@ -191,7 +187,7 @@ func (g *Guide) SecretFacts(side Side) []string {
 	return out
 }
 
-// FindGuide returns the guide of that name; the error names those there are.
+// FindGuide returns the guide of that name. The error lists the names of all guides.
 func FindGuide(guides []*Guide, name string) (*Guide, error) {
 	var names []string
 	for _, g := range guides {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AnswerKind says what an answer is; each kind validates.
+// AnswerKind is the type of an answer. Each kind has its own validation.
 type AnswerKind string
 
 // The kinds of answers.
@@ -36,8 +36,7 @@ const (
 
 var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)
 
-// parse gives a typed answer its shape: an int for Port and Number, a bool for
-// YesNo, else a string.
+// parse validates a typed answer and converts it: an int for Port and Number, a bool for YesNo, else a string.
 func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 	switch k {
 	case Text:
@@ -114,7 +113,7 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 	return nil, fmt.Errorf("no kind of answer is called %q", k)
 }
 
-// badPort tells whether there is a port, and it can be none.
+// badPort reports whether port is not empty and not a valid port number.
 func badPort(port string) bool {
 	n, err := strconv.Atoi(port)
 	return port != "" && (err != nil || n < 1 || n > 65535)

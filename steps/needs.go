@@ -1,6 +1,6 @@
 package steps
 
-// Needs are the cells that the verdict of a cell leans on directly.
+// Needs returns the cells that a cell depends on directly.
 func (g *Guide) Needs(c Cell) []Cell {
 	check, _ := g.Check(c.Check)
 	if check == nil {
@@ -9,7 +9,7 @@ func (g *Guide) Needs(c Cell) []Cell {
 	return g.CellsNamed(check.Needs, c.Side)
 }
 
-// NeedsOf are the cells that must hold before an action is done on a side.
+// NeedsOf returns the cells that must hold before an action runs on a side.
 func (g *Guide) NeedsOf(action string, side Side) []Cell {
 	a, _ := g.Action(action)
 	if a == nil {
@@ -18,7 +18,7 @@ func (g *Guide) NeedsOf(action string, side Side) []Cell {
 	return g.CellsNamed(a.Needs, side)
 }
 
-// CellsNamed are the cells that needs name, as Check.Needs does, seen from a side.
+// CellsNamed returns the cells that needs refer to, in the notation of Check.Needs and seen from a side.
 func (g *Guide) CellsNamed(names []string, side Side) []Cell {
 	var out []Cell
 	for _, name := range names {

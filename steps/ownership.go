@@ -8,19 +8,18 @@ import (
 	"carrick/cluster"
 )
 
-// LinkLabelPrefix begins the label of each object that a link has written: the name of the link follows, and the value
-// is the action.
+// LinkLabelPrefix is the prefix of the label on each object that a link has written. The name of the link follows the
+// prefix; the value is the action.
 const LinkLabelPrefix = "carrick/link."
 
-// LinkLabel is the label of what a link has written.
+// LinkLabel returns the key of the label on what a link has written.
 func LinkLabel(link string) string { return LinkLabelPrefix + link }
 
-// Manager is the field manager of the action in hand, of this link. With one for
-// all, a second link to an object would prune what the first one wrote.
+// Manager returns the field manager of the current action of this link. If all links shared one, a second link to the
+// same object would prune the fields of the first.
 func (e Env) Manager() string { return FieldManager(e.Link, e.Action) }
 
-// Marked selects what an action of this link has written, of any kind; "" is any
-// action.
+// OwnedBy selects the objects of any kind that an action of this link has written; "" selects those of all its actions.
 func (e Env) OwnedBy(action string) cluster.Selector {
 	if action == "" {
 		return cluster.Selector{Labels: LinkLabel(e.Link)}
@@ -28,10 +27,10 @@ func (e Env) OwnedBy(action string) cluster.Selector {
 	return cluster.Selector{Labels: LinkLabel(e.Link) + "=" + action}
 }
 
-// FieldManager is the manager of the fields that an action of a link has written.
+// FieldManager returns the field manager of an action of a link.
 func FieldManager(link, action string) string { return "carrick." + link + "." + action }
 
-// OwnsKey reports whether a field manager's entry has a key under data, of a ConfigMap or a Secret.
+// OwnsKey reports whether a managedFields entry owns a key under data, in a ConfigMap or a Secret.
 func OwnsKey(f metav1.ManagedFieldsEntry, key string) bool {
 	var set struct {
 		Data map[string]any `json:"f:data"`

@@ -13,18 +13,18 @@ type PatchOp struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// JSONPatch is a JSON patch as arguments of kubectl patch: --type=json -p '…'.
+// JSONPatch returns a JSON patch as arguments of kubectl patch: --type=json -p '…'.
 func JSONPatch(ops ...PatchOp) string {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(ops); err != nil {
-		panic(err) // values are texts and maps of them
+		panic(err) // values are strings and maps of strings
 	}
 	return "--type=json -p " + Quoted(strings.TrimSpace(text.String()))
 }
 
-// Pointer is the JSON pointer (RFC 6901) to a field, by the keys and indexes on the way to it.
+// Pointer returns the JSON pointer (RFC 6901) to the field at the given path of keys and indexes.
 func Pointer(keys ...any) string {
 	var out strings.Builder
 	for _, k := range keys {

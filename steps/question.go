@@ -6,57 +6,52 @@ import (
 	"strconv"
 )
 
-// Adopter finds an answer in an existing set-up: see Question.Adopt.
+// Adopter discovers an answer from an existing set-up: see Question.Adopt.
 type Adopter = func(context.Context, Env) (value any, from string, err error)
 
-// Question is what a step asks. Its answer lives in the link file under Key;
-// a secret one only in memory.
+// Question is what a step asks. Its answer is stored in the link file under Key, or only in memory if it is secret.
 type Question struct {
 	Key   string // "network.port"
 	Title string // "Port of the gateway"
-	Help  string // one sentence: what it is for and what a good answer is
+	Help  string // one sentence: what it is for and what to enter
 	Kind  AnswerKind
-	On    Side     // whose facts are Own in Default and When; "": Local
+	On    Side     // the side whose facts Default and When see as Own; "": Local
 	Many  bool     // a list of answers of that kind
-	Opt   bool     // may stay empty
-	Of    []Choice // what a Choice chooses from
-	// Default gives the value that stands where nothing is answered and from
-	// where it was taken, which is shown. It reads facts and other answers,
-	// nothing else. nil: there is none.
+	Opt   bool     // may be left empty
+	Of    []Choice // the choices of a Pick
+	// Default returns the value that applies without an answer, and where that value comes from, which is shown. It reads
+	// only facts and other answers. nil: no default.
 	Default func(Env) (value any, from string)
-	// Adopt finds in a set-up that stands already, whoever made it, what the
-	// answer would have been, and says where that was seen. Unlike a Default it
-	// is asked only where a set-up is taken on. nil without an error: nothing of
-	// that kind stands. LeftEmpty: it stands without one. An error says why it
-	// can't be told; no error and no value may hold a secret.
+	// Adopt discovers the answer from an existing set-up, whoever created it, and says where it was found. Unlike Default,
+	// it runs only while a set-up is adopted. nil without an error means that nothing of that kind exists. LeftEmpty means
+	// that it exists without such a value. An error says why the answer can't be determined. Neither the error nor the
+	// value may contain a secret.
 	Adopt Adopter
-	// Check is a rule of its own beyond the kind's. Of a YAML answer its error
-	// may begin with the line that is wrong: "line 3: …".
+	// Check is an additional rule beyond that of the kind. Its error about a YAML answer may begin with the line that is
+	// wrong: "line 3: …".
 	Check func(value string) error
-	// NotFromPeer means that an answer in another admin's facts file does not count: it would choose an address that gets
+	// NotFromPeer means that an answer in another admin's facts file is not used: it would choose an address that receives
 	// a credential, a program or a unit that is run, an image, a chart, or a namespace that is offered. An answer to a
-	// question that is asked of the reader's side (On) never counts; both are shown as proposals.
+	// question about the reader's side (On) is never used. Both are shown as proposals.
 	NotFromPeer bool
-	// Proposes is a fact of the other side that is shown as a proposal where its admin's facts file answers nothing;
-	// "": none.
+	// Proposes is the other side's fact that is shown as a proposal if its admin's facts file has no answer; "": none.
 	Proposes string
-	Secret   bool // in memory only; headless by --secret KEY=@file or KEY=-
-	// By is the action that gets the answer of a secret question from a person,
-	// such as a sign-in; "": it is given.
+	Secret   bool // only in memory; without a screen from --secret KEY=@file or KEY=-
+	// By is the action that obtains the answer to a secret question from a person, such as by a sign-in; "": the answer is
+	// entered.
 	By   string
 	When func(Env) bool
 }
 
-// Choice is one of the answers to a Choice question.
+// Choice is one of the answers to a Pick question.
 type Choice struct{ Value, Title string }
 
-// Fixed is a Default that is always the same; from says why it is that.
+// Fixed returns a Default that is always value; from says why.
 func Fixed(value any, from string) func(Env) (any, string) {
 	return func(Env) (any, string) { return value, from }
 }
 
-// FromFact is a Default taken from a fact of the question's own side; nothing
-// where that fact cannot be learnt.
+// FromFact returns a Default that reads a fact of the question's own side. It has no value if the fact cannot be read.
 func FromFact(name, from string) func(Env) (any, string) {
 	return func(e Env) (any, string) {
 		v, err := e.Own.Value(name)
@@ -67,7 +62,7 @@ func FromFact(name, from string) func(Env) (any, string) {
 	}
 }
 
-// Between is a Check of a Number.
+// Between returns a Check that requires a number from low to high.
 func Between(low, high int) func(string) error {
 	return func(v string) error {
 		if n, err := strconv.Atoi(v); err != nil || n < low || n > high {
@@ -77,7 +72,7 @@ func Between(low, high int) func(string) error {
 	}
 }
 
-// Side is the side whose Env a default and a condition see: the local one where On names none.
+// Side returns the side whose Env the default and the condition see: Local if On is empty.
 func (q *Question) Side() Side {
 	if q.On == "" {
 		return Local
@@ -85,9 +80,8 @@ func (q *Question) Side() Side {
 	return q.On
 }
 
-// CountsFrom reports whether an answer in the facts file of a side's admin counts for whoever reads it: that side's own
-// questions, and those of no side where it is the local one. Else its admin would choose what is done on the other
-// side.
+// CountsFrom reports whether the reader of a facts file uses an answer from side's admin: only answers to questions of
+// that side, where an empty On means Local. Otherwise that admin would decide what happens on the other side.
 func (q *Question) CountsFrom(side Side) bool {
 	return q.On == side || q.On == "" && side == Local && !q.NotFromPeer
 }

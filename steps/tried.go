@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// Tried is what a verdict rests on where the thing itself can't be looked at: something that was tried once, such as a
-// Job, a watch or a claim.
+// Tried describes a trial, such as a Job, a watch or a claim, whose result decides a verdict because the state itself
+// can't be read.
 type Tried struct {
-	At time.Time    // when it was tried; zero: nothing was, and the verdict stands as it is
-	On []Dependency // what it was tried on
-	// Again is how to try it again, where Check.FixedBy alone does not.
+	At time.Time    // when the trial ran; zero: never, and the verdict is unchanged
+	On []Dependency // what its result depends on
+	// Again is how to repeat the trial, if Check.FixedBy alone does not.
 	Again string
 }
 
-// Ground is something that was tried on, and since when it is as it is now: zero where that is not known.
+// Dependency is something that a trial depends on, and when it last changed: zero if that is not known.
 type Dependency struct {
 	What  string // "the proxy's pods were started"
 	Since time.Time
 }
 
-// changed is the ground that changed last after the trial; nil: none did. Clocks of API servers tell whole seconds.
+// changed returns the dependency that changed last after the trial, or nil if none did. API servers' timestamps have a
+// resolution of one second.
 func (t Tried) changed() *Dependency {
 	var last *Dependency
 	for i, g := range t.On {
@@ -33,11 +34,11 @@ func (t Tried) changed() *Dependency {
 	return last
 }
 
-// Outdated reports whether something that was tried on has changed since.
+// Outdated reports whether a dependency has changed since the trial.
 func (t Tried) Outdated() bool { return !t.At.IsZero() && t.changed() != nil }
 
-// Aged is the pass of a check that goes by something that was tried once: a warning where what it was tried on has
-// changed since.
+// Aged returns the result of a passing check that is based on a trial: r, or a warning if a dependency has changed
+// since the trial.
 func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 	t, err := check.Tried(ctx, env)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {

@@ -10,15 +10,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxYAMLLines is what an answer of kind YAML may have: a text field holds no
-// more.
+// maxYAMLLines is the maximum length of an answer of kind YAML. A text field holds no more.
 const maxYAMLLines = 9999
 
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseYAML checks a long answer and gives it the form in which it is kept: no
-// blanks at the ends of lines, and one newline at its end. That is what stays as it is in a literal block of a link
-// file. Errors name the line: "line 3: …".
+// parseYAML validates a multi-line answer and normalizes it: no trailing blanks, and exactly one newline at the end. A
+// literal block of a link file preserves that form. Errors name the line: "line 3: …".
 func parseYAML(s string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 	for i, l := range lines {
@@ -44,7 +42,7 @@ func parseYAML(s string) (string, error) {
 	return strings.TrimRight(text, "\n") + "\n", nil
 }
 
-// plainYAML is a parser's error with its line in front: "line 3: …".
+// plainYAML rewrites an error of the parser so that it begins with its line: "line 3: …".
 func plainYAML(err error) error {
 	if err.Error() == "EOF" {
 		return errors.New("there is nothing in it but comments")
@@ -64,5 +62,5 @@ func plainYAML(err error) error {
 	return fmt.Errorf("line %s: this is not YAML: %s", m[1], rest)
 }
 
-// blank tells whether nothing was answered.
+// blank reports whether s contains only white space.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

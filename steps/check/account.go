@@ -13,16 +13,16 @@ import (
 	"carrick/steps"
 )
 
-// AccountPrefix begins the user name of every ServiceAccount.
+// AccountPrefix is the prefix of every ServiceAccount's user name.
 const AccountPrefix = "system:serviceaccount:"
 
 // Account is a ServiceAccount.
 type Account struct{ Namespace, Name string }
 
-// Username is the name that the API server authenticates the account as.
+// Username returns the user name that the API server authenticates the account as.
 func (a Account) Username() string { return AccountPrefix + a.Namespace + ":" + a.Name }
 
-// User is the account with the groups that the API server puts it into.
+// User returns the account with the groups that the API server adds to it.
 func (a Account) User() cluster.User {
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"}
 	return cluster.User{Name: a.Username(), Groups: groups}
@@ -31,8 +31,8 @@ func (a Account) User() cluster.User {
 // Is reports whether a subject of a binding is the account.
 func (a Account) Is(s rbacv1.Subject) bool { return IsUser(s, a.Username()) }
 
-// IsUser reports whether a subject of a binding is that user, a ServiceAccount by its kind or by its user name. A
-// ServiceAccount without a namespace is nobody, also in a RoleBinding.
+// IsUser reports whether a subject of a binding is that user. A ServiceAccount matches by its kind or by its user name.
+// A ServiceAccount subject without a namespace matches no user, even in a RoleBinding.
 func IsUser(s rbacv1.Subject, username string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind:
@@ -43,8 +43,8 @@ func IsUser(s rbacv1.Subject, username string) bool {
 	return false
 }
 
-// Denied returns those of the rights that a user does not have, in words. expected is whether the user is expected to
-// have them. The user who asks needs the right to create SubjectAccessReviews.
+// Denied returns, in words, the permissions that a user does not have. expected says whether the user is expected to
+// have them. The caller requires permission to create SubjectAccessReviews.
 func Denied(
 	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...permission.Rule,
 ) ([]string, error) {
@@ -64,8 +64,8 @@ func Denied(
 	return out, nil
 }
 
-// TokenSecret asserts that a Secret is a token Secret of an account of its namespace and that it holds the keys.
-// recreate is the fix for a Secret that Kubernetes never fills for that account.
+// TokenSecret asserts that a Secret is a token Secret of an account in its namespace and has the keys. recreate is the
+// fix for a Secret that Kubernetes never fills for that account.
 func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys ...string) steps.Result {
 	name, of := s.Namespace+"/"+s.Name, s.Annotations[corev1.ServiceAccountNameKey]
 	switch {
@@ -77,8 +77,8 @@ func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys 
 	return TokenFilled(e, s, keys...)
 }
 
-// TokenFilled asserts that the controller manager has filled a token Secret: that it holds the keys. It waits as long
-// as one is empty.
+// TokenFilled asserts that the controller manager has filled a token Secret, so that it has the keys. It waits while
+// one is empty.
 func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	for _, key := range keys {
 		if s.Keys[key] == 0 {
@@ -90,8 +90,8 @@ func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	return steps.Passed("Secret %s/%s", s.Namespace, s.Name)
 }
 
-// AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result where it
-// answers 401, and other that where the credential is another user's, whose name it is given.
+// AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result for a
+// response of 401. other returns the result for a credential of another user, whose name it receives.
 func AuthenticatesAs(
 	ctx context.Context, credential *cluster.Cluster, username string, refused func() steps.Result,
 	other func(name string) steps.Result,

@@ -10,15 +10,15 @@ import (
 	"carrick/cluster"
 )
 
-// Binding is a RoleBinding, or a ClusterRoleBinding where Namespace is "".
+// Binding is a RoleBinding, or a ClusterRoleBinding if Namespace is "".
 type Binding struct {
 	Namespace, Name string
 	Role            rbacv1.RoleRef
-	Rules           []rbacv1.PolicyRule // of the role, where Granted has read it
+	Rules           []rbacv1.PolicyRule // of the role, if Granted has read it
 	Missing         bool                // Granted found that the role does not exist
 }
 
-// String is the kind and the name: "RoleBinding renku/sessions".
+// String returns the kind and the name, such as "RoleBinding renku/sessions".
 func (b Binding) String() string {
 	if b.Namespace == "" {
 		return "ClusterRoleBinding " + b.Name
@@ -26,11 +26,11 @@ func (b Binding) String() string {
 	return "RoleBinding " + b.Namespace + "/" + b.Name
 }
 
-// RoleName is the kind and the name of the role: "ClusterRole view".
+// RoleName returns the kind and the name of the role, such as "ClusterRole view".
 func (b Binding) RoleName() string { return b.Role.Kind + " " + b.Role.Name }
 
-// Bindings returns the RoleBindings of a namespace, or the ClusterRoleBindings where it is "", of which is holds for a
-// subject, in the order of their names.
+// Bindings returns the RoleBindings of a namespace, or the ClusterRoleBindings if it is "", that have a subject for
+// which is returns true, sorted by name.
 func Bindings(
 	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
 ) ([]Binding, error) {
@@ -54,7 +54,8 @@ func Bindings(
 	return out, err
 }
 
-// Granted is Bindings with the rules of the roles. A role that does not exist grants nothing.
+// Granted returns the same bindings as Bindings, with the rules of their roles. A role that does not exist grants
+// nothing.
 func Granted(
 	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
 ) ([]Binding, error) {

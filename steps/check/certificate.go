@@ -13,9 +13,8 @@ import (
 	"carrick/steps"
 )
 
-// TLSSecret asserts that a TLS Secret holds a certificate for host that lasts
-// at least margin more, and the key that belongs to it. The issuer is not
-// judged: a private CA may be meant.
+// TLSSecret asserts that a TLS Secret contains a certificate for host that is valid for at least margin more, and the
+// matching key. It does not verify the issuer, which may be a private CA.
 func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Time, fix string) steps.Result {
 	name := "Secret " + s.Namespace + "/" + s.Name
 	if s.Type != "kubernetes.io/tls" {
@@ -38,10 +37,10 @@ func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Ti
 	return Lasts(chain[0], margin, now, fix)
 }
 
-// NginxFakeCertificate is the common name of the certificate that ingress-nginx creates for itself.
+// NginxFakeCertificate is the common name of the certificate that ingress-nginx generates.
 const NginxFakeCertificate = "Kubernetes Ingress Controller Fake Certificate"
 
-// Month is how long before its end a certificate is said to expire soon.
+// Month is the time before its expiry at which a certificate is reported as expiring soon.
 const Month = 30 * 24 * time.Hour
 
 // Lasts asserts that a certificate is valid now and for margin more.
@@ -68,7 +67,7 @@ func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix stri
 	return r
 }
 
-// SamePEM reports whether two texts in PEM begin with the same block, whatever is around it.
+// SamePEM reports whether two PEM texts have the same first block, ignoring text around it.
 func SamePEM(a, b string) bool {
 	x, _ := pem.Decode([]byte(a))
 	y, _ := pem.Decode([]byte(b))

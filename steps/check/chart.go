@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// ChartSource is the source of a chart that the answer key names: a repository, a registry, or a folder that has the
-// chart in a folder of its name.
+// ChartSource returns the source of a chart that the answer key names: a repository, a registry, or a folder that
+// contains the chart in a folder of that name.
 func ChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
 	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text(key), "/")
@@ -24,7 +24,7 @@ func ChartSource(key, name string) func(context.Context, steps.Env) (chart.Sourc
 	}
 }
 
-// ValidSource reports what is wrong with an answer to the question for a chart's source.
+// ValidSource returns an error if v is not a valid source of a chart.
 func ValidSource(v string) error {
 	scheme, _, isURL := strings.Cut(v, "://")
 	switch {
@@ -36,8 +36,8 @@ func ValidSource(v string) error {
 	return nil
 }
 
-// ValidVersion reports what is wrong with an answer to the question for a chart's version. It takes exact versions
-// alone: "latest" and ranges leave to chance what is installed. example is a version of that chart.
+// ValidVersion validates an answer to the question for a chart's version. It accepts only exact versions: "latest" and
+// ranges leave the installed version to chance. example is a version of that chart.
 func ValidVersion(example string) func(string) error {
 	return func(v string) error {
 		if _, err := version.ParseSemantic(v); err != nil {
@@ -47,7 +47,7 @@ func ValidVersion(example string) func(string) error {
 	}
 }
 
-// AnswerText is an answer as a Doer takes it, such as the version of a chart.
+// AnswerText returns an answer in the form that a Doer requires, such as the version of a chart.
 func AnswerText(key string) func(context.Context, steps.Env) (string, error) {
 	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
 }

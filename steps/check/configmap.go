@@ -10,14 +10,14 @@ import (
 	"carrick/steps"
 )
 
-// Written is when a key of a ConfigMap came to be as it is.
+// Written says when a key of a ConfigMap was last changed.
 type Written struct {
 	Changed time.Time
-	Made    metav1.Time // of the ConfigMap, where the key is as it was at first; else zero
+	Made    metav1.Time // creation time of the ConfigMap, if the key is unchanged since; else zero
 }
 
-// KeyWritten tells when a key of a ConfigMap came to be as it is. It is a request
-// of its own: reads that are kept current leave out who wrote what.
+// KeyWritten returns when a key of a ConfigMap was last changed. It sends its own request, because reads that are kept
+// current omit managedFields.
 func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key string) (Written, error) {
 	found, err := c.Find(ctx, ConfigMaps, namespace, cluster.Selector{Fields: "metadata.name=" + name})
 	if err != nil {
@@ -37,9 +37,9 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 	return Written{Changed: first}, nil
 }
 
-// KeySince returns since when a key under data has its value, by the managed fields of its object; zero where they do
-// not say so. Whoever writes the value that is there already owns the key as well, and does not change it: the first
-// counts.
+// KeySince returns since when a key under data has its value, according to the managedFields of its object, or zero if
+// they don't contain the key. A manager that writes the existing value becomes a co-owner without changing it, so the
+// earliest entry counts.
 func KeySince(fields []metav1.ManagedFieldsEntry, key string) time.Time {
 	var first time.Time
 	for _, f := range fields {

@@ -1,3 +1,3 @@
-// Package check holds checks that guides share: a cluster answers, its clock
-// agrees, rights are there, a certificate is valid. It mentions no product.
+// Package check contains checks that guides share: a cluster answers, its clock matches, permissions are granted, a
+// certificate is valid. It mentions no product.
 package check

@@ -9,7 +9,7 @@ import (
 	"carrick/cluster"
 )
 
-// ReadyEndpoints returns the endpoints of a Service that are ready on a port of their pods; 0 is any port.
+// ReadyEndpoints returns the ready endpoints of a Service on a port of their pods; 0 is any port.
 func ReadyEndpoints(
 	ctx context.Context, c *cluster.Cluster, namespace, service string, port int32,
 ) ([]discoveryv1.Endpoint, error) {
@@ -33,7 +33,7 @@ func ReadyEndpoints(
 	return out, nil
 }
 
-// ReadyAddresses counts the addresses of a Service's endpoints that are ready.
+// ReadyAddresses returns the number of ready addresses among a Service's endpoints.
 func ReadyAddresses(ctx context.Context, c *cluster.Cluster, namespace, service string) (int, error) {
 	all, err := ReadyEndpoints(ctx, c, namespace, service, 0)
 	ready := 0

@@ -20,21 +20,21 @@ import (
 	"carrick/steps"
 )
 
-// Grant is a binding that gives accounts of one namespace permissions.
+// Grant is a binding that grants permissions to ServiceAccounts of one namespace.
 type Grant struct {
-	Account string            // the ServiceAccount's name; "": all of the namespace
+	Account string            // name of the ServiceAccount; "": all of the namespace
 	Space   string            // the accounts' namespace
-	Binding string            // its name
-	Of      string            // the namespace of a RoleBinding; "": a ClusterRoleBinding
-	Role    string            // as in ClusterRole/view
-	Labels  map[string]string // the binding's
+	Binding string            // name of the binding
+	Of      string            // namespace of a RoleBinding; "": a ClusterRoleBinding
+	Role    string            // such as ClusterRole/view
+	Labels  map[string]string // of the binding
 
-	subject         rbacv1.Subject // which is the account, or the group of all of them
-	index, subjects int            // its place among the binding's subjects, and their number
+	subject         rbacv1.Subject // the account, or the group of all of them
+	index, subjects int            // position among the binding's subjects, and their number
 }
 
-// Bootstrap reports whether the cluster creates the binding itself: the API server, or a controller of OpenShift's, as
-// system:image-pullers in every project.
+// Bootstrap reports whether the cluster itself creates the binding: the API server, or a controller of OpenShift, such
+// as for system:image-pullers in every project.
 func (g Grant) Bootstrap() bool {
 	_, is := g.Labels["kubernetes.io/bootstrapping"]
 	return is || strings.HasPrefix(g.Binding, "system:")
@@ -52,7 +52,7 @@ func (g Grant) String() string {
 	return fmt.Sprintf("%s, with %s %s (binding %s)", who, clean.Text(g.Role), where, clean.Text(g.Binding))
 }
 
-// Object is the binding as kubectl get takes it.
+// Object returns the binding as arguments of kubectl get.
 func (g Grant) Object() string {
 	if g.Of == "" {
 		return "clusterrolebinding " + steps.Quoted(g.Binding)
@@ -60,12 +60,12 @@ func (g Grant) Object() string {
 	return "-n " + steps.Quoted(g.Of) + " rolebinding " + steps.Quoted(g.Binding)
 }
 
-// Show is the command that prints the binding. kubectl is the command with its context.
+// Show returns the command that prints the binding. kubectl is the command with its context.
 func (g Grant) Show(kubectl string) string { return kubectl + " get " + g.Object() + " -o yaml" }
 
-// Without is the command that takes the permissions from the account: it deletes the binding, or removes the account
-// from one that has other subjects, unless they have changed. A binding of the cluster's own is only printed. kubectl
-// is the command with its context.
+// Without returns the command that revokes the account's permissions. It deletes the binding, or removes the account
+// from a binding with other subjects, unless the subjects have changed. It only prints a binding that the cluster
+// creates. kubectl is the command with its context.
 func (g Grant) Without(kubectl string) string {
 	if g.Bootstrap() {
 		return g.Show(kubectl) + "    # the cluster creates it: read it before you remove the account from it"
@@ -89,14 +89,14 @@ func (g Grant) Without(kubectl string) string {
 	return kubectl + " patch " + g.Object() + " " + steps.JSONPatch(patch...)
 }
 
-// RoleRef is the role as the binding refers to it.
+// RoleRef returns the role as the binding refers to it.
 func (g Grant) RoleRef() rbacv1.RoleRef {
 	kind, name, _ := strings.Cut(g.Role, "/")
 	return rbacv1.RoleRef{Kind: kind, Name: name}
 }
 
-// Grants returns the bindings that give ServiceAccounts of a namespace permissions, inside it and elsewhere, in order.
-// What every account of the cluster has is left out.
+// Grants returns the sorted bindings that grant permissions to ServiceAccounts of a namespace, in that namespace and
+// elsewhere. It omits what every account of the cluster is granted.
 func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant, error) {
 	var everywhere []*rbacv1.ClusterRoleBinding
 	var within []*rbacv1.RoleBinding
@@ -135,7 +135,7 @@ func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant,
 	return out, nil
 }
 
-// accountOf returns which account of a namespace a subject is, "" for all of them.
+// accountOf returns the account of a namespace that a subject refers to, "" for all of them.
 func accountOf(s rbacv1.Subject, of, namespace string) (name string, is bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -149,8 +149,9 @@ func accountOf(s rbacv1.Subject, of, namespace string) (name string, is bool) {
 	return "", false
 }
 
-// GrantedEverywhere reports whether ClusterRoleBindings grant a rule to the ServiceAccount of a workload's pods.
-// Whoever has a namespace can write labels and variables of a workload in it, and no ClusterRoleBinding.
+// GrantedEverywhere reports whether ClusterRoleBindings grant a rule to the ServiceAccount of a workload's pods. A user
+// with write access to a namespace can set labels and variables of its workloads, but can't create a
+// ClusterRoleBinding.
 func GrantedEverywhere(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod corev1.PodSpec, need rbacv1.PolicyRule,
 ) (bool, error) {
@@ -178,7 +179,7 @@ func GrantedEverywhere(
 	return false, nil
 }
 
-// RulesOf are the rules of the role that a binding refers to; namespace is the binding's.
+// RulesOf returns the rules of the role that a binding refers to; namespace is the binding's.
 func RulesOf(
 	ctx context.Context, c *cluster.Cluster, ref rbacv1.RoleRef, namespace string,
 ) ([]rbacv1.PolicyRule, error) {
@@ -197,8 +198,8 @@ func RulesOf(
 	return r.Rules, nil
 }
 
-// FromList is Get by way of a list, which is one read for all objects of a kind, and can be started before their names
-// are known. Where they may not be listed, the object is read by itself.
+// FromList reads one object like Get, but from a list: one read serves all objects of a kind and can start before their
+// names are known. If listing is not permitted, it reads the single object.
 func FromList(
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {

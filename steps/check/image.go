@@ -2,7 +2,8 @@ package check
 
 import "strings"
 
-// SplitImage splits a container image into its repository and its tag, "" where it has none. A digest is left out.
+// SplitImage splits a container image into its repository and its tag, which is "" if the image has none. It drops a
+// digest.
 func SplitImage(image string) (repository, tag string) {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {

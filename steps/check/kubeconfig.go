@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// Kubeconfig parses the kubeconfig that a secret fact of this side holds. The error is a kubeconfig.Error where the
-// kubeconfig itself is at fault.
+// Kubeconfig parses the kubeconfig in a secret fact of this side. The error is a kubeconfig.Error if the kubeconfig
+// itself is invalid.
 func Kubeconfig(e steps.Env, fact string) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked(fact)
 	if err != nil {
@@ -22,8 +22,8 @@ func Kubeconfig(e steps.Env, fact string) (kubeconfig.Config, error) {
 	return kubeconfig.Parse([]byte(m.Reveal()))
 }
 
-// WithKubeconfig is a cluster with the kubeconfig in a secret fact of this side as its only credential. Errors are
-// those of Kubeconfig.
+// WithKubeconfig returns a client of a cluster whose only credential is the kubeconfig in a secret fact of this side.
+// Errors are those of Kubeconfig.
 func WithKubeconfig(e steps.Env, fact string) (*cluster.Cluster, error) {
 	m, err := e.Own.Masked(fact)
 	if err != nil {
@@ -32,7 +32,7 @@ func WithKubeconfig(e steps.Env, fact string) (*cluster.Cluster, error) {
 	return e.Cluster.As([]byte(m.Reveal()))
 }
 
-// Details joins what is wrong with a kubeconfig.
+// Details joins the problems of a kubeconfig.
 func Details(problems []kubeconfig.Problem) string {
 	var out []string
 	for _, p := range problems {
@@ -41,14 +41,14 @@ func Details(problems []kubeconfig.Problem) string {
 	return strings.Join(out, "; ")
 }
 
-// InsideOnly reports whether a host means the API server of whichever cluster it is asked from.
+// InsideOnly reports whether a host name refers to the API server of whichever cluster resolves it.
 func InsideOnly(host string) bool {
 	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") ||
 		strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
 }
 
 // ServerTrusted asserts that the certificate of a kubeconfig's server verifies against the CA in the kubeconfig. fix is
-// for a certificate that does not; name is the one that it should be for.
+// the fix for a certificate that does not; name is the expected host name.
 func ServerTrusted(
 	ctx context.Context, k kubeconfig.Config, fix func(shown probe.TLSReport, name string) string,
 ) (probe.TLSReport, steps.Result) {
@@ -64,7 +64,7 @@ func ServerTrusted(
 	return shown, steps.Passed("%s, %s until %s", where, shown.Version, shown.NotAfter.Format(time.DateOnly))
 }
 
-// BeginHandshake begins the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels it.
+// BeginHandshake starts the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels it.
 func BeginHandshake(ctx context.Context, server string) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() { _, _ = ServerShows(ctx, kubeconfig.Config{Server: server}) }()

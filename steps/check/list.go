@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Some joins the first three of many names: "a, b, c and 4 more".
+// Some joins the first three names: "a, b, c and 4 more".
 func Some(names []string) string { return FirstOf(names, 3, ", ") }
 
-// FirstOf joins the first most of many words with a separator, and says how many more there are.
+// FirstOf joins the first most words with a separator, and adds the number of the others.
 func FirstOf(words []string, most int, separator string) string {
 	if len(words) <= most {
 		return strings.Join(words, separator)
@@ -17,5 +17,5 @@ func FirstOf(words []string, most int, separator string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], separator), len(words)-most)
 }
 
-// OrNone joins names: "a, b"; "none" where there are none.
+// OrNone joins names, such as "a, b". It returns "none" if there are none.
 func OrNone(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }

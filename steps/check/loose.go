@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LooseKubeconfig is a kubeconfig as far as it can be read, whatever else is wrong with it: that is for the checks that
-// use kubeconfig.Parse.
+// LooseKubeconfig contains the readable parts of a kubeconfig, whatever is wrong with the rest. Checks that use
+// kubeconfig.Parse report what is wrong.
 type LooseKubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {
@@ -23,7 +23,7 @@ type LooseKubeconfig struct {
 		User LooseUser `yaml:"user"`
 	} `yaml:"users"`
 
-	Misshapen bool `yaml:"-"` // a field has the wrong type, and is left out
+	Misshapen bool `yaml:"-"` // a field has the wrong type and is omitted
 }
 
 // LooseContext is a context of a LooseKubeconfig.
@@ -55,8 +55,8 @@ type LooseUser struct {
 	As       string `yaml:"as"`
 }
 
-// ReadLoosely reads a kubeconfig. It leaves out what has the wrong type. The error says nothing of its text, which may
-// hold a secret.
+// ReadLoosely parses a kubeconfig and omits fields of the wrong type. The error contains none of its text, which may
+// contain a secret.
 func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	var k LooseKubeconfig
 	err := yaml.Unmarshal(text, &k)
@@ -67,7 +67,7 @@ func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	return k, nil
 }
 
-// Context returns the context of a name, the last one of several; found is false where there is none.
+// Context returns the context of that name, the last one if there are several; found is false if there is none.
 func (k LooseKubeconfig) Context(name string) (out LooseContext, found bool) {
 	for _, c := range k.Contexts {
 		if c.Name == name {
@@ -77,7 +77,7 @@ func (k LooseKubeconfig) Context(name string) (out LooseContext, found bool) {
 	return out, found
 }
 
-// Cluster returns the cluster of a name, as Context does.
+// Cluster returns the cluster of that name, as Context does.
 func (k LooseKubeconfig) Cluster(name string) (out LooseCluster, found bool) {
 	for _, c := range k.Clusters {
 		if c.Name == name {
@@ -87,7 +87,7 @@ func (k LooseKubeconfig) Cluster(name string) (out LooseCluster, found bool) {
 	return out, found
 }
 
-// User returns the user of a name; zero where there is none.
+// User returns the user of that name, or the zero value if there is none.
 func (k LooseKubeconfig) User(name string) (out LooseUser) {
 	for _, u := range k.Users {
 		if u.Name == name {

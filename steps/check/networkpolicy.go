@@ -43,9 +43,9 @@ func PoliciesOf(
 	return out, err
 }
 
-// OpenedBy returns the names of the NetworkPolicies of a namespace that allow ingress from everywhere, to all ports, to
-// pods with these labels, other than the policy called except. NetworkPolicies add up: one that allows everything
-// undoes all others.
+// OpenedBy returns the names of the NetworkPolicies of a namespace, other than except, that allow ingress from
+// everywhere to all ports of pods with these labels. NetworkPolicies are additive: one that allows everything overrides
+// all others.
 func OpenedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string,
 ) ([]string, error) {
@@ -59,8 +59,8 @@ func OpenedBy(
 	return out, err
 }
 
-// fromEverywhere reports whether a rule allows everyone to all ports. One of some ports, as for metrics, says nothing
-// of others.
+// fromEverywhere reports whether a rule allows ingress from everywhere to all ports. A rule for some ports, such as for
+// metrics, does not open the others.
 func fromEverywhere(r networkingv1.NetworkPolicyIngressRule) bool {
 	if len(r.Ports) > 0 {
 		return false
@@ -68,14 +68,14 @@ func fromEverywhere(r networkingv1.NetworkPolicyIngressRule) bool {
 	return AnyAddress(r.From) || AnyPod(r.From)
 }
 
-// AnyAddress reports whether peers include all IPv4 or all IPv6 addresses. No peers are all of them.
+// AnyAddress reports whether peers include all IPv4 or all IPv6 addresses. An empty list includes all.
 func AnyAddress(peers []networkingv1.NetworkPolicyPeer) bool {
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
 		return p.IPBlock != nil && len(p.IPBlock.Except) == 0 && strings.HasSuffix(p.IPBlock.CIDR, "/0")
 	})
 }
 
-// AnyPod reports whether peers include all pods of the cluster. No peers are all of them.
+// AnyPod reports whether peers include all pods of the cluster. An empty list includes all.
 func AnyPod(peers []networkingv1.NetworkPolicyPeer) bool {
 	all := func(s *metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
@@ -84,9 +84,9 @@ func AnyPod(peers []networkingv1.NetworkPolicyPeer) bool {
 }
 
 // EgressDeniedBy returns the names of the NetworkPolicies of a namespace that restrict the egress of pods with these
-// labels, where none of them allows TCP connections to one of the addresses on one of the ports. It returns nothing
-// where egress is allowed, or may be: the addresses of pods that a namespaceSelector selects are not known. Without
-// addresses every ipBlock counts as one that contains them.
+// labels, if none of them allows TCP connections to one of the addresses on one of the ports. It returns nothing if
+// egress is or may be allowed: the addresses of pods that a namespaceSelector selects are not known. Without addresses,
+// every ipBlock counts as a match.
 func EgressDeniedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, addresses []string, ports ...int32,
 ) ([]string, error) {
@@ -117,8 +117,8 @@ func EgressDeniedBy(
 	return out, err
 }
 
-// AllowsPort reports whether ports of a rule include one of a protocol. No ports are all of them. named is for a port
-// that the rule gives by name: only the receiving pod knows its number.
+// AllowsPort reports whether the ports of a rule include one of a protocol. An empty list includes all ports. named is
+// the result for a port that the rule gives by name, because only the receiving pod knows its number.
 func AllowsPort(
 	ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32, named func(string) bool,
 ) bool {
@@ -139,7 +139,7 @@ func AllowsPort(
 	})
 }
 
-// AllowsAddress reports whether an ipBlock of the peers contains an address. No peers are all addresses.
+// AllowsAddress reports whether an ipBlock of the peers contains an address. An empty list includes all addresses.
 func AllowsAddress(peers []networkingv1.NetworkPolicyPeer, at netip.Addr) bool {
 	in := func(cidr string) bool {
 		block, err := netip.ParsePrefix(cidr)
@@ -150,8 +150,8 @@ func AllowsAddress(peers []networkingv1.NetworkPolicyPeer, at netip.Addr) bool {
 	})
 }
 
-// AllowEgress is the command that allows the pods of a Deployment all egress; "" where its selector has no labels: an
-// empty one would select every pod. kubectl is the command with its context.
+// AllowEgress returns the command that allows the pods of a Deployment all egress. It returns "" if the Deployment's
+// selector has no labels, because an empty selector would select every pod. kubectl is the command with its context.
 func AllowEgress(kubectl string, d *appsv1.Deployment) string {
 	pod := d.Spec.Template.Labels
 	if d.Spec.Selector != nil && len(d.Spec.Selector.MatchLabels) > 0 {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NodeCondition returns the condition of a type, or the zero value where the node has none.
+// NodeCondition returns the condition of that type, or the zero value if the node has none.
 func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }); i >= 0 {
 		return n.Status.Conditions[i]
@@ -14,7 +14,7 @@ func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCon
 	return corev1.NodeCondition{}
 }
 
-// InternalAddresses returns a node's addresses of type InternalIP as the cluster has them.
+// InternalAddresses returns a node's addresses of type InternalIP, unparsed.
 func InternalAddresses(n *corev1.Node) []string {
 	var out []string
 	for _, a := range n.Status.Addresses {

@@ -17,8 +17,7 @@ import (
 	"carrick/steps"
 )
 
-// Missing turns the error of a read into a verdict: not there is a failure
-// with that fix, anything else is unknown.
+// Missing turns the error of a read into a verdict: not found is a failure with that fix, any other error is unknown.
 func Missing(err error, what, fix string) steps.Result {
 	if apierrors.IsNotFound(err) && (fix == "" || strings.HasPrefix(fix, "carrick apply ")) {
 		return steps.Undone("there is no " + what).Or(fix)
@@ -29,7 +28,7 @@ func Missing(err error, what, fix string) steps.Result {
 	return steps.Errored(err)
 }
 
-// AbsentFails turns an error into a verdict: an AbsentError is a failure with that fix, anything else is unknown.
+// AbsentFails turns an error into a verdict: an AbsentError is a failure with that fix, any other error is unknown.
 func AbsentFails(err error, fix string) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), fix)
@@ -37,7 +36,7 @@ func AbsentFails(err error, fix string) steps.Result {
 	return steps.Errored(err)
 }
 
-// Served asserts that a kind is served: its CRD is there in that version.
+// Served asserts that the API server serves a kind: its CRD exists in that version.
 func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) steps.Result {
 	obj, err := c.Get(ctx, CRDs, "", crd)
 	if err != nil {
@@ -56,8 +55,7 @@ func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) s
 	return steps.Failed(fmt.Sprintf("%s does not serve version %s", crd, version), fix)
 }
 
-// Available asserts that a Deployment has all its replicas available, and says
-// how many lack.
+// Available asserts that all replicas of a Deployment are available, and reports how many are not.
 func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix string) steps.Result {
 	d, err := Get[appsv1.Deployment](ctx, c, Deployments, namespace, name)
 	if err != nil {
@@ -66,7 +64,7 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix str
 	return AvailableNow(d, fix)
 }
 
-// AvailableNow is Available for a Deployment that was read.
+// AvailableNow is Available for a Deployment that was already read.
 func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -83,8 +81,8 @@ func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name)
 }
 
-// WaitsSince is when a Deployment ceased to be available; where it is, and only
-// rolls out, when that last got on. A new one says nothing of either.
+// WaitsSince returns when a Deployment became unavailable or, if it is available and only rolling out, when the rollout
+// last progressed. A new Deployment has neither condition.
 func WaitsSince(d *appsv1.Deployment) time.Time {
 	since := d.CreationTimestamp.Time
 	for _, c := range d.Status.Conditions {
@@ -98,8 +96,8 @@ func WaitsSince(d *appsv1.Deployment) time.Time {
 	return since
 }
 
-// ReplicaFailure returns why the API server refuses the pods of a Deployment, in its words; "": it refuses none. The
-// Deployment repeats what the event of its ReplicaSet says.
+// ReplicaFailure returns the API server's message of why it rejects the pods of a Deployment, or "" if it rejects none.
+// The Deployment's condition repeats the event of its ReplicaSet.
 func ReplicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -109,7 +107,7 @@ func ReplicaFailure(d *appsv1.Deployment) string {
 	return ""
 }
 
-// Exists asserts that an object is there.
+// Exists asserts that an object exists.
 func Exists(
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name, what, fix string,
 ) steps.Result {
@@ -123,7 +121,7 @@ func Exists(
 	return steps.Passed("%s is there", what)
 }
 
-// sliceAt reads a list out of a shared object without copying it.
+// sliceAt returns a list from a shared object without copying it.
 func sliceAt(obj map[string]any, fields ...string) []any {
 	var v any = obj
 	for _, f := range fields {
@@ -134,19 +132,19 @@ func sliceAt(obj map[string]any, fields ...string) []any {
 	return s
 }
 
-// Warning is the last event that warns of an object; "" where there is none.
+// Warning returns the last warning event about an object, or "" if there is none.
 func Warning(ctx context.Context, c *cluster.Cluster, namespace, kind, name string) string {
 	list, err := List[corev1.Event](ctx, c, Events, namespace, cluster.Selector{
 		Fields: "involvedObject.kind=" + kind + ",involvedObject.name=" + name + ",type=Warning",
 	})
 	if err != nil || len(list) == 0 {
-		return "" // a right that is missing here hides no verdict
+		return "" // a missing permission for events must not hide the verdict
 	}
 	last := slices.MaxFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	return last.Reason + ": " + last.Message
 }
 
-// Condition returns the condition of a type in an object's status; nil where it has none.
+// Condition returns the condition of that type from an object's status, or nil if it has none.
 func Condition(o *unstructured.Unstructured, kind string) map[string]any {
 	for _, c := range sliceAt(o.Object, "status", "conditions") {
 		if m, _ := c.(map[string]any); m["type"] == kind {

@@ -14,8 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// MayI says whether all rights are there and names each that is not. fix is what
-// to do then.
+// MayI asserts that the user has all the permissions, and names each missing one. fix is the fix for that.
 func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix string) steps.Result {
 	if len(rights) == 0 {
 		return steps.Skipped("no right is asked for")
@@ -44,7 +43,7 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix
 	)
 }
 
-// Verbs are the rights to do each of the verbs to one resource.
+// Verbs returns the permissions for each of the verbs on one resource.
 func Verbs(group, resource, namespace string, verbs ...string) []permission.Rule {
 	var out []permission.Rule
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -54,7 +53,7 @@ func Verbs(group, resource, namespace string, verbs ...string) []permission.Rule
 	return out
 }
 
-// To returns the rights to do each of the verbs to each of the kinds in a namespace, "" being the whole cluster.
+// To returns the permissions for each of the verbs on each of the resources in a namespace; "" is the whole cluster.
 func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	var out []permission.Rule
 	for _, k := range kinds {
@@ -63,23 +62,23 @@ func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) 
 	return out
 }
 
-// ToFollow returns the rights that a live read of objects requires.
+// ToFollow returns the permissions that a live read of objects requires.
 func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch"}, namespace, kinds...)
 }
 
-// ToEdit returns the rights to follow existing objects and to change them.
+// ToEdit returns the permissions to follow existing objects and to change them.
 func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "patch"}, namespace, kinds...)
 }
 
-// ToApply returns the rights to create objects, to change them and to follow them.
+// ToApply returns the permissions to create objects, to change them and to follow them.
 func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
 
-// MayMakeCheck, named "may-make", is the check of the first step that runs MayMake. why says what a missing right leads
-// to. It looks at the local side; where both are clusters, set On to Both and let run go by Env.Side.
+// MayMakeCheck returns the check "may-make" of the first step, which runs MayMake. why is the consequence of a missing
+// permission. It checks the local side; if both sides are clusters, set On to Both and let run use Env.Side.
 func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
 	return steps.Check{
 		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"},
@@ -87,9 +86,9 @@ func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps
 	}
 }
 
-// MayMake is MayI for the cluster of this side; a right that occurs twice counts once. The fix has an admin of who,
-// such as "local cluster", grant all of the rights, and create those of the namespaces that do not exist: a Role needs
-// its namespace.
+// MayMake is MayI for the cluster of this side, with duplicate permissions removed. The fix asks an admin of who, such
+// as "local cluster", to grant all the permissions and to create those of the namespaces that do not exist: a Role
+// requires its namespace.
 func MayMake(
 	ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string,
 ) steps.Result {
@@ -113,7 +112,7 @@ func MayMake(
 		steps.Grant("carrick-"+e.Link, once, missing...))
 }
 
-// NamespacesOf returns the namespaces of rights in their order, each once.
+// NamespacesOf returns the distinct namespaces of the permissions, in their order.
 func NamespacesOf(rights []permission.Rule) []string {
 	var out []string
 	for _, r := range rights {

@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Pod security's label of a namespace, and its levels from open to narrow
+// The label for pod security of a namespace, and its levels from least to most restrictive
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 const (
 	EnforceLabel = "pod-security.kubernetes.io/enforce"
@@ -25,20 +25,19 @@ const (
 	Restricted   = "restricted"
 )
 
-// Levels are those of pod security, from open to narrow.
+// Levels are the levels of pod security, from least to most restrictive.
 var Levels = []string{Privileged, Baseline, Restricted}
 
-// Narrowness compares levels; a namespace without one counts as open.
+// Narrowness returns the rank of a level, for comparisons; an unset level counts as privileged.
 func Narrowness(level string) int { return max(slices.Index(Levels, level), 0) }
 
-// MostTried is how many namespaces Violators asks about.
+// MostTried is the maximum number of namespaces that Violators checks.
 const MostTried = 50
 
-// Violators asks the API server what it would say to a level on each of the first
-// namespaces: it answers with the pods that run there and violate it, each as
-// "namespace/pod: why". It looks at pods only where the level or its version changes
-// (kubernetes/pod-security-admission: admission/admission.go, ValidateNamespace), so it is
-// asked about the server's own version by its other name.
+// Violators asks the API server, by dry runs, which running pods would violate a level in each of the first MostTried
+// namespaces. It returns each as "namespace/pod: why". The server evaluates existing pods only if the level or its
+// version changes (kubernetes/pod-security-admission: admission/admission.go, ValidateNamespace), so the request names
+// the server's own version explicitly.
 func Violators(
 	ctx context.Context, c *cluster.Cluster, namespaces []*corev1.Namespace, level string,
 ) ([]string, error) {
@@ -82,9 +81,8 @@ func withLevel(name, level, version string) *unstructured.Unstructured {
 	return o
 }
 
-// Refusal is why an API server would not take an object that it was asked to
-// try, in its words. is is false where the error says nothing of the object, such
-// as that the user may not make one.
+// Refusal returns the API server's message of why it rejected an object in a dry run. is is false if the error is not
+// about the object, such as if the user lacks the permission to create it.
 func Refusal(err error) (why string, is bool) {
 	if err == nil || errors.As(err, new(*cluster.PremiseError)) ||
 		strings.Contains(err.Error(), " cannot patch resource ") ||

@@ -15,8 +15,8 @@ import (
 	"carrick/steps"
 )
 
-// EveryAccount is what every ServiceAccount is allowed to do on every cluster: review its own permissions
-// (system:basic-user), and from Kubernetes 1.37 on read trust bundles, which hold certificates of CAs and no secret
+// EveryAccount lists what every ServiceAccount can do on every cluster: review its own permissions (system:basic-user)
+// and, from Kubernetes 1.37 on, read trust bundles, which contain certificates of CAs and no secret
 // (system:cluster-trust-bundle-discovery; kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 var EveryAccount = []rbacv1.PolicyRule{
 	{
@@ -30,15 +30,15 @@ var EveryAccount = []rbacv1.PolicyRule{
 	},
 }
 
-// PullsImages is what OpenShift allows all ServiceAccounts of a namespace there: to pull the images of its image
-// streams, by the RoleBinding system:image-pullers, which a controller of its own creates again
+// PullsImages is what OpenShift allows all ServiceAccounts of a namespace in that namespace: to pull the images of its
+// image streams, by the RoleBinding system:image-pullers, which an OpenShift controller recreates
 // (openshift/openshift-controller-manager: pkg/authorization/defaultrolebindings/defaultrolebindings.go;
 // openshift/openshift-apiserver: pkg/bootstrappolicy/policy.go).
 var PullsImages = rbacv1.PolicyRule{
 	APIGroups: []string{"", "image.openshift.io"}, Resources: []string{"imagestreams/layers"}, Verbs: []string{"get"},
 }
 
-// PullsOnly reports whether OpenShift created a binding, and it grants no more than PullsImages in the accounts'
+// PullsOnly reports whether OpenShift created a binding and it grants no more than PullsImages in the accounts'
 // namespace.
 func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 	if !g.Bootstrap() || g.Of != g.Space {
@@ -52,8 +52,8 @@ func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 	return ok
 }
 
-// harmful are rights that no credential of this kind should have; they are
-// asked one by one because an API server may not list all that a user may do.
+// harmful returns permissions that no such credential should have. Each is reviewed separately, because an API server
+// may not list everything that a user can do.
 func harmful(namespace string) []permission.Rule {
 	return slices.Concat(
 		Verbs("", "secrets", namespace, "list"),
@@ -64,9 +64,8 @@ func harmful(namespace string) []permission.Rule {
 	)
 }
 
-// OnlyWithin asserts that a credential may do nothing beyond the rules meant
-// for each namespace. meant[""] holds what it may do everywhere. All is asked
-// at once.
+// OnlyWithin asserts that a credential has no permissions beyond the rules meant for each namespace. meant[""] are the
+// rules for the whole cluster. All requests run concurrently.
 func OnlyWithin(
 	ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string,
 	fix string,
@@ -78,7 +77,7 @@ func OnlyWithin(
 	return r
 }
 
-// Excess is OnlyWithin without a fix, and with the rules beyond the meant ones, by namespace.
+// Excess is OnlyWithin without a fix. It also returns the excess rules, by namespace.
 func Excess(
 	ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string,
 ) (steps.Result, map[string][]rbacv1.PolicyRule) {
@@ -116,10 +115,10 @@ func Excess(
 	return steps.Passed("nothing beyond its roles in %s", where), nil
 }
 
-// excess is what a credential may do in one namespace beyond what it should.
+// excess contains what a credential can do in one namespace beyond the rules meant for it.
 type excess struct {
 	rules   []rbacv1.PolicyRule
-	partial bool // the server did not list every right
+	partial bool // the server's list of permissions is incomplete
 }
 
 func beyond(
@@ -155,7 +154,7 @@ func beyond(
 	return out, nil
 }
 
-// RuleSummaries says in short what each rule grants: "get,list pods,services".
+// RuleSummaries returns a short text for what each rule grants: "get,list pods,services".
 func RuleSummaries(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, r := range rules {

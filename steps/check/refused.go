@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// RefusedBy is what of an API server refused an object.
+// RefusedBy is the part of an API server that rejected an object.
 type RefusedBy int
 
-// What refuses objects. ByOther is all that its words do not tell.
+// The parts that reject objects. ByOther covers every message that names none of them.
 const (
 	ByOther   RefusedBy = iota
-	ByLevel             // the namespace's level of pod security
+	ByLevel             // the namespace's pod security level
 	ByQuota             // a ResourceQuota
 	ByLimits            // a LimitRange
-	ByWebhook           // a webhook that denied it, or that did not answer
+	ByWebhook           // a webhook that denied it or did not answer
 	ByPolicy            // a ValidatingAdmissionPolicy
 )
 
-// Refuser reads off a refusal what refused, and its name where the words tell it
+// Refuser derives from a rejection's message what rejected the object, and its name if the message contains it
 // (kubernetes/kubernetes: plugin/pkg/admission/resourcequota/controller.go,
 // plugin/pkg/admission/limitranger/admission.go,
 // staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
@@ -36,14 +36,14 @@ func Refuser(why string) (by RefusedBy, name string) {
 	return ByOther, ""
 }
 
-// OverLimit reports whether a ResourceQuota or a LimitRange refused an object: for what it asks for, not for what it
-// is.
+// OverLimit reports whether a ResourceQuota or a LimitRange rejected an object: for the resources that it requests, not
+// for its kind or content.
 func OverLimit(why string) bool {
 	by, _ := Refuser(why)
 	return by == ByQuota || by == ByLimits
 }
 
-// ExceededQuota reads off a refusal the ResourceQuota and its limits that would be exceeded:
+// ExceededQuota extracts from a rejection the ResourceQuota and the limits that would be exceeded, such as
 // "requests.storage=0,pods=4".
 func ExceededQuota(why string) (name, limits string, is bool) {
 	m := exceeded.FindStringSubmatch(why)
@@ -59,7 +59,7 @@ var refusers = []struct {
 	by   RefusedBy
 	says *regexp.Regexp
 }{
-	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first: what webhooks and policies say is theirs
+	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first, because webhooks and policies choose their own messages
 	{ByWebhook, regexp.MustCompile(`admission webhook "([^"]*)" denied`)},
 	{ByPolicy, regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)},
 	{ByLevel, regexp.MustCompile(`violates PodSecurity "([^"]*)"`)},
@@ -67,11 +67,11 @@ var refusers = []struct {
 	{ByQuota, regexp.MustCompile(`failed quota: ([^: ]+)`)},
 }
 
-// objectName is what an object can be called. The words of a refusal are a stranger's.
+// objectName matches valid object names. The message of a rejection is untrusted.
 var objectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// RefusedFix is how to see what refused objects in a namespace; "" where a level of pod security did, or the words do
-// not tell it. kubectl is the command with its context.
+// RefusedFix returns a command that shows what rejected objects in a namespace. It returns "" if a pod security level
+// did, or if the message does not tell. kubectl is the command with its context.
 func RefusedFix(kubectl, namespace, why string) string {
 	by, name := Refuser(why)
 	if name != "" && by != ByLevel && !objectName.MatchString(name) {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// The resources that guides read, so that none of them is spelt twice.
+// The resources that guides read, each defined once.
 var (
 	APIServices = schema.GroupVersionResource{
 		Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices",
@@ -80,13 +80,13 @@ func Serves(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionReso
 	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR == gvr }), err
 }
 
-// ServesFact learns whether the API server of a side serves a resource.
+// ServesFact returns the Learn function of a fact: whether the API server of a side serves a resource.
 func ServesFact(gvr schema.GroupVersionResource) func(context.Context, steps.Env) (any, error) {
 	return func(ctx context.Context, e steps.Env) (any, error) { return Serves(ctx, e.Cluster, gvr) }
 }
 
-// As gives a live object its type, whose fields need json tags: one without stays
-// empty. The object itself is shared and stays as it is.
+// As converts a live object to a type whose fields need json tags: a field without one stays empty. The object itself
+// is shared and not modified.
 func As[T any](obj *unstructured.Unstructured) (*T, error) {
 	var out T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &out); err != nil {
@@ -95,7 +95,7 @@ func As[T any](obj *unstructured.Unstructured) (*T, error) {
 	return &out, nil
 }
 
-// Get is a live read of one object, typed.
+// Get is a typed live read of one object.
 func Get[T any](
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
 ) (*T, error) {
@@ -106,7 +106,7 @@ func Get[T any](
 	return As[T](obj)
 }
 
-// List is a live read of many objects, typed, in the order of their names.
+// List is a typed live read of many objects, sorted by name.
 func List[T any](
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace string, s cluster.Selector,
 ) ([]*T, error) {

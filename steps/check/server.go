@@ -13,7 +13,7 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// OnLoopback tells whether a URL's host is the machine that asks.
+// OnLoopback reports whether a URL's host is a loopback address.
 func OnLoopback(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -23,29 +23,28 @@ func OnLoopback(server string) bool {
 	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
 }
 
-// ServerOf is the host and port of a kubeconfig's server, and the name that its
-// certificate must be good for.
+// ServerOf returns the host and port of a kubeconfig's server, and the name for which its certificate must be valid.
 func ServerOf(k kubeconfig.Config) (where, name string) {
 	u, err := url.Parse(k.Server)
 	if err != nil {
-		return k.Server, k.TLSServerName // which no handshake can be had with
+		return k.Server, k.TLSServerName // an address with which no handshake is possible
 	}
 	return HostPort(u), cmp.Or(k.TLSServerName, u.Hostname())
 }
 
-// HostPort is where an https URL leads.
+// HostPort returns the host and port of an https URL.
 func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")) }
 
-// Resolve returns the addresses of a host by this machine's DNS, kept for a minute.
+// Resolve returns the addresses of a host from this machine's DNS, cached for a minute.
 func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return tracked.Look(ctx, "resolve/"+host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
 		return probe.Resolve(ctx, host)
 	})
 }
 
-// ServerShows is what the server of a kubeconfig shows to this machine, judged by
-// the CA in the kubeconfig alone; without one, by the system's. It is a look
-// that is kept for a minute. The error is not nil when no handshake could be had.
+// ServerShows returns what the server of a kubeconfig presents to this machine in a TLS handshake, verified only
+// against the CA in the kubeconfig or, without one, against the system's CAs. The result is cached for a minute. The
+// error is not nil if the handshake failed.
 func ServerShows(ctx context.Context, k kubeconfig.Config) (probe.TLSReport, error) {
 	where, name := ServerOf(k)
 	report, err := tracked.Look(

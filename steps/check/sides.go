@@ -11,14 +11,14 @@ import (
 	"carrick/steps"
 )
 
-// UIDFact and ServerFact are the facts that NotTheSame and checks of addresses
-// need: put Identity() among the facts of a guide's first step.
+// UIDFact and ServerFact are the facts that NotTheSame and checks of addresses require: add Identity() to the facts of
+// a guide's first step.
 const (
 	UIDFact    = "cluster-uid"
 	ServerFact = "api-server"
 )
 
-// Identity are the facts that tell one cluster from another.
+// Identity returns the facts that distinguish one cluster from another.
 func Identity() []steps.Fact {
 	return []steps.Fact{
 		{
@@ -32,7 +32,7 @@ func Identity() []steps.Fact {
 	}
 }
 
-// IdentityOn are the same facts, of one side: where the other is no cluster.
+// IdentityOn returns the same facts for one side, if the other is not a cluster.
 func IdentityOn(side steps.Side) []steps.Fact {
 	out := Identity()
 	for i := range out {
@@ -41,7 +41,7 @@ func IdentityOn(side steps.Side) []steps.Fact {
 	return out
 }
 
-// VersionOf learns the version of this side's API server, as in v1.33.2.
+// VersionOf reads the version of this side's API server, such as v1.33.2.
 func VersionOf(ctx context.Context, e steps.Env) (any, error) {
 	v, err := e.Cluster.Version(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func VersionOf(ctx context.Context, e steps.Env) (any, error) {
 	return v.Git, nil
 }
 
-// ContextCA learns the CA of this side's context in PEM. none says what it means where the context names no CA.
+// ContextCA reads the CA of this side's context in PEM. none is the error's text if the context has no CA.
 func ContextCA(none string) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		if ca := e.Cluster.CA(); len(ca) > 0 {
@@ -60,7 +60,7 @@ func ContextCA(none string) func(context.Context, steps.Env) (any, error) {
 	}
 }
 
-// On has checks look at one side: where the other is no cluster.
+// On restricts checks to one side, if the other is not a cluster.
 func On(side steps.Side, checks ...steps.Check) []steps.Check {
 	for i := range checks {
 		checks[i].On = side
@@ -68,8 +68,8 @@ func On(side steps.Side, checks ...steps.Check) []steps.Check {
 	return checks
 }
 
-// Reachable, named "reachable", asserts that a side's API server answers, and says its version and
-// how long it took.
+// Reachable returns the check "reachable": the side's API server answers. It reports the server's version and how long
+// the answer took.
 func Reachable() steps.Check {
 	return steps.Check{
 		Name: "reachable", Title: "the API server answers", On: steps.Both,
@@ -87,9 +87,8 @@ func Reachable() steps.Check {
 	}
 }
 
-// SignedIn, named "signed-in", is what most checks of a cluster need. It asserts
-// that the side takes the credentials of the context, and
-// says whose they are.
+// SignedIn returns the check "signed-in", which most checks of a cluster need: the API server accepts the credentials
+// of the side's context. It reports whose they are.
 func SignedIn() steps.Check {
 	return steps.Check{
 		Name: "signed-in", Title: "the context's credentials are accepted", On: steps.Both, Needs: []string{"reachable"},
@@ -107,7 +106,7 @@ func SignedIn() steps.Check {
 	}
 }
 
-// AtLeast, named "version", asserts that the side's Kubernetes is not older than 1.minor.
+// AtLeast returns the check "version": the side's Kubernetes is not older than 1.minor.
 func AtLeast(minor int, why string) steps.Check {
 	return steps.Check{
 		Name: "version", Title: fmt.Sprintf("Kubernetes is 1.%d or newer", minor), On: steps.Both,
@@ -128,11 +127,10 @@ func AtLeast(minor int, why string) steps.Check {
 	}
 }
 
-// maxSkew is how far a clock may be off before tokens and certificates start
-// to look invalid.
+// maxSkew is the clock skew at which tokens and certificates begin to appear invalid.
 const maxSkew = 5 * time.Minute
 
-// Clock, named "clock", asserts that the API server's clock and this machine's agree.
+// Clock returns the check "clock": the API server's clock matches this machine's.
 func Clock() steps.Check {
 	return steps.Check{
 		Name: "clock", Title: "its clock agrees with this machine's", On: steps.Both, Needs: []string{"signed-in"},
@@ -161,8 +159,7 @@ func Clock() steps.Check {
 	}
 }
 
-// NotTheSame, named "two-clusters", asserts that the two sides are two clusters, by the UID of
-// kube-system.
+// NotTheSame returns the check "two-clusters": the sides are two different clusters, by the UID of kube-system.
 func NotTheSame() steps.Check {
 	return steps.Check{
 		Name: "two-clusters", Title: "the two contexts are two clusters", On: steps.Remote,

@@ -15,7 +15,8 @@ import (
 	"carrick/steps"
 )
 
-// unitFolders are where systemd looks for a unit and its drop-ins, the strongest first (man systemd.unit).
+// unitFolders are the folders in which systemd looks up a unit and its drop-ins, by descending precedence (man
+// systemd.unit).
 var unitFolders = []string{
 	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
 	"/etc/systemd/system", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.attached",
@@ -23,9 +24,9 @@ var unitFolders = []string{
 	"/run/systemd/generator.late",
 }
 
-// dropInFolders are the names of the folders whose drop-ins a unit gets, the strongest first: its own, those of its
-// template and of each prefix that ends in a dash. The last one is that of its type, which is weaker than all others
-// whatever folder it is in (systemd: src/shared/dropin.c, unit_file_find_dropin_paths).
+// dropInFolders returns the names of a unit's drop-in folders, by descending precedence: its own, those of its
+// template, and those of each prefix that ends in a dash. ofType is that of its type, which has lower precedence than
+// all others, whatever folder it is in (systemd: src/shared/dropin.c, unit_file_find_dropin_paths).
 func dropInFolders(unit string) (own []string, ofType string) {
 	ext := path.Ext(unit)
 	stem := strings.TrimSuffix(unit, ext)
@@ -47,7 +48,7 @@ func dropInFolders(unit string) (own []string, ofType string) {
 	return own, strings.TrimPrefix(ext, ".") + ".d"
 }
 
-// dropInPaths returns the folders with drop-ins of a unit that exist, the strongest first.
+// dropInPaths returns the existing drop-in folders of a unit, by descending precedence.
 func dropInPaths(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	own, ofType := dropInFolders(unit)
 	var out, weak []string
@@ -72,8 +73,8 @@ func dropInPaths(ctx context.Context, h *host.Host, unit string) ([]string, erro
 }
 
 // DropIns returns the paths of the drop-ins of a systemd unit in the order in which systemd reads them: by file name,
-// whatever their folder is. One in a stronger folder replaces another one of the same file name, and a link to
-// /dev/null hides it.
+// whatever their folder is. A file in a folder of higher precedence replaces one of the same name, and a link to
+// /dev/null masks it.
 func DropIns(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	folders, err := dropInPaths(ctx, h, unit)
 	if err != nil {
@@ -108,8 +109,8 @@ func DropIns(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	return out, nil
 }
 
-// UnitFile returns the file of a systemd unit in the strongest folder that has one; "": there is none. It is masked if
-// that file is a link to /dev/null, or empty.
+// UnitFile returns the file of a systemd unit from the folder of highest precedence that has one, or "" if there is
+// none. The unit is masked if that file is empty or a link to /dev/null.
 func UnitFile(ctx context.Context, h *host.Host, unit string) (at string, masked bool, err error) {
 	for _, folder := range unitFolders {
 		at := path.Join(folder, unit)
@@ -128,7 +129,7 @@ func UnitFile(ctx context.Context, h *host.Host, unit string) (at string, masked
 	return "", false, nil
 }
 
-// Unmask returns the command that removes the file at a path, which masks a unit. systemctl removes it from two
+// Unmask returns the command that removes the file at a path, which masks a unit. systemctl unmask removes it from two
 // folders only.
 func Unmask(at, unit string) string {
 	if slices.Contains([]string{"/etc/systemd/system", "/run/systemd/system"}, path.Dir(at)) {
@@ -137,7 +138,7 @@ func Unmask(at, unit string) string {
 	return "rm " + steps.Quoted(at) + " && systemctl daemon-reload"
 }
 
-// UnitLines returns the lines of a unit file that say something: no comments, no sections, continued lines joined.
+// UnitLines returns the effective lines of a unit file: no comments, no section headers, continued lines joined.
 func UnitLines(text string) []string {
 	var out []string
 	for _, l := range strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") {
@@ -149,7 +150,7 @@ func UnitLines(text string) []string {
 	return out
 }
 
-// CommandOutput returns what a command on a host prints, for age. Errors are those of Host.Run.
+// CommandOutput returns the output of a command on a host, cached for age. Errors are those of Host.Run.
 func CommandOutput(ctx context.Context, h *host.Host, age time.Duration, name string, args ...string) (string, error) {
 	key := "run/" + h.Root + "/" + name + " " + strings.Join(args, " ")
 	return tracked.Look(ctx, key, age, func(ctx context.Context) (string, error) {
@@ -158,7 +159,7 @@ func CommandOutput(ctx context.Context, h *host.Host, age time.Duration, name st
 	})
 }
 
-// ActiveSince returns when a systemd unit was started. It is zero while the unit does not run.
+// ActiveSince returns when a systemd unit was started, or zero while the unit is not running.
 func ActiveSince(ctx context.Context, h *host.Host, unit string) (time.Time, error) {
 	text, err := CommandOutput(ctx, h, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
 	if err != nil {

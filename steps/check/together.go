@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Together runs functions at the same time, so that what they read takes one
-// round trip, and returns the error of the first that has one, in their order.
-// What panics in one of them panics here.
+// Together runs functions concurrently, so that their reads take one round trip, and returns the error of the first
+// one, in argument order, that failed. A panic in one of them is raised again here.
 func Together(funcs ...func() error) error {
 	errs, panics := make([]error, len(funcs)), make([]any, len(funcs))
 	var all sync.WaitGroup
