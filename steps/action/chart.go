@@ -14,26 +14,24 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Chart installs a Helm chart. A release that stands in the wanted version is
-// left alone where somebody else made it, and shared where another link did;
-// the last link out uninstalls it.
+// Chart installs a Helm chart. It keeps a release of the expected version that another user created, and shares one
+// that another link created. The last link that is undone uninstalls it.
 type Chart struct {
-	Release   string // its name; may hold placeholders: "${answers.release}"
-	Namespace string // where it stands, and must be there; the same
+	Release   string // its name; may contain placeholders: "${answers.release}"
+	Namespace string // its namespace, which must exist; may contain placeholders
 	Chart     string // the chart's name
-	// Source is a repository's URL, an oci:// reference, or a folder or file.
+	// Source is the URL of a repository, an oci:// reference, or a path to a folder or file.
 	Source  func(context.Context, steps.Env) (chart.Source, error)
 	Version func(context.Context, steps.Env) (string, error)
-	// Values go over the chart's defaults; nil: none do. A masked.Value among
-	// them is secret, and shown nowhere.
+	// Values override the chart's defaults; nil: none. A masked.Value in them is secret and never shown.
 	Values  func(context.Context, steps.Env) (map[string]any, error)
 	Timeout time.Duration // until all is ready; 0: 5 min
 }
 
-// wanted is the request for a release, with its values as they may be shown.
+// wanted is the request for a release, along with its values in displayable form.
 type wanted struct {
 	chart.Request
-	open    map[string]any // values, secrets hidden
+	open    map[string]any // values with secrets hidden
 	secrets []string
 }
 
@@ -65,7 +63,7 @@ func (c Chart) want(ctx context.Context, env steps.Env) (wanted, error) {
 	return w, env.Sound()
 }
 
-// at is the release's name and namespace.
+// at returns the release's name and namespace.
 func (c Chart) at(ctx context.Context, env steps.Env) (name, namespace string, err error) {
 	if env.Cluster == nil {
 		return "", "", fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
@@ -85,14 +83,14 @@ func (c Chart) at(ctx context.Context, env steps.Env) (name, namespace string, e
 	return out[0], out[1], nil
 }
 
-// Plan shows the release and every object that it would make.
+// Plan shows the release and every object that it would create.
 func (c Chart) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	want, err := c.want(ctx, env)
 	if err != nil {
 		return steps.Change{}, err
 	}
 	s, err := c.stand(ctx, env, want)
-	if apierrors.IsForbidden(err) { // told with all other missing rights
+	if apierrors.IsForbidden(err) { // reported with all other missing permissions
 		item := steps.Item{
 			Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + failure.Explain(err),
 			Refused: true,

@@ -22,12 +22,12 @@ var (
 	}
 )
 
-// definitions are the marked ones: a chart's crds folder is no part of its
-// release, and Helm never deletes them.
+// definitions returns the CRDs with this action's mark: a chart's crds folder is not part of its release, and Helm
+// never deletes those CRDs.
 func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action})
 	if apierrors.IsForbidden(err) {
-		return nil, nil // who may not see any could not have made one
+		return nil, nil // a user who can't list CRDs can't have created one
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for definitions with this link's mark: %w", err)
@@ -40,7 +40,7 @@ func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	for _, m := range list {
 		p := part{found: findIn(inv, env.Action, m, crdKind, crdsAt)}
 		if m.Annotations["meta.helm.sh/release-name"] != "" {
-			continue // it is one of a release's parts
+			continue // it is part of a release
 		}
 		if p.item, err = planUndo(ctx, env, p.found); err != nil {
 			return nil, err
@@ -50,9 +50,8 @@ func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	return out, nil
 }
 
-// sharedDefinitions are those that the links which have a release brought with
-// it, as they stand. A link that comes to share the release writes them, too,
-// or they would go with the first link.
+// sharedDefinitions returns the existing CRDs that the links which share the release installed. A link that joins the
+// release writes them, too. Otherwise undoing the first link would delete them.
 func sharedDefinitions(
 	ctx context.Context, env steps.Env, others map[string]string,
 ) ([]*unstructured.Unstructured, error) {

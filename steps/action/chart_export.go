@@ -17,11 +17,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Export gives the objects as helm template makes them: whoever applies them
-// needs neither Helm nor the chart's source, and what was reviewed is what is
-// applied. The values, and the command that has Helm do it instead, are beside
-// them. Where Helm keeps a release of somebody else under that name, its objects
-// are Helm's: then there is the command alone.
+// Export returns the objects as helm template renders them: applying them requires neither Helm nor the chart's source,
+// and what was reviewed is what is applied. The values, and the equivalent helm command, are next to them. If another
+// user's Helm release has that name, Helm manages its objects, and the export contains only the command.
 func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	want, err := c.want(ctx, env)
 	if err != nil {
@@ -71,7 +69,7 @@ func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	return append(objects, out...), nil
 }
 
-// helmKeeps tells whether a release that carrick did not make stands there.
+// helmKeeps reports whether a release of that name exists that carrick did not create.
 func (c Chart) helmKeeps(ctx context.Context, env steps.Env, want wanted) (theirs bool, note string, err error) {
 	at := releaseAt(want.Namespace, want.Name)
 	r, err := chart.Find(ctx, env.Cluster, want.Namespace, want.Name)
@@ -90,7 +88,7 @@ func (c Chart) helmKeeps(ctx context.Context, env steps.Env, want wanted) (their
 
 const byChart = ": the chart makes it; make it by hand, or have Helm keep the release"
 
-// template is what the chart makes. What can't be in an export is named.
+// template renders the chart. A note names what an export can't contain.
 func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Exported, error) {
 	made, err := chart.Template(ctx, env.Cluster, want.Request)
 	if errors.Is(err, failure.ErrNotServed) {
@@ -127,8 +125,8 @@ func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Expo
 	return out, nil
 }
 
-// withoutNulls leaves out what a template left empty: to a server-side apply a
-// null is a field that somebody wants to own.
+// withoutNulls removes the nulls that a template rendered: in a server-side apply, a null claims ownership of the
+// field.
 func withoutNulls(m map[string]any) map[string]any {
 	for k, v := range m {
 		switch v := v.(type) {
@@ -147,7 +145,7 @@ func withoutNulls(m map[string]any) map[string]any {
 	return m
 }
 
-// helmCommand has Helm install or upgrade the release.
+// helmCommand returns the command that installs or upgrades the release.
 func helmCommand(env steps.Env, want wanted) string {
 	from := steps.Quoted(want.Source.String())
 	switch {

@@ -20,14 +20,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// asHelm is a request that changes a release of somebody else's as Helm itself
-// would: without marks, under Helm's own field manager.
+// asHelm returns a request that changes another user's release as Helm itself would: without marks, under Helm's own
+// field manager.
 func asHelm(r chart.Request) chart.Request {
 	r.Labels, r.Annotations, r.Manager = nil, nil, chart.HelmManager
 	return r
 }
 
-// planTheirs is one object of a release that stays somebody else's.
+// planTheirs plans one object of a release that remains another user's.
 func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
 	item := steps.Item{Verb: steps.Update, What: inventory.Describe(o)}
 	live, after, err := chart.Request{Manager: chart.HelmManager, TakeOver: true}.DryRun(ctx, env.Cluster, o)
@@ -45,15 +45,14 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	ch.Items = append(ch.Items, item)
 	gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
 	if errors.Is(err, failure.ErrNotServed) {
-		return nil // it comes with the chart, and so does the right to it
+		return nil // it comes with the chart, and so does the permission for it
 	}
 	ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
 	return err
 }
 
-// writeShared writes an object of a shared release. What conflicts with the
-// other links alone is theirs and this link's alike, and taking it over was
-// confirmed for the release as a whole.
+// writeShared writes an object of a shared release. A conflict with only the other links is no conflict: the field
+// belongs to all of them, and the user confirmed taking over the release as a whole.
 func writeShared(
 	ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured, say steps.Progress,
 ) error {
@@ -80,9 +79,8 @@ func writeShared(
 	return writeForOthers(ctx, env, others, o)
 }
 
-// writeForOthers writes an object of a shared release in the names of the other
-// links that have it, too. What a new version changes or brings is then theirs
-// as well, and stays when this link goes.
+// writeForOthers writes an object of a shared release for the other links that use it, too. What a new version changes
+// or adds is then also theirs, and is kept when this link is undone.
 func writeForOthers(ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured) error {
 	for _, link := range slices.Sorted(maps.Keys(others)) {
 		live, err := env.Cluster.Fetch(ctx, o)
@@ -103,14 +101,15 @@ func writeForOthers(ctx context.Context, env steps.Env, others map[string]string
 	return nil
 }
 
-// enterShared enters an object into the inventory of another link that uses it. A link of an earlier version has none.
+// enterShared enters an object into the inventory of another link that uses it. A link of an earlier version has no
+// inventory.
 func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstructured) error {
 	inv, err := inventory.Of(ctx, as)
 	if err != nil || inv.Unread != nil || inv.UID == "" {
 		return err
 	}
 	e := inv.Next(as, o, live)
-	if inventory.IsRecord(o.GetKind(), o.GetName()) { // the release has the entry
+	if inventory.IsRecord(o.GetKind(), o.GetName()) { // the release has its own entry
 		if e = inv.Find(as.Action, steps.EntryOf(inventory.ReleaseKind, o.GetNamespace(), o.GetLabels()["name"])); e == nil {
 			return nil
 		}
@@ -123,13 +122,13 @@ func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstru
 	return inv.Enter(ctx, as, nil, inv.Lacks(as.Action, []steps.Item{{Verb: steps.Update, Entry: e}}))
 }
 
-// releaseEntry is the entry of a release without what an inventory has of it.
+// releaseEntry returns the entry of a release without any data from an inventory.
 func releaseEntry(r *chart.Release) steps.Entry {
 	return steps.EntryOf(inventory.ReleaseKind, r.Namespace, r.Name)
 }
 
-// sharers are the other links that have a release in their inventories, with their actions. Its labels, which others
-// can write, say no more than whose inventories to look into. claims are links among them that have no inventory.
+// sharers returns the other links whose inventories contain the release, with their actions. The release's labels,
+// which others can write, only select the inventories to read. claims are the links among them that have no inventory.
 func sharers(
 	ctx context.Context, env steps.Env, r *chart.Release,
 ) (others map[string]string, claims []string, err error) {
@@ -155,8 +154,9 @@ func sharers(
 	return others, claims, nil
 }
 
-// believes reports whether a release holds what this link wrote, or another one that shares it, by their inventories.
-// One without a link's mark is left unchanged, so what it holds does not matter, and its chart need not be fetched.
+// believes reports whether a release contains what this link, or another link that shares it, wrote according to their
+// inventories. A release without a link's mark is left unchanged, so its content does not matter and its chart need not
+// be fetched.
 func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool) (bool, error) {
 	users, _, err := sharers(ctx, env, r)
 	if err != nil || (!marked && len(users) == 0) {
@@ -175,8 +175,8 @@ func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool)
 	return false, nil
 }
 
-// stays returns why an upgrade keeps an object that the release had before; "": it is deleted. Whoever can write the
-// release's Secret can name any object there, so what counts is which link created it.
+// stays returns why an upgrade keeps an object that the release had before, or "" if it deletes the object. Any user
+// who can write the release's Secret can name any object in it, so only the link that created the object counts.
 func stays(
 	ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured,
 ) (string, error) {
@@ -210,7 +210,7 @@ func stays(
 	return occupied(ctx, env, found{PartialObjectMetadata: meta, gvk: live.GroupVersionKind(), gvr: gvr})
 }
 
-// dropped deletes what a new version of the release has no more.
+// dropped deletes the objects that a new version of the release no longer contains.
 func dropped(
 	ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured, say steps.Progress,
 ) (string, error) {

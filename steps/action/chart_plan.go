@@ -20,19 +20,19 @@ import (
 	"carrick/steps/inventory"
 )
 
-// standing is what is to be done with a release as it stands.
+// standing is the plan for a release in its current state.
 type standing struct {
 	*chart.Work
-	alone     string             // why it is left alone; "": it is not
-	note      string             // what to say of it
-	conflicts []failure.Conflict // whose it is
-	joins     bool               // another link has it, and this one will, too
-	theirs    bool               // it is Helm's and stays so, whatever is changed
-	claimed   bool               // it has this link's mark, and no entry: it gets one once it may be taken over
-	others    map[string]string  // links that have it, with their actions, by their inventories
+	alone     string             // why it is kept unchanged; "": it is not
+	note      string             // note for the plan
+	conflicts []failure.Conflict // its current owners
+	joins     bool               // another link has it, and this link will share it
+	theirs    bool               // it is managed by Helm and remains so, whatever changes
+	claimed   bool               // it has this link's mark but no entry: it gets one once it may be taken over
+	others    map[string]string  // links that have it according to their inventories, with their actions
 }
 
-// stand looks at the release. One that is stuck and not ours is an error.
+// stand reads the release. A stuck release that is not this link's is an error.
 func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing, error) {
 	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
 	s := standing{Work: w}
@@ -104,7 +104,7 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	return s, nil
 }
 
-// planRelease is the release itself: chart, version, values.
+// planRelease plans the release itself: chart, version and values.
 func (c Chart) planRelease(
 	ctx context.Context, env steps.Env, want wanted, s standing, ch *steps.Change,
 ) (steps.Item, error) {
@@ -165,8 +165,8 @@ func (c Chart) planRelease(
 	return item, nil
 }
 
-// entry is the release's in the inventory, until its Secret is written. Where that has none yet, this link installs it,
-// or takes it over by its mark, or shares it.
+// entry returns the release's inventory entry for the time until its Secret is written. If the inventory has none yet,
+// this link installs the release, takes it over by its mark, or shares it.
 func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps.Entry, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -177,14 +177,14 @@ func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps
 	if old := inv.Find(env.Action, e); old != nil {
 		e.Created, e.Content = s.Kind == chart.Fresh || old.Created, old.Content
 	}
-	if s.Kind == chart.Keep { // any other kind writes a revision, and with it another Secret
+	if s.Kind == chart.Keep { // every other kind writes a new revision, and so a new Secret
 		e.UID, e.Content = s.Old.UID, s.Old.Content()
 	}
 	return &e, nil
 }
 
-// enterRecord enters what the Secret of the release is about to hold: what comes to stand there by anybody else is not
-// acted on.
+// enterRecord enters a hash of what the release's Secret is about to contain. carrick does not act on content that
+// anyone else writes there.
 func (s standing) enterRecord(
 	ctx context.Context, env steps.Env, want wanted, o *unstructured.Unstructured, say steps.Progress,
 ) error {
@@ -202,15 +202,15 @@ func (s standing) enterRecord(
 	return inv.Enter(ctx, env, say, inv.Lacks(env.Action, []steps.Item{{Verb: steps.Update, Entry: e}}))
 }
 
-// recordRights are those that it takes to read and to write down a release.
+// recordPermissions returns the permissions that reading and writing the record of a release requires.
 func recordPermissions(namespace string) []permission.Rule {
 	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 	record.SetNamespace(namespace)
 	return rightsTo(record, secretsAt)
 }
 
-// planParts plans all objects of the release, many at a time: each takes two
-// or three requests, and a chart may have a hundred.
+// planParts plans all objects of the release concurrently: each requires two or three requests, and a chart may have a
+// hundred objects.
 func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change) error {
 	objs := slices.Concat(s.CRDs, s.Objects)
 	parts := make([]steps.Change, len(objs))
@@ -226,8 +226,8 @@ func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change
 	return err
 }
 
-// planPart is one object of the release. What a template makes at random is
-// another at each rendering, and no other plan.
+// planPart plans one object of the release. What a template generates at random differs at each rendering, and does not
+// count as another plan.
 func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
 	if s.theirs {
 		return planTheirs(ctx, env, o, ch)
@@ -248,7 +248,7 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 	return nil
 }
 
-// planRest is what runs besides, and what goes.
+// planRest plans the hooks that run in addition, and the objects that are deleted.
 func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change) error {
 	for _, o := range s.Hooks {
 		ch.Items = append(
@@ -269,7 +269,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if apierrors.IsForbidden(err) { // told with all other missing rights
+		if apierrors.IsForbidden(err) { // reported with all other missing permissions
 			note := why + "; it may not be read: " + failure.Explain(err)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
 			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {

@@ -28,8 +28,7 @@ var (
 	secretsAt  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// installed is a release that carries this action's mark, with what would
-// become of it.
+// installed is a release that carries this action's mark, with the plan for it.
 type installed struct {
 	*chart.Release
 	found // its newest Secret
@@ -38,15 +37,14 @@ type installed struct {
 	hooks []steps.Item // that Helm would run
 }
 
-// part is one object of it.
+// part is one object of a release.
 type part struct {
 	found
 	item steps.Item
 }
 
-// PlanUndo finds the releases that this action has marked, and what they
-// consist of as far as the inventory has it. It renders nothing and needs no
-// chart.
+// PlanUndo finds the releases that this action has marked, and their objects according to the inventory. It renders
+// nothing and requires no chart.
 func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	list, blind, err := c.installed(ctx, env)
 	if err != nil {
@@ -95,8 +93,8 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	return ch, err
 }
 
-// beside are the parts that the inventory has and the releases do not name: who can write the Secret of a release can
-// hide them there. While a release stays, so do they.
+// beside returns the parts that the inventory contains and the releases do not name: a user who can write the Secret of
+// a release can hide them there. They are kept while a release is kept.
 func beside(ctx context.Context, env steps.Env, list []installed, known []part) ([]part, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -132,7 +130,7 @@ func undoRight(item steps.Item, f found) []permission.Rule {
 		rights := []permission.Rule{
 			{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name},
 		}
-		if f.gvr == crdsAt { // whether it still has objects is looked at
+		if f.gvr == crdsAt { // whether it still has objects is checked separately
 			plural, group, _ := strings.Cut(f.Name, ".")
 			rights = append(rights, permission.Rule{Verb: "list", Group: group, Resource: plural})
 		}
@@ -176,7 +174,7 @@ func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) erro
 			return err
 		}
 	}
-	crds, err := definitions(ctx, env) // now that their objects are gone
+	crds, err := definitions(ctx, env) // now that their objects are deleted
 	if err != nil {
 		return err
 	}
@@ -209,8 +207,7 @@ func (c Chart) uninstall(ctx context.Context, env steps.Env, in installed, say s
 	return err
 }
 
-// release hands a shared release on: its parts first, so that one that was cut
-// short is found again.
+// release hands a shared release over to another link, its parts first, so that an interrupted run is found again.
 func (in installed) release(ctx context.Context, env steps.Env, say steps.Progress) error {
 	for _, p := range in.parts {
 		if err := takeBack(ctx, env, p, say); err != nil {
@@ -224,7 +221,7 @@ func (in installed) release(ctx context.Context, env steps.Env, say steps.Progre
 	return nil
 }
 
-// onlyLeft are the releases that stay.
+// onlyLeft returns the releases that are kept.
 func onlyLeft(list []installed) []installed {
 	return slices.DeleteFunc(slices.Clone(list), func(in installed) bool { return in.item.Verb == steps.Delete })
 }
@@ -246,8 +243,8 @@ func takeBack(ctx context.Context, env steps.Env, p part, say steps.Progress) er
 	return err
 }
 
-// remover takes one object of a release away by the same rules as everything
-// else that carries the mark.
+// remover returns the function that deletes one object of a release, by the same rules as all other objects with the
+// mark.
 func remover(env steps.Env, say steps.Progress) func(context.Context, *unstructured.Unstructured) (string, error) {
 	return func(ctx context.Context, live *unstructured.Unstructured) (string, error) {
 		p, err := undoPart(ctx, env, live)
@@ -276,7 +273,7 @@ func undoPart(ctx context.Context, env steps.Env, live *unstructured.Unstructure
 	return p, err
 }
 
-// installed are the releases whose newest revision carries this action's mark.
+// installed returns the releases whose newest revision carries this action's mark.
 func (c Chart) installed(ctx context.Context, env steps.Env) (out []installed, blind bool, err error) {
 	if env.Cluster == nil {
 		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
@@ -307,7 +304,7 @@ func (c Chart) installed(ctx context.Context, env steps.Env) (out []installed, b
 	return out, blind, nil
 }
 
-// newest are the newest of the Secrets of each release.
+// newest returns the newest Secret of each release.
 func newest(list []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	last := map[string]metav1.PartialObjectMetadata{}
 	for _, m := range list {
@@ -328,7 +325,7 @@ func revisionOf(m metav1.PartialObjectMetadata) int {
 	return n
 }
 
-// look says what would become of a release and of each of its parts.
+// look plans what happens to a release and to each of its parts.
 func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMetadata) (installed, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -341,7 +338,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	}
 	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
 	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
-		// One such Secret, which any tenant can write, must not keep undo from all the rest.
+		// One such Secret, which any tenant can write, must not prevent the rest of the undo.
 		in.item = steps.Item{
 			Verb: steps.Leave, What: releaseAt(m.Namespace, clean.Text(m.Labels["name"])), Note: clean.Text(err.Error()),
 		}
@@ -387,7 +384,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		traces, err = in.Release.Traces(ctx, env.Cluster)
 		objs = append(objs, traces...)
 	}
-	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory has of it is taken away all the same
+	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory contains of it is deleted all the same
 		in.item = steps.Item{Verb: steps.Leave, What: in.item.What, Note: clean.Text(err.Error())}
 		in.hooks = nil
 		return in, nil

@@ -15,7 +15,7 @@ import (
 
 const hiddenValue = "(hidden)"
 
-// revealed parts values into those that Helm gets and those that may be shown.
+// revealed returns the values for Helm, the values with secrets hidden, and the secrets.
 func revealed(values map[string]any) (plain, open map[string]any, secrets []string) {
 	plain, open = map[string]any{}, map[string]any{}
 	for k, v := range values {
@@ -62,8 +62,7 @@ func asAny(plain, open map[string]any, secrets []string) (any, any, []string) {
 	return plain, open, secrets
 }
 
-// hide takes secrets out of what is shown: a template may have written one
-// where nobody expects it.
+// hide removes secrets from plan items: a template may have written one anywhere.
 func hide(items []steps.Item, secrets []string) {
 	r := scrubber(secrets)
 	for i := range items {
@@ -71,8 +70,8 @@ func hide(items []steps.Item, secrets []string) {
 	}
 }
 
-// scrubber replaces secrets, also in base64. What is shorter than four bytes
-// would tear other words apart.
+// scrubber replaces secrets, also in base64. It ignores those shorter than four bytes, which would match parts of other
+// words.
 func scrubber(secrets []string) *strings.Replacer {
 	var pairs []string
 	for _, s := range secrets {
@@ -83,7 +82,7 @@ func scrubber(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// scrubbed is err without secrets in its text. It is still what it was.
+// scrubbed returns err without secrets in its text. The result still wraps err.
 func scrubbed(err error, secrets []string) error {
 	if err == nil {
 		return nil
@@ -94,7 +93,7 @@ func scrubbed(err error, secrets []string) error {
 	return err
 }
 
-// shownRelease is a release as its diff shows it.
+// shownRelease returns a release as its diff shows it.
 func shownRelease(name, version string, values map[string]any) *unstructured.Unstructured {
 	o := map[string]any{"chart": name, "version": version}
 	if len(values) > 0 {
@@ -103,9 +102,8 @@ func shownRelease(name, version string, values map[string]any) *unstructured.Uns
 	return &unstructured.Unstructured{Object: o}
 }
 
-// oldRelease is the release as it stands, nil where there is none. Of its values
-// only those are shown that this link would set, too, and in the open: what
-// others hold secret can't be told from the rest.
+// oldRelease returns the existing release, or nil if there is none. It shows only the values that this link would also
+// set, and not as secrets: which other values are secret is not known.
 func oldRelease(s standing, want wanted) *unstructured.Unstructured {
 	if s.Old == nil {
 		return nil
@@ -139,7 +137,7 @@ func sharedValues(given func(string) (any, bool), open map[string]any, at string
 	return out
 }
 
-// jsonValue brings values into the shape that unstructured content has.
+// jsonValue converts values to the types that unstructured content has.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,9 +10,9 @@ import (
 	"carrick/steps"
 )
 
-// CloseFolder takes from other users the rights to list a folder of a host and to get through it, as chmod o-rx does;
-// but carrick holds the folder open meanwhile, so that nobody can put a link to another one in its place. An undo gives
-// back what it had.
+// CloseFolder removes the read and execute permissions of other users from a folder of a host, as chmod o-rx does. In
+// addition it holds the folder open meanwhile, so that no one can replace it with a link to another folder. An undo
+// restores the mode.
 type CloseFolder struct {
 	Title string
 	Path  func(context.Context, steps.Env) (string, error)
@@ -22,7 +22,7 @@ const othersGetIn fs.FileMode = 0o005
 
 func closing(dir string) []string { return []string{"chmod", "o-rx", dir} }
 
-// command is that of a folder; rec is what was recorded of it, for an undo.
+// command returns the Command for a folder; rec is the record of it, for an undo.
 func (c CloseFolder) command(dir string, rec record) Command {
 	had := rec.BeforeMode & othersGetIn
 	if rec.ID == "" { // by a version of carrick that recorded neither
@@ -56,7 +56,7 @@ func (c CloseFolder) command(dir string, rec record) Command {
 	}
 }
 
-// close records which folder it is, and with which mode, before it changes that.
+// close records the identity and the mode of the folder before it changes the mode.
 func (c CloseFolder) close(ctx context.Context, env steps.Env, dir string) error {
 	now, err := env.Host.Folder(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c CloseFolder) now(ctx context.Context, env steps.Env) (Command, error) {
 	return c.command(dir, record{}), err
 }
 
-// recorded is the command of the folder that was closed, whatever the answers are now; false: none was.
+// recorded returns the Command for the folder that was closed, whatever the answers are now; false if none was.
 func (c CloseFolder) recorded(ctx context.Context, env steps.Env) (Command, bool, error) {
 	rec, found, err := readRecord(ctx, env)
 	if err != nil || !found || len(rec.Run) != len(closing("")) {
@@ -92,7 +92,6 @@ func (c CloseFolder) Plan(ctx context.Context, env steps.Env) (steps.Change, err
 	return command.Plan(ctx, env)
 }
 
-// Do closes the folder.
 func (c CloseFolder) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	command, err := c.now(ctx, env)
 	if err != nil {
@@ -101,7 +100,7 @@ func (c CloseFolder) Do(ctx context.Context, env steps.Env, say steps.Progress) 
 	return command.Do(ctx, env, say)
 }
 
-// PlanUndo shows what gives the rights back.
+// PlanUndo shows the command that restores the mode.
 func (c CloseFolder) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	command, found, err := c.recorded(ctx, env)
 	if err != nil || !found {
@@ -110,7 +109,7 @@ func (c CloseFolder) PlanUndo(ctx context.Context, env steps.Env) (steps.Change,
 	return command.PlanUndo(ctx, env)
 }
 
-// Undo gives them back, if it is still the same folder.
+// Undo restores the mode, if the folder is still the same.
 func (c CloseFolder) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	command, found, err := c.recorded(ctx, env)
 	if err != nil || !found {
@@ -119,7 +118,7 @@ func (c CloseFolder) Undo(ctx context.Context, env steps.Env, say steps.Progress
 	return command.Undo(ctx, env, say)
 }
 
-// Export is the command, to be run by hand.
+// Export returns the command, to be run manually.
 func (c CloseFolder) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	command, err := c.now(ctx, env)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 	"carrick/steps"
 )
 
-// Command runs a command on a host, once: until Done says that it is so. In a folder that stands for a machine it can't
-// be run; there it becomes a line of the folder's INSTALL.
+// Command runs a command on a host once, until Done reports that its effect is there. In a folder that stands for a
+// machine the command can't run: it becomes a line of the folder's INSTALL.
 type Command struct {
-	Title string   // what it is for, one line: "starts the timer that renews the token"
+	Title string   // its purpose in one line: "starts the timer that renews the token"
 	Run   []string // the command and its arguments; no shell
-	// Done tells whether it is so already; nil: once carrick has run that very line.
+	// Done reports whether the command has taken effect; nil: it has once carrick has run that exact command line.
 	Done    func(context.Context, steps.Env) (bool, error)
-	UndoRun []string      // takes it back; nil: nothing does
-	Stays   string        // of one that nothing takes back: what an undo says of it while it is done
-	Within  time.Duration // how long it may take; 0: one minute
+	UndoRun []string      // undoes it; nil: nothing does
+	Stays   string        // for a command that can't be undone: the note of an undo while Done holds
+	Within  time.Duration // timeout; 0: one minute
 
-	// why it may not be done on a machine; nil: nothing stands against it
+	// may returns why the command must not run on a machine; nil: it always may.
 	may func(steps.Env) error
-	by  func(context.Context, steps.Env, []string) error // does what a line says; nil: it is run
+	by  func(context.Context, steps.Env, []string) error // does what a command line says; nil: the command is run
 }
 
-// commandWithin is how long a command may take that does not say.
+// commandWithin is the default timeout of a command.
 const commandWithin = time.Minute
 
 // Plan shows the command line.
@@ -82,8 +82,8 @@ func (c Command) done(ctx context.Context, env steps.Env, ran bool) (bool, error
 	return c.Done(ctx, env)
 }
 
-// Do runs the command, and looks whether it is so then. What is to be taken back one day is recorded first: a run that
-// ends in between runs it again.
+// Do runs the command and then verifies Done. It first records what an undo will revert: after an interrupted run, the
+// next one runs the command again.
 func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	it, err := c.item(ctx, env)
 	switch {
@@ -108,8 +108,7 @@ func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) erro
 	return nil
 }
 
-// runNow runs the command, and looks whether it has done what it is for; where that can't be looked at, the record says
-// that it ran.
+// runNow runs the command and verifies that it has taken effect. If that can't be checked, the record says that it ran.
 func (c Command) runNow(ctx context.Context, env steps.Env, rec record) error {
 	if err := c.run(ctx, env, c.Run); err != nil {
 		return err
@@ -139,7 +138,7 @@ func (c Command) run(ctx context.Context, env steps.Env, line []string) error {
 	return err
 }
 
-// PlanUndo shows the command line that takes it back.
+// PlanUndo shows the command line that undoes it.
 func (c Command) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	it, found, err := c.undoItem(ctx, env)
 	if err == nil && !found {
@@ -151,13 +150,13 @@ func (c Command) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, err
 	return steps.Change{Items: []steps.Item{it}}, nil
 }
 
-// stays is what an undo says of a command that nothing takes back.
+// stays returns the item of an undo for a command that can't be undone.
 func (c Command) stays(ctx context.Context, env steps.Env) (steps.Item, bool, error) {
 	if c.Stays == "" || env.Host == nil || env.Host.IsFolder() {
 		return steps.Item{}, false, nil
 	}
 	done, err := c.done(ctx, env, false)
-	// what can't be told is not said
+	// An unknown state is not reported.
 	return steps.Item{Verb: steps.Leave, What: commandLine(c.Run), Note: c.Stays}, done && err == nil, nil
 }
 
@@ -191,7 +190,7 @@ func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool,
 	return it, true, nil
 }
 
-// Undo runs UndoRun where carrick has run the command, and it is still so.
+// Undo runs UndoRun if carrick has run the command and it is still in effect.
 func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	it, found, err := c.undoItem(ctx, env)
 	if err != nil || !found {
@@ -218,7 +217,7 @@ func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) er
 	return nil
 }
 
-// Export is the command, to be run by hand.
+// Export returns the command, to be run manually.
 func (c Command) Export(context.Context, steps.Env) ([]Exported, error) {
 	return []Exported{{Hand: commandLine(c.Run)}}, nil
 }

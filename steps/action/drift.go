@@ -14,15 +14,15 @@ import (
 	"carrick/steps/inventory"
 )
 
-// driftSuffix ends the name of a check that looks for drift; the step's name is before it.
+// driftSuffix is the suffix of the names of checks for drift, after the step's name.
 const driftSuffix = "-unchanged"
 
 // IsDrift reports whether a check is one of those that WithDrift adds.
 func IsDrift(check string) bool { return strings.HasSuffix(check, driftSuffix) }
 
 // WithDrift adds to each step of a guide a check that compares what exists with what carrick would write today:
-// objects, files, releases, and rows of an API. No guide writes such a check itself. A difference is a warning: what it
-// breaks is for the other checks to say. It returns g; a second time it changes nothing.
+// objects, files, releases, and rows of an API. Guides don't write such checks themselves. A difference is a warning:
+// other checks report what it breaks. It returns g, and is idempotent.
 func WithDrift(g *steps.Guide) *steps.Guide {
 	for i := range g.Steps {
 		step := &g.Steps[i]
@@ -41,7 +41,7 @@ func WithDrift(g *steps.Guide) *steps.Guide {
 	return g
 }
 
-// signedIn is the check that a guide has of whether a side's API server takes its credentials.
+// signedIn is the name of the guides' check that a side's API server accepts its credentials.
 const signedIn = "signed-in"
 
 func driftNeeds(g *steps.Guide, on steps.Side) []string {
@@ -51,7 +51,7 @@ func driftNeeds(g *steps.Guide, on steps.Side) []string {
 	return nil
 }
 
-// driftSide is where a step writes what can be compared; "": nowhere.
+// driftSide returns the side on which a step writes something comparable, or "" if there is none.
 func driftSide(step *steps.Step) steps.Side {
 	on := steps.Side("")
 	for _, a := range step.Actions {
@@ -80,28 +80,28 @@ func canDrift(d steps.Doer) bool {
 // Asset is a Doer that writes objects.
 type Asset interface{ Asset() Manifest }
 
-// charted is a Doer that installs a chart: a Chart, or what embeds one.
+// charted is a Doer that installs a chart: a Chart, or a type that embeds one.
 type charted interface{ theChart() Chart }
 
 func (c Chart) theChart() Chart { return c }
 
-// OthersStay is a Doer that may leave what somebody else wrote as it is: its objects are compared only where the link
-// wrote them.
+// OthersStay is a Doer that may leave another user's content unchanged: its objects are compared only if the link wrote
+// them.
 type OthersStay interface{ OthersStay() }
 
-// filed is a Doer that writes a file: a File, or what embeds one.
+// filed is a Doer that writes a file: a File, or a type that embeds one.
 type filed interface {
 	look(ctx context.Context, env steps.Env) (fileNow, error)
 	mode() fs.FileMode
 }
 
-// drift is what was found in one step on one side.
+// drift contains the findings of one step on one side.
 type drift struct {
-	compared int      // things that were compared
+	compared int      // number of compared objects, files and rows
 	found    []string // what differs, each with its fields
-	action   string   // the first action whose apply mends something
-	flags    []string // what that apply has to be told
-	first    []string // what has to be done before it
+	action   string   // the first action whose apply fixes a difference
+	flags    []string // flags that this apply requires
+	first    []string // what must be done before it
 	unread   []string // what could not be compared, and why
 }
 
@@ -117,7 +117,7 @@ func (d *drift) differs(action, text string, flags ...string) {
 	}
 }
 
-// join adds what was found elsewhere, after what was found here.
+// join appends the findings of o.
 func (d *drift) join(o drift) {
 	d.compared += o.compared
 	for _, text := range o.found {
@@ -131,7 +131,7 @@ func (d *drift) join(o drift) {
 	}
 }
 
-// eachAtOnce looks at n things at the same time, and joins what was found in their order.
+// eachAtOnce calls look for n things concurrently and joins the findings in order.
 func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Context, i int, part *drift) error) error {
 	parts := make([]drift, n)
 	all, each := errgroup.WithContext(ctx)
@@ -153,7 +153,7 @@ func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Con
 	return err
 }
 
-// atOnce is how many actions of a step, and how many objects of an action, are looked at together.
+// atOnce is the maximum number of a step's actions, and of an action's objects, that are compared concurrently.
 const atOnce = 16
 
 func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Result {
@@ -190,7 +190,7 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 	return steps.Passed("all %d are as carrick writes them", d.compared)
 }
 
-// result is the warning. Where something has to be done by hand first, apply alone does not mend it.
+// result returns the warning. If something must be done manually first, apply alone is not the fix.
 func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	r := steps.Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
 	todo := d.first
@@ -206,8 +206,8 @@ func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	return r
 }
 
-// absent is what was not compared, because what it takes to know what would be written is not there. It counts where
-// the link has written something.
+// absent records that an action was not compared, because a fact that its content requires does not exist. It counts
+// only if the link has written something.
 func (d *drift) absent(ctx context.Context, env steps.Env, a *steps.Action, why *steps.AbsentError) error {
 	wrote := false
 	if env.Cluster != nil {
@@ -228,7 +228,7 @@ func (d *drift) absent(ctx context.Context, env steps.Env, a *steps.Action, why 
 	return nil
 }
 
-// inventory is the link's, watched.
+// inventory returns the link's inventory from a live read.
 func (d *drift) inventory(ctx context.Context, env steps.Env) (*inventory.Inventory, error) {
 	o, err := env.Cluster.Get(ctx, inventory.ClusterRoles, "", inventory.Prefix+env.Link)
 	inv, err := inventory.Parse(env, o, err)

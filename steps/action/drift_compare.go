@@ -16,7 +16,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// compare looks at what one action writes.
+// compare compares what one action writes.
 func (d *drift) compare(ctx context.Context, env steps.Env, a *steps.Action) error {
 	switch doer := a.Doer.(type) {
 	case filed:
@@ -65,7 +65,7 @@ func (d *drift) compareFile(ctx context.Context, env steps.Env, a *steps.Action,
 	return err
 }
 
-// compareCall compares what an action in Go has made, of which this link has noted that it made it.
+// compareCall compares what a Call has created, if the link's notes say that it did.
 func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action, call Call) error {
 	if env.Cluster == nil {
 		return nil
@@ -93,8 +93,8 @@ func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action,
 	return nil
 }
 
-// compareChart compares the objects of a release that this link has installed with those that the release holds.
-// Whoever can write the release's Secret could have written another one: it counts as what the inventory has of it.
+// compareChart compares the objects of a release that this link has installed with those in the release's record. Any
+// user who can write the release's Secret can replace the record, so it must match the inventory.
 func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action, c Chart) error {
 	inv, err := d.inventory(ctx, env)
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 	if err != nil {
 		return err
 	}
-	for _, o := range definitions { // one that someone else created is left as it is
+	for _, o := range definitions { // a CRD that another user created is left unchanged
 		if inv.Find(a.Name, steps.EntryOf(o.GroupVersionKind(), "", o.GetName())) != nil {
 			objs = append(objs, o)
 		}
@@ -145,12 +145,12 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 	return d.compareObjects(ctx, env, a, objs)
 }
 
-// passing are kinds whose objects are made to run once: what became of the run is for the checks.
+// passing lists kinds whose objects run once: other checks report the result of the run.
 var passing = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// compareObjects compares objects with what exists. Of objects that this link has not written, by its inventory, only
-// values that differ count, and only once all of the action exist: what is missing is still to be written, and the
-// checks say so.
+// compareObjects compares objects with what exists. For objects that this link has not written, according to its
+// inventory, only values that differ count, and only once all objects of the action exist: missing ones are still to be
+// written, and other checks report them.
 func (d *drift) compareObjects(
 	ctx context.Context, env steps.Env, a *steps.Action, objs []*unstructured.Unstructured,
 ) error {
@@ -196,10 +196,9 @@ func (d *drift) compareObjects(
 	})
 }
 
-// minter is a Doer that makes the values of a Secret once, and takes them as they are from then on.
+// minter is a Doer that creates the values of a Secret once and accepts existing values afterwards.
 type minter interface{ minted() []string }
 
-// compareObject compares one object.
 func (d *drift) compareObject(
 	ctx context.Context, env steps.Env, a *steps.Action, obj, live *unstructured.Unstructured, whole bool,
 ) error {
@@ -219,7 +218,7 @@ func (d *drift) compareObject(
 	)
 	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
 	t, err := tracked.Look(ctx, at, driftAge, try)
-	if err == nil && (t.refused != "" || t.replaced) { // that hangs on more than the object
+	if err == nil && (t.refused != "" || t.replaced) { // these depend on more than the object
 		t, err = tracked.Look(ctx, at+"/again", refusedAge, try)
 	}
 	switch {
@@ -242,7 +241,7 @@ func (d *drift) compareObject(
 	return nil
 }
 
-// mostFields is how many fields of one object are named.
+// mostFields is the maximum number of fields of one object in a finding.
 const mostFields = 4
 
 func brief(fields []string) string {

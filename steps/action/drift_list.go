@@ -12,21 +12,21 @@ import (
 	"carrick/steps"
 )
 
-// addition is what another writer added to an object. Server-side apply leaves it alone, but it can change what
-// carrick's part does: a match condition that is never true turns an admission policy off.
+// addition is what another writer added to an object. Server-side apply keeps it, but it can change the effect of
+// carrick's part: a match condition that is never true disables an admission policy.
 type addition struct {
 	at string          // "spec.matchConditions[name]"
 	op []steps.PatchOp // which remove it
 }
 
-// risky are fields that open what carrick restricts, by a field beside them that carrick writes.
+// risky maps fields that lift carrick's restrictions to the field next to them that carrick writes.
 var risky = map[string]string{
 	"hostNetwork": "containers", "hostPID": "containers", "hostIPC": "containers", "initContainers": "containers",
 	"externalIPs": "ports",
 }
 
-// additions are those of an object, the last of each list first: elements of lists in which carrick writes elements
-// with names, risky fields, and any fields of admission policies and their bindings.
+// additions returns the additions to an object, the last of each list first: elements of lists in which carrick writes
+// named elements, risky fields, and any fields of admission policies and their bindings.
 func additions(want, live map[string]any) []addition {
 	var out []addition
 	version, _ := want["apiVersion"].(string)
@@ -69,7 +69,7 @@ func additions(want, live map[string]any) []addition {
 	return out
 }
 
-// restrictsNothing reports whether a value of an admission policy is what API servers fill in, or empty.
+// restrictsNothing reports whether a value of an admission policy is empty or an API server's default.
 func restrictsNothing(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -85,7 +85,7 @@ func restrictsNothing(v any) bool {
 	return slices.Contains([]any{nil, "Equivalent", "*", "Fail", "Never"}, v)
 }
 
-// namesOf are the names of the elements that have one.
+// namesOf returns the names of the elements that have one.
 func namesOf(list []any) []string {
 	var out []string
 	for _, v := range list {
@@ -110,7 +110,7 @@ func additionNames(list []addition) []string {
 	return out
 }
 
-// removeAdditions is how to remove what was added: apply keeps it.
+// removeAdditions returns the command that removes the additions, which apply keeps.
 func removeAdditions(env steps.Env, live *unstructured.Unstructured, list []addition) string {
 	var ops []steps.PatchOp
 	for _, a := range list {

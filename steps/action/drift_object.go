@@ -24,15 +24,15 @@ import (
 	"carrick/steps/inventory"
 )
 
-// driftAge is how long the answer to a dry run counts: it is kept for what was sent and for what existed, so that only
-// a change of what API servers fill in themselves could make it another one.
+// driftAge is how long the result of a dry run is cached, by what was sent and what existed. Only a change of the
+// values that API servers default could make it outdated.
 const driftAge = 24 * time.Hour
 
-// refusedAge is how long a refusal counts.
+// refusedAge is how long a rejection is cached.
 const refusedAge = 5 * time.Minute
 
-// liveOf is an object as it exists, watched; nil: there is none. It has no managedFields. Of a
-// Secret the values of the object's own keys, and of more, are in clear.
+// liveOf returns the existing object from a live read, or nil if there is none. It has no managedFields. The values of
+// a Secret are in clear for the object's own keys and those in more.
 func liveOf(
 	ctx context.Context, env steps.Env, obj *unstructured.Unstructured, more ...string,
 ) (*unstructured.Unstructured, error) {
@@ -78,8 +78,8 @@ func liveOf(
 	return live, nil
 }
 
-// same reports whether an object has nothing but what is wanted, so that the API server need not be asked. Labels and
-// annotations of others don't count.
+// same reports whether an object has exactly the wanted content, so that no dry run is required. Labels and annotations
+// of others don't count.
 func same(want, live *unstructured.Unstructured) bool {
 	a, b := plain(want), plain(live)
 	if a == nil || b == nil {
@@ -94,7 +94,7 @@ func same(want, live *unstructured.Unstructured) bool {
 			}
 		}
 	}
-	if want.GetKind() == "Namespace" { // what follows from its being one
+	if want.GetKind() == "Namespace" { // what the API server adds to every Namespace
 		delete(b, "spec")
 	}
 	delete(a, "metadata")
@@ -102,7 +102,7 @@ func same(want, live *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// plain is an object without status, with numbers as JSON has them; nil: it is none.
+// plain returns the object without status, with numbers in JSON's types, or nil if o is nil.
 func plain(o *unstructured.Unstructured) map[string]any {
 	text, err := json.Marshal(o.Object)
 	if err != nil {
@@ -116,13 +116,13 @@ func plain(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// tried is what an API server said of an object that was not to be kept.
+// tried is the result of a dry run of an object.
 type tried struct {
 	fields   []string // that would change
-	taken    bool     // another manager has fields of it
-	replaced bool     // it would have to be made anew: fields are then those that were sent
-	first    string   // what has to be done before apply can change it back; "": nothing
-	refused  string   // why the API server would not say
+	taken    bool     // another manager owns some of its fields
+	replaced bool     // it would have to be recreated: fields are then those that were sent
+	first    string   // what must be done before apply can change it back; "": nothing
+	refused  string   // why the API server rejected the dry run
 }
 
 func (t tried) flags() []string {
@@ -132,7 +132,7 @@ func (t tried) flags() []string {
 	return nil
 }
 
-// tryApply asks the API server what applying an object would change.
+// tryApply asks the API server by a dry run what applying an object would change.
 func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstructured, whole bool) (tried, error) {
 	want = want.DeepCopy()
 	inventory.SetOwnership(env, want, live)
@@ -165,22 +165,22 @@ func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstr
 	return t, nil
 }
 
-// byAdmissionPolicy reports whether a policy refused an object. The API server's own refusal names the object's kind,
+// byAdmissionPolicy reports whether a policy rejected an object. The API server's own error names the object's kind,
 // which may be ValidatingAdmissionPolicyBinding.
 func byAdmissionPolicy(err error) bool {
 	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy '")
 }
 
-// sentFields are the fields of an object that have another value than the one that is sent. What was merged can't be
-// told: of a set, such as validationActions of an admission policy's binding, server-side apply keeps the elements of
-// others, and the API server may refuse all of them together.
+// sentFields returns the fields of an object whose values differ from the wanted ones. The result of a merge is not
+// known: in a set, such as validationActions of an admission policy's binding, server-side apply keeps the elements of
+// others, and the API server may reject the combination.
 func sentFields(want, live *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(changedFields(want, live, want, true), func(field string) bool {
-		return strings.HasSuffix(field, wasAdded) // what the API server or someone else has filled in
+		return strings.HasSuffix(field, wasAdded) // a default of the API server, or added by another user
 	})
 }
 
-// dataKeys are the keys of a Secret's data, of those that it has, among changed fields.
+// dataKeys returns the keys of a Secret's data among changed fields.
 func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 	have, _, _ := unstructured.NestedMap(live.Object, "data")
 	return slices.DeleteFunc(
@@ -188,8 +188,8 @@ func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 	)
 }
 
-// saveSecret is how to keep values of a Secret that somebody else has written, and to remove them: apply overwrites
-// none.
+// saveSecret returns commands that save and then remove values of a Secret that another user has written: apply
+// overwrites none.
 func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) string {
 	var ops []steps.PatchOp
 	for _, key := range keys {
@@ -200,7 +200,7 @@ func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) s
 		at, name, name, at, name, steps.JSONPatch(ops...))
 }
 
-// keepData puts into a wanted Secret what exists under keys whose values are made only once.
+// keepData copies existing values of generated keys into a wanted Secret.
 func keepData(want, live *unstructured.Unstructured, keys []string) {
 	have, _, _ := unstructured.NestedMap(live.Object, "data")
 	data := map[string]any{}
@@ -212,9 +212,9 @@ func keepData(want, live *unstructured.Unstructured, keys []string) {
 	want.Object["data"] = data
 }
 
-// changedFields are the fields in which an object differs from what applying would make of it, each with what it is and
-// what it would be where that is short and no secret. whole: those that it lacks, too. Of a Secret only the wanted keys
-// and annotations count: the others are not in clear.
+// changedFields returns the fields in which an object differs from the result of applying it, each with its present and
+// future value if both are short and not secret. With whole, missing fields count, too. In a Secret only the wanted
+// keys and annotations count: the others are not in clear.
 func changedFields(want, live, kept *unstructured.Unstructured, whole bool) []string {
 	a, b := comparison(want, live), comparison(want, kept)
 	f := fields{secret: inventory.IsSecret(live), whole: whole}
@@ -222,7 +222,7 @@ func changedFields(want, live, kept *unstructured.Unstructured, whole bool) []st
 	return f.out
 }
 
-// comparison is what counts of an object when it is compared.
+// comparison returns the part of an object that is compared.
 func comparison(want, o *unstructured.Unstructured) any {
 	out := bare(o)
 	for _, field := range []string{"uid", "creationTimestamp", "selfLink", "deletionTimestamp"} {
@@ -273,8 +273,8 @@ func (f *fields) compare(at string, is, would any) {
 	f.out = append(f.out, at+f.values(at, is, would))
 }
 
-// compareNamed compares lists of different lengths by the names of their elements; false: not all have one. A missing
-// element counts whether or not carrick created the object.
+// compareNamed compares lists of different lengths by the names of their elements. It returns false if some have no
+// name. A missing element counts whether or not carrick created the object.
 func (f *fields) compareNamed(at string, is, would []any) bool {
 	was, now := namedIn(is), namedIn(would)
 	if len(was) != len(is) || len(now) != len(would) {
@@ -291,7 +291,7 @@ func (f *fields) compareNamed(at string, is, would []any) bool {
 	return true
 }
 
-// namedIn maps the elements of a list by their names. It leaves out those without one.
+// namedIn maps the elements of a list by their names and omits those without one.
 func namedIn(list []any) map[string]any {
 	out := map[string]any{}
 	for _, v := range list {
@@ -321,7 +321,8 @@ func union(a, b map[string]any) map[string]bool {
 	return out
 }
 
-// longestValue and longestImage are how many characters of a value, and of the name of an image, are shown.
+// longestValue and longestImage are the maximum lengths, in characters, of a displayed value and of a displayed image
+// name.
 const (
 	longestValue = 40
 	longestImage = 160
@@ -349,7 +350,7 @@ func (f *fields) values(at string, is, would any) string {
 	return " is " + was + " instead of " + now
 }
 
-// shownValue is a scalar as it is shown; "": it is no scalar, or too long.
+// shownValue returns a scalar in displayable form, or "" if v is not a scalar or is too long.
 func shownValue(v any, longest int) string {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -362,7 +363,7 @@ func shownValue(v any, longest int) string {
 	return cmp.Or(clean.Name(strings.Trim(string(text), `"`)), `""`)
 }
 
-// secretKeys are the keys of a Secret that are written.
+// secretKeys returns the keys of a Secret that are written.
 func secretKeys(obj *unstructured.Unstructured) ([]string, error) {
 	var out []string
 	for _, field := range []string{"data", "stringData"} {

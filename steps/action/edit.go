@@ -17,33 +17,30 @@ import (
 	"carrick/steps/inventory"
 )
 
-// noteWritten is the annotation with the hash of the text that carrick wrote.
+// noteWritten is the annotation that contains the hash of the text that carrick wrote.
 const noteWritten = "carrick/config-written"
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// Edit writes one key of a ConfigMap that is somebody else's, such as a chart's.
-// Whoever made it owns the key, so taking it over is asked for; undo puts back
-// what stood there, unless somebody has written it since.
+// Edit writes one key of a ConfigMap that is managed by another tool, such as a chart. The key belongs to that tool, so
+// taking it over requires confirmation. Undo restores the previous text, unless someone has changed it since.
 //
-// The asset is that ConfigMap with the key alone, and the annotation
-// carrick/config-written: ${values.hash}. The values namespace, name, text and
-// hash are Edit's own.
+// The asset is that ConfigMap with only the key, and the annotation carrick/config-written: ${values.hash}. Edit itself
+// provides the values namespace, name, text and hash.
 type Edit struct {
 	Manifest
 	Key string
-	// At is where the ConfigMap stands. An AbsentError says that it does not, and
-	// who makes it.
+	// At returns the namespace and name of the ConfigMap. An AbsentError says that it does not exist and what creates it.
 	At func(context.Context, steps.Env) (namespace, name string, err error)
-	// Text is what the key is to be.
+	// Text returns the expected value of the key.
 	Text func(context.Context, steps.Env) (string, error)
-	// Again says what writes it anew now and then: "a helm upgrade".
+	// Again names what overwrites the key from time to time: "a helm upgrade".
 	Again string
-	// Hand is how to take out by hand what carrick wrote, where an undo can't.
+	// Hand says how to remove manually what carrick wrote, if an undo can't.
 	Hand func(context.Context, steps.Env) string
 }
 
-// Asset is the manifest with all its values.
+// Asset returns the manifest with all its values.
 func (d Edit) Asset() Manifest {
 	m := d.Manifest
 	m.Values = Values{}
@@ -64,12 +61,11 @@ func (d Edit) Asset() Manifest {
 	return m
 }
 
-// OthersStay marks Edit as an OthersStay: until the link has written the key, it belongs to another user, and the
-// checks say what to do with it.
+// OthersStay marks Edit as an OthersStay: until the link has written the key, it belongs to another user, and other
+// checks report what to do with it.
 func (d Edit) OthersStay() {}
 
-// Plan says when something else is written there since than what is kept for
-// undo.
+// Plan also reports whether the text has been changed since carrick saved it for undo.
 func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Asset().Plan(ctx, e)
 	if err != nil {
@@ -91,7 +87,7 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do forgets what was kept of a text that somebody has written anew since.
+// Do discards a text saved for undo if someone has changed the key since.
 func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := d.live(ctx, e)
 	if err != nil {
@@ -127,7 +123,7 @@ func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.Asset().Do(ctx, e, say)
 }
 
-// PlanUndo shows what comes back.
+// PlanUndo shows the text that undo restores.
 func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Asset().PlanUndo(ctx, e)
 	if err != nil {
@@ -160,17 +156,16 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Undo is the manifest's: values that were taken over come back.
+// Undo is the manifest's: it restores values that were taken over.
 func (d Edit) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.Asset().Undo(ctx, e, say)
 }
 
-// Export is the manifest's.
 func (d Edit) Export(ctx context.Context, e steps.Env) ([]Exported, error) {
 	return d.Asset().Export(ctx, e)
 }
 
-// live is the ConfigMap as it is now.
+// live returns the existing ConfigMap.
 func (d Edit) live(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	namespace, name, err := d.At(ctx, e)
 	if err != nil {
@@ -193,14 +188,14 @@ func (d Edit) standing(live *unstructured.Unstructured) string {
 	return text
 }
 
-// stale tells whether somebody has written the text anew since carrick did.
+// stale reports whether someone has changed the text since carrick wrote it.
 func (d Edit) stale(live *unstructured.Unstructured) bool {
 	wrote := live.GetAnnotations()[noteWritten]
 	return wrote != "" && wrote != steps.HashOf(d.standing(live))
 }
 
-// rewritten tells whether somebody has written the text anew since, and without
-// what it has to say: what is kept for undo is of no use then.
+// rewritten reports whether someone has changed the text since and it lacks the expected content: the text saved for
+// undo is then obsolete.
 func (d Edit) rewritten(ctx context.Context, e steps.Env, live *unstructured.Unstructured) (bool, error) {
 	if !d.stale(live) {
 		return false, nil
@@ -209,7 +204,7 @@ func (d Edit) rewritten(ctx context.Context, e steps.Env, live *unstructured.Uns
 	return err == nil && want != d.standing(live), err
 }
 
-// shared tells whether anybody but a manager owns the text.
+// shared reports whether another field manager also owns the text.
 func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	for _, f := range live.GetManagedFields() {
 		if f.Manager != manager && steps.OwnsKey(f, d.Key) {
@@ -219,7 +214,7 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
-// keepsNow has an entry keep the text that is there now, and no earlier one.
+// keepsNow makes an entry keep the current text instead of an earlier one.
 func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
 	if e == nil {
 		return
@@ -233,7 +228,7 @@ func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
 	}
 }
 
-// then is the ConfigMap as it was before carrick.
+// then returns the ConfigMap as it was before carrick changed it.
 func (d Edit) then(live *unstructured.Unstructured, e *steps.Entry) (*unstructured.Unstructured, bool) {
 	if e == nil {
 		return nil, false

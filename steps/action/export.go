@@ -16,36 +16,32 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Exporter is a Doer that can say what it would make, for those who write it
-// with tools of their own. It reads and touches nothing. A fact that is not
-// there yet comes back as an AbsentError.
+// Exporter is a Doer that can return what it would create, for users who apply it with other tools. It changes nothing.
+// If a fact does not exist yet, it returns an AbsentError.
 type Exporter interface {
 	Export(context.Context, steps.Env) ([]Exported, error)
 }
 
-// Exported is one thing of an export: exactly one of Object, Path, Hand, Left
-// and Note is set. None of them holds a secret.
+// Exported is one item of an export: exactly one of Object, Path, Hand, Left and Note is set. None of them contains a
+// secret.
 type Exported struct {
-	// Object is a manifest as rendered, without the marks of a link: who
-	// applies it is not carrick.
+	// Object is a manifest as rendered, without the marks of a link, because carrick does not apply it.
 	Object *unstructured.Unstructured
-	// Path is a file, relative to the files of its side: "etc/note.conf" for
-	// what stands in /etc/note.conf on a host, else a name of its own
-	// ("operator.values.yaml"). Content has no secret in it; Mode 0 is 0644.
+	// Path is a file, relative to the files of its side: "etc/note.conf" for /etc/note.conf on a host, otherwise a name of
+	// its own ("operator.values.yaml"). Content contains no secret; Mode 0 is 0644.
 	Path    string
 	Content []byte
 	Mode    fs.FileMode
-	// Hand is what is to be done by hand: commands for a shell in the folder of
-	// the export, or words behind a #. There, Path is files/SIDE/PATH, and the
-	// objects of an action are in SIDE/ACTION.yaml and SIDE/ACTION.crds.yaml.
+	// Hand is what to do manually: shell commands to run in the folder of the export, or text after a #. In the commands,
+	// Path is files/SIDE/PATH, and the objects of an action are in SIDE/ACTION.yaml and SIDE/ACTION.crds.yaml.
 	Hand string
-	// Left is a secret that is left out: what it is, and which keys it has.
+	// Left is a secret that is omitted: its name and its keys.
 	Left string
-	// Note is what is good to know, such as another way to the same end.
+	// Note is additional information, such as an alternative.
 	Note string
 }
 
-// ExportOf asks the doer; what can't say what it makes is done by hand.
+// ExportOf returns the export of an action. An action whose Doer is not an Exporter must be done manually.
 func ExportOf(ctx context.Context, env steps.Env, a *steps.Action) ([]Exported, error) {
 	e, can := a.Doer.(Exporter)
 	if c, isCall := a.Doer.(Call); !can || (isCall && c.Exports == nil) {
@@ -54,8 +50,7 @@ func ExportOf(ctx context.Context, env steps.Env, a *steps.Action) ([]Exported, 
 	return e.Export(ctx, env)
 }
 
-// CheckExport refuses what an export can't hold: it would be written into a
-// folder of somebody's repository.
+// CheckExport rejects items that an export can't contain. The export may be committed to a repository.
 func CheckExport(action string, things []Exported) error {
 	for _, t := range things {
 		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
@@ -72,8 +67,8 @@ func hasSecretValues(o *unstructured.Unstructured) bool {
 	return inventory.IsSecret(o) && (o.Object["data"] != nil || o.Object["stringData"] != nil)
 }
 
-// Export gives the objects as rendered. Secrets that have values are left out
-// and named, but for those that hold certificates alone.
+// Export returns the objects as rendered. Secrets with values are omitted and named, except those that contain only
+// certificates.
 func (m Manifest) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	objs, err := m.Objects(ctx, env)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) && m.secretsOnly(env.Assets) {
@@ -97,7 +92,7 @@ func (m Manifest) Export(ctx context.Context, env steps.Env) ([]Exported, error)
 	return out, nil
 }
 
-// withheld tells whether an object may not be in an export.
+// withheld reports whether an object must not be in an export.
 func withheld(o *unstructured.Unstructured) bool {
 	data, _ := o.Object["data"].(map[string]any)
 	if !hasSecretValues(o) || (o.Object["stringData"] == nil && onlyCertificates(data)) {
@@ -106,8 +101,8 @@ func withheld(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// secretsOnly tells whether the asset holds nothing but Secrets with values:
-// these are left out of an export whether or not they are known.
+// secretsOnly reports whether the asset contains only Secrets with values: an export omits these whether or not the
+// values are known.
 func (m Manifest) secretsOnly(assets fs.FS) bool {
 	docs, err := Documents(assets, m.File)
 	for _, doc := range docs {
@@ -118,7 +113,7 @@ func (m Manifest) secretsOnly(assets fs.FS) bool {
 	return err == nil && len(docs) > 0
 }
 
-// Export names the Secret: what is made once and kept can't be written twice.
+// Export names the Secret: values that are generated once can't be exported.
 func (m Mint) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	objs, err := m.Asset().Objects(ctx, env)
 	if err != nil {
@@ -142,7 +137,7 @@ func withKeys(what string, keys []string) string {
 	return fmt.Sprintf("%s (%s %s)", what, word, strings.Join(keys, ", "))
 }
 
-// Export gives the file; one that is secret is left out and named.
+// Export returns the file. A secret file is omitted and named.
 func (f File) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	at := f.Path
 	if f.PathOf != nil {
@@ -160,8 +155,7 @@ func (f File) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	}, nil
 }
 
-// Export is Exports; where that is nil, the action's title is what is left to
-// be done by hand.
+// Export calls Exports. If that is nil, the action's title is what remains to be done manually.
 func (c Call) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	if c.Exports == nil {
 		return nil, nil

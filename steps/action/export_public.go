@@ -12,8 +12,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// onlyCertificates tells whether every value of a Secret's data is certificates
-// and nothing else: these are public.
+// onlyCertificates reports whether every value of a Secret's data consists only of certificates, which are public.
 func onlyCertificates(data map[string]any) bool {
 	for _, v := range data {
 		text, _ := v.(string)
@@ -25,7 +24,7 @@ func onlyCertificates(data map[string]any) bool {
 	return len(data) > 0
 }
 
-// isCertificates is strict: what stands between two certificates may be a key.
+// isCertificates is strict: text between two certificates may be a key.
 func isCertificates(raw []byte) bool {
 	var again bytes.Buffer
 	for rest := raw; ; {
@@ -36,14 +35,13 @@ func isCertificates(raw []byte) bool {
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
 			return false
 		}
-		_ = pem.Encode(&again, block) // to memory
+		_ = pem.Encode(&again, block) // writes to memory
 	}
 	joined := func(b []byte) string { return strings.Join(strings.Fields(string(b)), "") }
 	return again.Len() > 0 && joined(again.Bytes()) == joined(raw)
 }
 
-// holdsSecret tells whether one of the secrets is in a value, at any depth, in
-// the open or in base64.
+// holdsSecret reports whether a value contains one of the secrets, at any depth, in clear or in base64.
 func holdsSecret(v any, secrets []string) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -68,8 +66,7 @@ func holdsSecret(v any, secrets []string) bool {
 	return false
 }
 
-// openValues are the values of a chart without those that are secret, and the
-// paths of these.
+// openValues returns the values of a chart without the secret ones, and the paths of the secret ones.
 func openValues(values map[string]any, at string) (open map[string]any, left []string) {
 	open = map[string]any{}
 	for _, k := range slices.Sorted(maps.Keys(values)) {
@@ -82,7 +79,7 @@ func openValues(values map[string]any, at string) (open map[string]any, left []s
 				open[k] = inner
 			}
 		case []any:
-			if hasMasked(v) { // a list can't be given in part
+			if hasMasked(v) { // a list can't be exported in part
 				left = append(left, path)
 				continue
 			}

@@ -16,36 +16,35 @@ import (
 	"carrick/steps"
 )
 
-// ByHand stands for the manager in the conflict over a file that was changed since
-// carrick wrote it.
+// ByHand is the manager in the conflict over a file that has been changed since carrick wrote it.
 const ByHand = "somebody else"
 
-// File writes one file on a host. What stands there already is kept beside it, once, and comes back with the undo. One
-// that somebody has changed since carrick wrote it is a conflict, as a field is that another manager owns. What is
-// taken over then is not kept: an undo restores what was there before carrick, or deletes the file.
+// File writes one file on a host. It saves an existing file next to it, once, and undo restores it. A file that another
+// user has changed since carrick wrote it is a conflict, like a field that another manager owns. Content that is taken
+// over then is not saved: undo restores the file from before carrick, or deletes it.
 //
-// In a folder that stands for a machine the file is listed in the folder's INSTALL, too. Where carrick is not root on
-// the machine, or may not write for another reason, the plan says so (Item.Refused) and nothing is written at all.
+// In a folder that stands for a machine, the file is also listed in the folder's INSTALL. If carrick is not root on the
+// machine, or can't write for another reason, the plan says so (Item.Refused) and nothing is written.
 type File struct {
 	Path string // absolute, on the host
-	// instead of Path, where answers decide; the file at the old path is taken back when they change
+	// PathOf replaces Path if the path depends on answers; when they change, the file at the old path is undone.
 	PathOf func(steps.Env) string
 	Mode   fs.FileMode // 0: 0600
-	Secret bool        // its content is never shown; mode 0600 at the most
-	// Content is what the file should hold. It may read what stands there, to change a part of it.
+	Secret bool        // its content is never shown; mode 0600 at most
+	// Content returns the expected content. It may read the existing file, to change a part of it.
 	Content func(context.Context, steps.Env) (masked.Value, error)
-	// Fits tells whether what stands there is as it should be although it is not what Content gives: a token that is
-	// renewed by others. nil: nothing else fits.
+	// Fits reports whether existing content is acceptable although it differs from Content, such as a token that others
+	// renew. nil: no other content is.
 	Fits func(have []byte) bool
-	// Ours tells whether what stands there was put there by what carrick has set up, though not by carrick: it may be
-	// written over and taken back. What fits is ours; nil: nothing else is.
+	// Ours reports whether existing content was written by a component that carrick has set up: it may be overwritten and
+	// undone. Content that fits is ours; nil: no other content is.
 	Ours func(have []byte) bool
-	// Freed reports whether nothing that carrick set is left in a file that another user has changed since: then an undo
-	// only removes its record. nil: it leaves every such file.
+	// Freed reports whether a file that another user has changed no longer contains anything that carrick set: undo then
+	// only removes its record. nil: undo keeps every such file.
 	Freed func(have []byte) bool
 }
 
-// fileNow is a file as it stands, and what carrick knows of it.
+// fileNow is the present state of a file and carrick's record of it.
 type fileNow struct {
 	path     string
 	want     masked.Value
@@ -53,16 +52,16 @@ type fileNow struct {
 	there    bool
 	mode     fs.FileMode
 	rec      record
-	recorded bool // rec is of this path
-	kept     bool // what stood there before is kept: rec.Before is there
-	moved    bool // rec is of another path
-	fits     bool // the content is as it should be
-	ours     bool // the content is carrick's, or of what it has set up
-	asBefore bool // it stands as before carrick
+	recorded bool // rec is for this path
+	kept     bool // the previous file is saved: rec.Before exists
+	moved    bool // rec is for another path
+	fits     bool // the content is as expected
+	ours     bool // the content is carrick's, or that of a component that it has set up
+	asBefore bool // it is as it was before carrick
 	freed    bool // another user has removed what carrick set
 }
 
-// look reads all that decides what happens to the file.
+// look reads everything that decides what happens to the file.
 func (f File) look(ctx context.Context, env steps.Env) (fileNow, error) {
 	n := fileNow{path: f.Path}
 	if f.PathOf != nil {
@@ -91,7 +90,7 @@ func (f File) look(ctx context.Context, env steps.Env) (fileNow, error) {
 	return n, nil
 }
 
-// read reads the file, and whether it is carrick's.
+// read reads the file and determines whether it is carrick's.
 func (n *fileNow) read(ctx context.Context, env steps.Env, f File) error {
 	have, err := env.Host.Read(ctx, n.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,13 +127,13 @@ func (n *fileNow) readKept(ctx context.Context, env steps.Env) error {
 	return err
 }
 
-// changed tells whether somebody has changed the file since carrick wrote it. Where nothing was kept of what the record
-// says was there, a run was cut short before it wrote the file.
+// changed reports whether another user has changed the file since carrick wrote it. If the record names a previous file
+// that was not saved, a run was interrupted before it wrote the file.
 func (n *fileNow) changed() bool {
 	return n.recorded && n.there && !n.ours && !n.asBefore && (n.rec.Before == "" || n.kept)
 }
 
-// keeps tells whether what stands there is to be kept before it is written over.
+// keeps reports whether the existing file must be saved before it is overwritten.
 func (n *fileNow) keeps() bool {
 	if n.recorded && n.rec.Before == "" { // carrick created the file
 		return false
@@ -142,10 +141,10 @@ func (n *fileNow) keeps() bool {
 	if n.rec.Before == "" || !n.there || n.kept {
 		return n.there && !n.ours && !n.kept
 	}
-	return !n.ours || sum(n.have) == n.rec.BeforeHash // cut short, or only the mode was another
+	return !n.ours || sum(n.have) == n.rec.BeforeHash // interrupted, or only the mode differed
 }
 
-// Plan compares the file with what it should be.
+// Plan compares the file with its expected content.
 func (f File) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	n, err := f.look(ctx, env)
 	if err != nil {
@@ -163,7 +162,7 @@ func (f File) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// item says what is to happen to the file at its path.
+// item plans the file at its path.
 func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	mode := f.mode()
 	it := steps.Item{Verb: steps.Create, What: n.path, Hash: steps.Fingerprint(n.path, sum(n.want.Reveal()), mode)}
@@ -195,7 +194,7 @@ func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	return it
 }
 
-// mayWrite says why the file could not be written, before anything is.
+// mayWrite returns why the file can't be written, before anything is.
 func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 	err := cmp.Or(env.Host.MayWrite(n.path), env.Host.MayWrite(recordPath(env)), mayList(ctx, env))
 	if err != nil || !n.keeps() || n.rec.Before != "" {
@@ -204,7 +203,7 @@ func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 	if err := env.Host.MayWrite(beforePath(env, n.path)); err != nil {
 		return err
 	}
-	// What stands in the way may be what a link of the same name has kept.
+	// The obstacle may be a file that a link of the same name has saved.
 	have, err := env.Host.Read(ctx, beforePath(env, n.path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && string(have) == n.have:
@@ -217,7 +216,7 @@ func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 	)
 }
 
-// Do writes the file, keeps what stood there, and records both.
+// Do writes the file, saves the previous one, and records both.
 func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	n, err := f.look(ctx, env)
 	if err != nil {
@@ -231,7 +230,7 @@ func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 		return &ConflictError{n.path, it.Conflicts}
 	}
 	if n.moved {
-		if err := f.Undo(ctx, env, say); err != nil { // what somebody else has changed since is left, and is theirs
+		if err := f.Undo(ctx, env, say); err != nil { // it keeps what another user has changed since
 			return err
 		}
 	}
@@ -250,9 +249,9 @@ func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// write makes four writes, each of which may be the last: the record, the list, what stood there, the file. Until the
-// file is written it is as before for who looks; what was written before it says no more than is so, and is written
-// again by the next run, or goes with an undo.
+// write does four writes, after each of which a run may end: the record, the list, the saved previous file, the file.
+// Until the file itself is written, readers see the old one. What was written before it is still correct then, and the
+// next run writes it again, or an undo removes it.
 func (f File) write(ctx context.Context, env steps.Env, n fileNow) error {
 	rec := n.rec
 	rec.Path, rec.Mode, rec.Order = n.path, f.mode(), orderOf(env)
@@ -292,7 +291,7 @@ func (f File) mode() fs.FileMode {
 	return mode
 }
 
-// whyRefused says in a plan why nothing could be written.
+// whyRefused explains in a plan why nothing can be written.
 func whyRefused(env steps.Env, err error) string {
 	if errors.Is(err, host.ErrNotRoot) {
 		return "only root may do this, and carrick does not run as root: sudo carrick apply " + env.LinkFile()
@@ -300,18 +299,18 @@ func whyRefused(env steps.Env, err error) string {
 	return failure.Explain(err)
 }
 
-// sum is the hash that Host.Remove asks for.
+// sum returns the hash that Host.Remove expects.
 func sum(s string) string { return masked.New(s).Hash() }
 
-// RenderedFile is a file that an action writes on a host, and the record that apply keeps of it there.
+// RenderedFile is a file that an action writes on a host, and apply's record of it there.
 type RenderedFile struct {
 	Path, Content      string
 	Mode               fs.FileMode
 	RecordPath, Record string
 }
 
-// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil:
-// the action writes no file.
+// RenderFile renders the file of an action for the present state of the host, and writes nothing. It returns nil if the
+// action writes no file.
 func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFile, error) {
 	f, ok := of.(filed)
 	if !ok {
@@ -327,8 +326,8 @@ func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFil
 	return out, err
 }
 
-// ChangedByOthers is the path of an action's file, where another user has changed it and it does not contain what
-// carrick would write. "": that is not so, the action writes no file, or the file can't be read.
+// ChangedByOthers returns the path of an action's file if another user has changed it and it does not contain what
+// carrick would write. Otherwise, or if the action writes no file or the file can't be read, it returns "".
 func ChangedByOthers(ctx context.Context, env steps.Env, of steps.Doer) string {
 	f, ok := of.(filed)
 	if !ok {

@@ -13,37 +13,37 @@ import (
 	"carrick/steps"
 )
 
-// records is where a host keeps what each action of a link wrote or ran: paths, hashes and command lines, never
-// content. It is to files what the mark is to objects.
+// records is the folder in which a host keeps what each action of a link wrote or ran: paths, hashes and command lines,
+// never content. It is for files what the mark is for objects.
 const records = "/var/lib/carrick"
 
-// record is what one action wrote, or ran.
+// record is what one action wrote or ran.
 type record struct {
 	Path string      `json:"path,omitempty"` // of a File
-	Hash string      `json:"hash,omitempty"` // of what was written, or is about to be
+	Hash string      `json:"hash,omitempty"` // of what was or will be written
 	Was  string      `json:"was,omitempty"`  // of what carrick had written before that
 	Mode fs.FileMode `json:"mode,omitempty"`
 
-	Before     string      `json:"before,omitempty"` // where the file that stood there was kept
+	Before     string      `json:"before,omitempty"` // where the previous file was saved
 	BeforeHash string      `json:"beforeHash,omitempty"`
 	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
 
-	// Made are the folders of the file that were not there, the highest first. Each record of a file in them has them:
-	// the last one to go takes them along. The folders of the records themselves are carrick's own, and not in it.
+	// Made are the folders of the file that carrick created, the highest first. Each record of a file in them lists them:
+	// undoing the last of these files deletes the folders. The folders of the records are not listed.
 	Made []string `json:"made,omitempty"`
 
 	Run   []string `json:"run,omitempty"` // of a Command
 	Title string   `json:"title,omitempty"`
 	Ran   bool     `json:"ran,omitempty"`
-	ID    string   `json:"id,omitempty"` // of the folder that a CloseFolder closed; BeforeMode is what it had
+	ID    string   `json:"id,omitempty"` // of the folder that a CloseFolder closed; BeforeMode is its former mode
 
 	Order int `json:"order"` // of the action in its guide
 }
 
-// isCommand tells whether it is of a Command.
+// isCommand reports whether the record is of a Command.
 func (r record) isCommand() bool { return len(r.Run) > 0 }
 
-// readRecord is what the action in hand has written or run on its host.
+// readRecord returns what the current action has written or run on its host.
 func readRecord(ctx context.Context, env steps.Env) (record, bool, error) {
 	if env.Host == nil {
 		return record{}, false, fmt.Errorf("no machine stands on the %s", env.SideName())
@@ -70,7 +70,7 @@ func recordAt(ctx context.Context, env steps.Env, at string) (record, bool, erro
 	return rec, true, nil
 }
 
-// writeRecord records what is about to be done, before it is.
+// writeRecord records a change before it is made.
 func writeRecord(ctx context.Context, env steps.Env, rec record) error {
 	var err error
 	if rec.Made, err = made(ctx, env, rec); err != nil {
@@ -86,8 +86,8 @@ func writeRecord(ctx context.Context, env steps.Env, rec record) error {
 	return writeList(ctx, env, "")
 }
 
-// forget removes the record, when nothing is left to take back. The list of the folder is written first: a run that
-// ends between the two leaves a record of nothing, which the next undo finds.
+// forget deletes the record, when nothing is left to undo. It writes the folder's list first: a run that is interrupted
+// between the two leaves an empty record, which the next undo finds.
 func forget(ctx context.Context, env steps.Env) error {
 	if err := writeList(ctx, env, recordPath(env)); err != nil {
 		return err
@@ -96,7 +96,7 @@ func forget(ctx context.Context, env steps.Env) error {
 	if err != nil || !found {
 		return err
 	}
-	// The record knows of the folders, so it goes after them.
+	// The record lists the folders, so it is deleted after them.
 	if err := dropFolders(ctx, env, rec.Made); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func forget(ctx context.Context, env steps.Env) error {
 	return dropFolders(ctx, env, []string{records, path.Dir(recordPath(env))})
 }
 
-// made are the folders above a record's file that are not there, or that carrick has made for others.
+// made returns the folders above a record's file that do not exist, or that carrick has created for other files.
 func made(ctx context.Context, env steps.Env, rec record) ([]string, error) {
 	all, err := allRecords(ctx, env, "")
 	if err != nil {
@@ -136,9 +136,9 @@ func made(ctx context.Context, env steps.Env, rec record) ([]string, error) {
 	return out, nil
 }
 
-// dropFolders removes the folders that carrick has made and that nothing is in any more.
+// dropFolders deletes the folders that carrick has created and that are now empty.
 func dropFolders(ctx context.Context, env steps.Env, made []string) error {
-	for _, folder := range slices.Backward(made) { // a folder comes behind the one that it is in
+	for _, folder := range slices.Backward(made) { // a folder comes after its parent
 		if err := env.Host.RemoveFolder(ctx, folder); err != nil {
 			return err
 		}
@@ -148,10 +148,10 @@ func dropFolders(ctx context.Context, env steps.Env, made []string) error {
 
 func recordPath(env steps.Env) string { return path.Join(records, env.Link, env.Action+".json") }
 
-// beforePath is where what stood in a file is kept.
+// beforePath returns the path at which a file's previous version is saved.
 func beforePath(env steps.Env, name string) string { return name + ".before-" + env.Link }
 
-// order is the place of the action in hand among those of its guide.
+// orderOf returns the position of the current action among those of its guide.
 func orderOf(e steps.Env) int {
 	if e.Runtime.Guide == nil {
 		return 0

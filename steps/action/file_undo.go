@@ -12,7 +12,7 @@ import (
 	"carrick/steps"
 )
 
-// PlanUndo says what would be removed or put back.
+// PlanUndo returns what would be deleted or restored.
 func (f File) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	n, found, err := f.lookBack(ctx, env)
 	if err != nil || !found {
@@ -21,8 +21,8 @@ func (f File) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error)
 	return steps.Change{Items: []steps.Item{n.undoItem(env)}}, nil
 }
 
-// lookBack is the file that the record names. It asks for no answers and no facts: what was written is taken back
-// whatever they are now.
+// lookBack returns the file that the record names. It reads no answers and no facts, because undo must not depend on
+// their present values.
 func (f File) lookBack(ctx context.Context, env steps.Env) (fileNow, bool, error) {
 	rec, found, err := readRecord(ctx, env)
 	if err != nil || !found {
@@ -35,7 +35,7 @@ func (f File) lookBack(ctx context.Context, env steps.Env) (fileNow, bool, error
 	return n, true, nil
 }
 
-// leftover is the verb's note where a run that was cut short, or somebody else, had come so far already.
+// leftover is the note if an interrupted run, or another user, has already undone the file.
 const leftover = "carrick's record of it goes"
 
 func (n fileNow) undoItem(env steps.Env) steps.Item {
@@ -63,7 +63,7 @@ func (n fileNow) undoItem(env steps.Env) steps.Item {
 	return it
 }
 
-// Undo removes the file, or puts back what stood there. The record goes last.
+// Undo deletes the file or restores the previous one. It deletes the record last.
 func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	n, found, err := f.lookBack(ctx, env)
 	if err != nil || !found {
@@ -80,7 +80,7 @@ func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error
 		}
 		return err
 	}
-	env.Host.Tidy(n.path) // a run that was killed may never have come to write it
+	env.Host.Tidy(n.path) // a killed run may have left its temporary file
 	switch {
 	case it.Verb == steps.Update:
 		err = n.putBack(ctx, env)
@@ -100,13 +100,13 @@ func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error
 }
 
 func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
-	old := n.have // where only the mode was another
+	old := n.have // if only the mode differed
 	if n.kept {
 		b, err := env.Host.Read(ctx, n.rec.Before)
 		if err != nil {
 			return fmt.Errorf("put back %s: %w", n.path, err)
 		}
-		if old = string(b); sum(old) != n.rec.BeforeHash { // a link by now to a file that others may not read?
+		if old = string(b); sum(old) != n.rec.BeforeHash { // now a link to a file that others may not read?
 			return fmt.Errorf(
 				"put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs "+
 					"there, then undo again",
@@ -120,7 +120,7 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 	return n.dropKept(ctx, env)
 }
 
-// dropKept removes what was kept, once it stands in its place again.
+// dropKept deletes the saved file once it is restored.
 func (n fileNow) dropKept(ctx context.Context, env steps.Env) error {
 	b, err := env.Host.Read(ctx, n.rec.Before)
 	if errors.Is(err, fs.ErrNotExist) {

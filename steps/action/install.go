@@ -14,23 +14,24 @@ import (
 	"carrick/steps"
 )
 
-// InstallList is what a folder that stands for a machine says of itself: which files go where, with which mode and
-// owner, and what is to be run then. It is made of the records of all links, so it is the same while they are.
+// InstallList is the file in which a folder that stands for a machine lists its contents: which files to copy where,
+// with which mode and owner, and what to run afterwards. It is generated from the records of all links, so it changes
+// only with them.
 const InstallList = "/INSTALL"
 
-// installHead are the first lines, by which carrick knows a list of its own.
+// installHead are the first lines, by which carrick recognizes its own list.
 const installHead = `#!/bin/sh
 # For root on the machine that this folder stands for: copy the folder there, and in it run: sh INSTALL
 # carrick keeps this file. What is written into it by hand is lost.
 set -e
 `
 
-// errOtherList means that somebody else's file has the name of the list.
+// errOtherList means that another user's file has the name of the list.
 var errOtherList = errors.New(
 	InstallList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away",
 )
 
-// mayList says why the list can't be kept; nil on a machine, which has none.
+// mayList returns why the list can't be written, or nil. A machine has no list.
 func mayList(ctx context.Context, env steps.Env) error {
 	if !env.Host.IsFolder() {
 		return nil
@@ -47,7 +48,7 @@ func mayList(ctx context.Context, env steps.Env) error {
 	return env.Host.MayWrite(InstallList)
 }
 
-// listIsRight tells whether the list is as the records are.
+// listIsRight reports whether the list matches the records.
 func listIsRight(ctx context.Context, env steps.Env) bool {
 	if !env.Host.IsFolder() {
 		return true
@@ -57,12 +58,12 @@ func listIsRight(ctx context.Context, env steps.Env) bool {
 	return err == nil && readErr == nil && string(have) == installText(all)
 }
 
-// unlisted is what is to be done where the list alone is not as it should be.
+// unlisted returns the item for a list that alone needs an update.
 func unlisted(hash string) steps.Item {
 	return steps.Item{Verb: steps.Update, What: InstallList, Hash: hash, Note: "is not what carrick wrote"}
 }
 
-// writeList brings the list up to date with the records but for one, which is about to go.
+// writeList updates the list from the records, except for one that is about to be deleted.
 func writeList(ctx context.Context, env steps.Env, without string) error {
 	if !env.Host.IsFolder() {
 		return nil
@@ -86,7 +87,7 @@ func writeList(ctx context.Context, env steps.Env, without string) error {
 	return nil
 }
 
-// allRecords are the records of all links, in the order of their guides.
+// allRecords returns the records of all links, in the order of their guides.
 func allRecords(ctx context.Context, env steps.Env, without string) ([]record, error) {
 	links, err := env.Host.List(ctx, records)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +147,7 @@ func installText(all []record) string {
 	return text
 }
 
-// commandLine is a command as a shell takes it.
+// commandLine returns a command quoted for a shell.
 func commandLine(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {

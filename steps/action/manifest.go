@@ -11,24 +11,22 @@ import (
 	"carrick/steps"
 )
 
-// Manifest applies the objects of an asset by server-side apply, with a field
-// manager of this link and action alone.
+// Manifest applies the objects of an asset by server-side apply. Its field manager is specific to this link and action.
 type Manifest struct {
 	File   string // in the guide's folder of assets
 	Values Values // computed values: ${values.name}
-	// Each renders the asset once an item, which is ${each} or, where it is a
-	// map, ${each.key}. nil: once.
+	// Each renders the asset once per item, which is ${each} or, if it is a map, ${each.key}. nil: once.
 	Each func(context.Context, steps.Env) ([]any, error)
-	// Version is the version of their API in which the objects are written, where
-	// clusters serve them in another than the asset's; nil: as they stand there.
+	// Version returns the version of their API in which the objects are written, if clusters serve them in another one
+	// than the asset's; nil: as in the asset.
 	Version func(context.Context, steps.Env) (string, error)
 }
 
-// Asset is the manifest itself. A Doer that embeds a Manifest, to do more
-// before or after it, is rendered, validated and exported as one.
+// Asset returns the manifest itself. A Doer that embeds a Manifest, to do more before or after it, is rendered,
+// validated and exported as one.
 func (m Manifest) Asset() Manifest { return m }
 
-// Plan diffs each object against a server-side dry run.
+// Plan compares each object with a server-side dry run.
 func (m Manifest) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	objs, err := m.Objects(ctx, env)
 	if err != nil {
@@ -46,7 +44,7 @@ func (m Manifest) Plan(ctx context.Context, env steps.Env) (steps.Change, error)
 	return c, nil
 }
 
-// Do applies each object that is not as it should be.
+// Do applies each object that differs.
 func (m Manifest) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	objs, err := m.Objects(ctx, env)
 	if err != nil {
@@ -60,8 +58,8 @@ func (m Manifest) Do(ctx context.Context, env steps.Env, say steps.Progress) err
 	return nil
 }
 
-// Objects renders the asset. An answer whose default could not be read is an
-// error: a key that is dropped for it would be a wrong manifest.
+// Objects renders the asset. It returns an error if an answer's default could not be read: dropping its key would
+// render a wrong manifest.
 func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
 	objs, err := m.rendered(ctx, env)
 	if err != nil || m.Version == nil {
@@ -75,7 +73,7 @@ func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.U
 	return objs, err
 }
 
-// rendered is the asset in its own version.
+// rendered returns the objects in the asset's own version.
 func (m Manifest) rendered(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
 	if env.Cluster == nil {
 		return nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())

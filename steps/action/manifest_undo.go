@@ -23,12 +23,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// saysAfter is how long an object may take to go before undo says that it waits.
+// saysAfter is how long undo waits for a deletion before it reports that it is waiting.
 const saysAfter = 5 * time.Second
 
-// PlanUndo finds what the inventory has of this action of this link, and what
-// has its mark, over the kinds of its asset. It does not render, so it works
-// when answers have changed.
+// PlanUndo finds the inventory entries of this action of this link, and the objects with its mark among the kinds of
+// its asset. It does not render, so it works after answers have changed.
 func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	found, blind, err := m.marked(ctx, env)
 	if err != nil {
@@ -94,22 +93,22 @@ func (m Manifest) Undo(ctx context.Context, env steps.Env, say steps.Progress) e
 	return nil
 }
 
-// found is an object that carries this action's mark, or that the inventory has.
+// found is an object that carries this action's mark or is in the inventory.
 type found struct {
 	metav1.PartialObjectMetadata
 	gvk   schema.GroupVersionKind
 	gvr   schema.GroupVersionResource
-	entry *steps.Entry // of the inventory; nil: it has none
+	entry *steps.Entry // in the inventory; nil: it has none
 }
 
-// found is an object with its entry in the inventory.
+// findIn returns an object with its inventory entry.
 func findIn(
 	inv *inventory.Inventory, action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind,
 	gvr schema.GroupVersionResource,
 ) found {
 	f := found{m, gvk, gvr, inv.Find(action, steps.EntryOf(gvk, m.Namespace, m.Name))}
 	if f.entry != nil && f.entry.UID != "" && f.entry.UID != m.UID {
-		f.entry = nil // it is of another object of that name
+		f.entry = nil // the entry is of another object with the same name
 	}
 	return f
 }
@@ -123,8 +122,8 @@ func (f found) object() *unstructured.Unstructured {
 	return o
 }
 
-// marked finds what carries this action's mark, and what the inventory has of
-// it. blind are the resources that could not be looked for everywhere.
+// marked finds the objects that carry this action's mark, with their inventory entries. blind are the resources that
+// could not be listed everywhere.
 func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind []string, err error) {
 	if env.Cluster == nil {
 		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
@@ -141,7 +140,7 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 	if m.Version != nil {
 		version, err = m.Version(ctx, env)
 		if errors.As(err, new(*steps.AbsentError)) {
-			return nil, nil, nil // nothing of a kind that is not served
+			return nil, nil, nil // the kind is not served
 		}
 		if err != nil {
 			return nil, nil, err
@@ -157,7 +156,7 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 		seen[gvk] = true
 		gvr, namespaced, err := env.Cluster.Resource(ctx, gvk)
 		if errors.Is(err, failure.ErrNotServed) {
-			continue // nothing of a kind that is not served
+			continue // the kind is not served
 		}
 		if err != nil {
 			return nil, nil, err
@@ -177,7 +176,7 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 	return append(out, unmarked...), blind, err
 }
 
-// unmarked are the objects that the inventory has of the action in hand and that are not among those that were found.
+// unmarkedIn returns the objects in the inventory of the current action that are not among known.
 func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, known []found) ([]found, error) {
 	var out []found
 	for _, e := range inv.Actions[env.Action] {
@@ -203,8 +202,8 @@ func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, kn
 	return out, nil
 }
 
-// find looks in all namespaces; who may not do that looks in those that the
-// answers name, and for cluster-wide objects under the names that they give.
+// find lists all namespaces. Without permission for that, it lists the namespaces that the answers name, and reads
+// cluster-wide objects by the names that the answers give.
 func (m Manifest) find(
 	ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, namespaced bool,
 ) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {
@@ -238,7 +237,7 @@ func (m Manifest) find(
 	return list, false, nil
 }
 
-// named is the object of that name, if it carries this action's mark.
+// named returns the object of that name, if it carries this action's mark.
 func named(ctx context.Context, env steps.Env, o *unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
 	live, err := env.Cluster.Fetch(ctx, o)
 	switch {
@@ -252,7 +251,7 @@ func named(ctx context.Context, env steps.Env, o *unstructured.Unstructured) ([]
 	return []metav1.PartialObjectMetadata{inventory.MetadataOf(live)}, nil
 }
 
-// planUndo says what undo does with an object. What it goes by is the inventory, and not the mark.
+// planUndo plans what undo does with an object. The inventory decides, not the mark.
 func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	item := steps.Item{Verb: steps.Delete, What: inventory.Describe(f.object()), Entry: f.entry}
 	if f.entry != nil && f.entry.GVK() == inventory.ReleaseKind {
@@ -319,7 +318,7 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	return item, nil
 }
 
-// deleteObject deletes that very object, by UID, and waits until it is gone.
+// deleteObject deletes exactly that object, by UID, and waits until it is gone.
 func deleteObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, say steps.Progress) error {
 	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
 	if err != nil {
@@ -339,8 +338,8 @@ func deleteObject(ctx context.Context, env steps.Env, obj *unstructured.Unstruct
 	return <-gone
 }
 
-// occupied says why a namespace or a CRD must stay: it holds what is not this
-// link's. "" for everything else.
+// occupied returns why a namespace or a CRD must be kept: it contains objects that are not this link's. It returns ""
+// for all other kinds.
 func occupied(ctx context.Context, env steps.Env, f found) (string, error) {
 	var rest []string
 	var err error

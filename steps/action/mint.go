@@ -14,23 +14,21 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Mint makes a secret once and keeps it in a Secret of the cluster: a key
-// pair, a certificate, a password. Where the Secret has its keys already
-// nothing is made, ever again; only labels, annotations and a type that the
-// asset names are then seen to.
+// Mint generates a secret once and stores it in a Secret of the cluster: a key pair, a certificate, a password. If the
+// Secret already has its keys, Mint generates nothing. It then only reconciles labels, annotations and a type that the
+// asset names.
 type Mint struct {
 	File   string   // the asset of one Secret, without data
 	Values Values   // computed values of the asset: ${values.name}
-	Keys   []string // the keys that a whole Secret has
-	// Make gives the value of each key.
+	Keys   []string // the keys of a complete Secret
+	// Make returns the value of each key.
 	Make func(context.Context, steps.Env) (map[string]masked.Value, error)
 }
 
-// Asset is the manifest of the Secret, which lacks its data. A Doer may embed a
-// Mint as it may a Manifest.
+// Asset returns the manifest of the Secret, without its data. A Doer may embed a Mint like a Manifest.
 func (m Mint) Asset() Manifest { return Manifest{File: m.File, Values: m.Values} }
 
-// Plan says create where the Secret or one of its keys is missing.
+// Plan returns Create if the Secret or one of its keys is missing.
 func (m Mint) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	obj, missing, others, err := m.look(ctx, env)
 	if err != nil {
@@ -51,7 +49,7 @@ func (m Mint) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{p.Item}, Permissions: p.rights}, nil
 }
 
-// Do makes the values that are missing, all or none.
+// Do generates the missing values, all or none.
 func (m Mint) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	obj, missing, _, err := m.look(ctx, env)
 	if err != nil {
@@ -87,17 +85,16 @@ func (m Mint) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error)
 	return m.Asset().PlanUndo(ctx, env)
 }
 
-// Undo deletes the Secret, if this link made it.
+// Undo deletes the Secret if this link created it.
 func (m Mint) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return m.Asset().Undo(ctx, env, say)
 }
 
-// minted are the keys whose values are made once.
+// minted returns the keys whose values are generated once.
 func (m Mint) minted() []string { return m.Keys }
 
-// look renders the Secret and says which of its keys are still to be made. A
-// whole one comes with the data that stands there, so that applying it takes
-// none away. others: it is there, and carrick did not make it.
+// look renders the Secret and returns which of its keys are still missing. A complete Secret includes its existing
+// data, so that applying it removes none. others reports whether it exists and carrick did not create it.
 func (m Mint) look(
 	ctx context.Context, env steps.Env,
 ) (_ *unstructured.Unstructured, missing []string, others bool, _ error) {

@@ -20,14 +20,14 @@ import (
 	"carrick/steps/inventory"
 )
 
-// planned is one object with what would happen to it.
+// planned is one object and the plan for it.
 type planned struct {
 	steps.Item
 	rights []permission.Rule
 	want   *unstructured.Unstructured // as it would be applied, marked
-	live   *unstructured.Unstructured // nil: there is none
+	live   *unstructured.Unstructured // nil: it does not exist
 	unread error                      // why live could not be read: then nothing is written
-	empty  bool                       // its conflicts are about nothing: forcing changes no value
+	empty  bool                       // its conflicts are void: forcing changes no value
 }
 
 func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured) (planned, error) {
@@ -49,7 +49,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	p.rights = rightsTo(obj, gvr)
 	p.live, err = env.Cluster.Fetch(ctx, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
-		if apierrors.IsForbidden(err) { // told with all other missing rights
+		if apierrors.IsForbidden(err) { // reported with all other missing permissions
 			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "may not be read: "+failure.Explain(err), true, err
 			return p, nil
 		}
@@ -71,7 +71,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		return p, err
 	}
 	if len(p.Conflicts) > 0 {
-		_ = inventory.KeepValues(p.Entry, p.live, p.Conflicts) // whoever takes them over says what can't be kept
+		_ = inventory.KeepValues(p.Entry, p.live, p.Conflicts) // taking them over reports what can't be kept
 	}
 	if p.Verb == steps.Replace {
 		p.Entry = inv.Next(env, obj, nil)
@@ -94,8 +94,8 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	return p, nil
 }
 
-// fingerprint tells one plan from another. What a server gives to a new object (an
-// address, a port) is another one at each dry run, so only what is sent counts.
+// fingerprint identifies a plan. Values that a server assigns to a new object (an address, a port) differ at each dry
+// run, so only what is sent counts.
 func (p *planned) fingerprint() string {
 	if p.Verb == steps.Create {
 		return steps.Fingerprint(p.Verb, p.What, p.want)
@@ -103,7 +103,7 @@ func (p *planned) fingerprint() string {
 	return steps.Fingerprint(p.Verb, p.What, p.Diff, p.Conflicts, p.want)
 }
 
-// dryRun asks the server what applying would do.
+// dryRun asks the API server what applying would change.
 func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	got, err := env.Cluster.Apply(ctx, p.want, opts)
@@ -124,8 +124,7 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 			p.Verb, p.Note = steps.Leave, "is as it should be"
 		}
 	case p.live == nil && (apierrors.IsNotFound(err) || denied(err)):
-		// Its namespace is made first, or the right to make it is missing,
-		// which is told with all others.
+		// Its namespace is created first, or the permission to create it is missing, which is reported with all others.
 		p.Verb, p.Diff = steps.Create, diff.Objects(nil, p.want)
 		if denied(err) {
 			p.Note, p.Refused = failure.Explain(err), true
@@ -145,15 +144,14 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	return nil
 }
 
-// denied reports whether a server refused an object that may be accepted later: for a missing permission, or by a
+// denied reports whether a server rejected an object that may be accepted later: for a missing permission, or by a
 // webhook, some of which answer 400.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "admission webhook")
 }
 
-// replaceable tells whether the object could be made anew: whether the server
-// would take it under a name that is free. What holds other objects is never
-// deleted to be changed.
+// replaceable reports whether the object could be recreated: whether the server would accept it under an unused name. A
+// kind that contains other objects is never deleted in order to change it.
 func (p *planned) replaceable(ctx context.Context, env steps.Env) bool {
 	switch p.want.GetKind() {
 	case "Namespace", "CustomResourceDefinition", "PersistentVolumeClaim":
@@ -205,8 +203,7 @@ func doObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured
 	return nil
 }
 
-// ConflictError stops an apply: another manager owns fields, and taking them
-// over was not allowed.
+// ConflictError stops an apply: another manager owns fields, and the user did not allow taking them over.
 type ConflictError struct {
 	What      string
 	Conflicts []failure.Conflict
@@ -221,9 +218,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over takes it", e.What, c.Field, c.Manager, more)
 }
 
-// rightsTo are the rights that it takes to apply an object and to look at it
-// afterwards. Who makes a role must hold what it grants, too: Kubernetes lets
-// nobody give what he has not.
+// rightsTo returns the permissions required to apply an object and to read it afterwards. Creating a role also requires
+// the permissions that it grants, because Kubernetes prevents privilege escalation.
 func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Rule {
 	var out []permission.Rule
 	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
@@ -236,9 +232,9 @@ func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) [
 	if gvr.Group != rbacv1.GroupName || (gvr.Resource != "roles" && gvr.Resource != "clusterroles") {
 		return out
 	}
-	var role rbacv1.ClusterRole // both kinds keep their rules in one place
+	var role rbacv1.ClusterRole // both kinds have their rules in the same field
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role) != nil {
-		return out // the dry run says what is wrong with it
+		return out // the dry run reports what is wrong with it
 	}
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {

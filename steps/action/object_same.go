@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sameContent tells whether two states of an object differ in nothing but
-// carrick's marks and what servers write by themselves. Two managers that both
-// apply `nodeSelector: {}` are in conflict for the API server, which keeps no
-// such field; nobody loses anything when the second one has its way.
+// sameContent reports whether two states of an object differ only in carrick's marks and in what servers write
+// automatically. The API server reports a conflict if two managers both apply `nodeSelector: {}`, although it stores no
+// such field. Neither loses anything when the second one forces its apply.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(bare(a), bare(b))
 }

@@ -14,18 +14,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// cameByItself are what a namespace has without anybody's doing.
+// cameByItself lists what every namespace contains automatically.
 var cameByItself = []string{
 	"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io",
 	"pods.metrics.k8s.io",
 }
 
-// cameAndGoes serves measurements alone: what can't be told of them is no loss.
+// cameAndGoes is an API that serves only measurements: if it can't be listed, nothing is lost.
 const cameAndGoes = "metrics.k8s.io/v1beta1"
 
-// tenants lists what a namespace holds beyond this link's own and what comes
-// by itself. A kind that may not or can't be listed counts as something: a namespace
-// that can't be looked through is not deleted.
+// tenants lists what a namespace contains in addition to this link's objects and automatic ones. A kind that can't be
+// listed, or must not be, counts as an object: a namespace that can't be fully inspected is not deleted.
 func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, error) {
 	kinds, err := env.Cluster.Kinds(ctx)
 	if err != nil {
@@ -85,7 +84,7 @@ func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, er
 	return out, nil
 }
 
-// instances lists the custom resources of a definition.
+// instances lists the custom resources of a CRD.
 func instances(ctx context.Context, env steps.Env, crd string) ([]string, error) {
 	kinds, err := env.Cluster.Kinds(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func instances(ctx context.Context, env steps.Env, crd string) ([]string, error)
 	return out, nil
 }
 
-// ours reports whether this link created an object and no other link uses it.
+// oursIn reports whether this link created an object and no other link uses it.
 func oursIn(
 	ctx context.Context, env steps.Env, inv *inventory.Inventory, kind string, o *metav1.PartialObjectMetadata,
 ) (bool, error) {
@@ -131,9 +130,8 @@ func oursIn(
 	return len(users) == 0 && (len(claims) == 0 || named), err
 }
 
-// automatic reports whether an object comes with every namespace, or belongs to another object of the same namespace,
-// which is judged instead. A controller elsewhere is no reason to delete an object: here are the UIDs of the
-// namespace's objects.
+// automatic reports whether an object exists in every namespace, or is owned by another object of the same namespace,
+// which is judged instead. An owner elsewhere does not make it deletable. here are the UIDs of the namespace's objects.
 func automatic(kind string, o *metav1.PartialObjectMetadata, here map[types.UID]bool) bool {
 	if owner := metav1.GetControllerOf(o); owner != nil && here[owner.UID] {
 		return true

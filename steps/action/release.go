@@ -21,10 +21,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// release takes back what this action wrote into an object that stays: values
-// that it took over come back, its fields go (server-side apply of nothing),
-// and what another link uses is handed on to that link. The inventory forgets it
-// last, so that a release that was cut short is found again.
+// release reverts what this action wrote into an object that is kept: it restores values that it took over, removes its
+// fields (by a server-side apply of nothing), and hands over to another link what that link uses. It deletes the
+// inventory entry last, so that an interrupted release is found again.
 func release(ctx context.Context, env steps.Env, f found) error {
 	heir, action, err := heirOf(ctx, env, f)
 	if err != nil {
@@ -38,7 +37,7 @@ func release(ctx context.Context, env steps.Env, f found) error {
 	if err != nil {
 		return err
 	}
-	obj := f.object() // with its UID: an object that is gone must not be made anew
+	obj := f.object() // with its UID: a deleted object must not be recreated
 	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: env.Manager()}); err != nil {
 		if apierrors.IsNotFound(err) || gone(err) {
 			return nil
@@ -48,7 +47,7 @@ func release(ctx context.Context, env steps.Env, f found) error {
 	return inventory.Released(ctx, env, f.UID)
 }
 
-// before is what the link took over in an object. The annotation that says so is no evidence.
+// before returns the values that the link took over in an object. The annotation with them is not trusted.
 func (f found) before() map[string]any {
 	if f.entry == nil {
 		return nil
@@ -56,13 +55,12 @@ func (f found) before() map[string]any {
 	return runtime.DeepCopyJSON(f.entry.Before)
 }
 
-// gone tells whether an apply was refused because the object of that UID is
-// not there any more.
+// gone reports whether an apply was rejected because the object of that UID no longer exists.
 func gone(err error) bool {
 	return apierrors.IsConflict(err) && len(failure.Conflicts(err)) == 0
 }
 
-// heirOf is another link that uses an object, and its action; "" is nobody.
+// heirOf returns another link that uses an object, and its action, or "" if there is none.
 func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, err error) {
 	others, _, err := inventory.UsersOf(ctx, env, &f.PartialObjectMetadata)
 	if err != nil || len(others) == 0 {
@@ -72,8 +70,8 @@ func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, e
 	return heir, others[heir], nil
 }
 
-// handOn enters into the inventory of another link that it is to delete an object, and what it is to put back there.
-// The mark of who created the object follows.
+// handOn enters into the inventory of another link that it must delete an object, and which values it must restore
+// there. The mark of who created the object follows.
 func handOn(ctx context.Context, env steps.Env, f found, heir, action string) error {
 	as := inventory.EnvOf(env, heir, action)
 	if f.entry != nil {
@@ -116,7 +114,7 @@ func putBack(ctx context.Context, env steps.Env, f found) error {
 	return nil
 }
 
-// patchBack puts the values back and returns what becomes of the object; nil: there are none.
+// patchBack restores the values and returns the resulting object, or nil if there are no values.
 func patchBack(ctx context.Context, env steps.Env, f found, dry bool) (*unstructured.Unstructured, error) {
 	old := f.before()
 	for _, m := range f.ManagedFields {
@@ -136,7 +134,7 @@ func patchBack(ctx context.Context, env steps.Env, f found, dry bool) (*unstruct
 	return env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts)
 }
 
-// showBack is the diff of putting the values back.
+// showBack returns the diff of restoring the values.
 func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
 	after, err := patchBack(ctx, env, f, true)
 	if after == nil || err != nil {
@@ -152,14 +150,14 @@ func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
 	return diff.Objects(live, after), nil
 }
 
-// neverPutBack are fields that undo never puts back: they grant or run something, past the API server's check that no
-// one grants more than they have.
+// neverPutBack lists fields that undo never restores: they grant or run something, and restoring them would bypass the
+// API server's check for privilege escalation.
 var neverPutBack = map[string][]string{
 	"rbac.authorization.k8s.io":    {"rules", "subjects", "roleRef", "aggregationRule"},
 	"admissionregistration.k8s.io": {"webhooks"},
 }
 
-// withhold takes those fields out of old values and returns their names.
+// withhold removes those fields from old values and returns their names.
 func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
 	for _, field := range neverPutBack[kind.Group] {
 		if _, ok := old[field]; ok {
@@ -170,7 +168,7 @@ func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
 	return fields
 }
 
-// returns says what a release puts back into an object: field by field, without values.
+// returns lists the fields that a release restores in an object, without values.
 func returns(f found) string {
 	old := f.before()
 	fields := withhold(f.gvk.GroupKind(), old)
@@ -188,9 +186,8 @@ func returns(f found) string {
 	return note
 }
 
-// leaveOut takes out of values that are to be put back those that a manager
-// owns. To take a value over leaves it to this link alone, so whoever owns it
-// as well has written it since, and that counts.
+// leaveOut removes from old values those that a manager owns. A value that was taken over is owned only by this link,
+// so any other owner has written it since, and its value is kept.
 func leaveOut(old, owned map[string]any) {
 	for key, v := range old {
 		set, ok := owned["f:"+key].(map[string]any)
@@ -198,7 +195,7 @@ func leaveOut(old, owned map[string]any) {
 			continue
 		}
 		inner, isMap := v.(map[string]any)
-		if !isMap || len(set) == 0 { // a value, or a map that is owned as one
+		if !isMap || len(set) == 0 { // a value, or a map that is owned as a whole
 			delete(old, key)
 			continue
 		}

@@ -21,17 +21,17 @@ import (
 // Placeholder is ${scope.name}: own, peer, answers, link, values, each.
 var Placeholder = regexp.MustCompile(`\$\{([a-z]+)(?:\.([A-Za-z0-9._-]+))?\}`)
 
-// scope resolves the placeholders of an asset. A nil value stands for an
-// answer that was left empty: it drops the key that holds it.
+// scope resolves the placeholders of an asset. A nil value is an answer that was left empty: it drops the key that
+// contains it.
 type scope struct {
 	env    steps.Env
 	values Values
 	each   any
-	secret bool // masked values may be written: it is a value of a Secret
+	secret bool // masked values are permitted: it is a value of a Secret
 }
 
-// Values are the computed values of a Manifest, by name: ${values.name}. A nil value drops the key that holds it, as an
-// answer that was left empty does. A masked.Value may stand in data and stringData of a Secret, and nowhere else.
+// Values are the computed values of a Manifest, by name: ${values.name}. A nil value drops the key that contains it,
+// like an answer that was left empty. A masked.Value is permitted only in data and stringData of a Secret.
 type Values map[string]func(context.Context, steps.Env) (any, error)
 
 func (s scope) lookup(ctx context.Context, where, name string) (any, error) {
@@ -87,7 +87,7 @@ func Documents(assets fs.FS, file string) ([]map[string]any, error) {
 	}
 }
 
-// render makes the objects of an asset.
+// render returns the objects of an asset.
 func render(ctx context.Context, file string, s scope) ([]*unstructured.Unstructured, error) {
 	docs, err := Documents(s.env.Assets, file)
 	if err != nil {
@@ -107,10 +107,9 @@ func render(ctx context.Context, file string, s scope) ([]*unstructured.Unstruct
 	return out, nil
 }
 
-// object substitutes in one document. Masked values may stand among the values
-// of a Secret and nowhere else; its stringData becomes data, because the API
-// server finds no conflict with others in stringData, and undo nothing of its
-// own.
+// object substitutes the placeholders of one document. Masked values are permitted only in the values of a Secret. Its
+// stringData becomes data, because the API server detects no conflicts in stringData, and undo could not find its own
+// fields there.
 func (s scope) object(ctx context.Context, doc map[string]any) (*unstructured.Unstructured, error) {
 	if doc["kind"] != "Secret" || doc["apiVersion"] != "v1" {
 		v, err := s.mapping(ctx, doc)
@@ -140,7 +139,7 @@ func (s scope) object(ctx context.Context, doc map[string]any) (*unstructured.Un
 	return &unstructured.Unstructured{Object: out}, err
 }
 
-// secretData folds stringData into data.
+// secretData merges stringData into data.
 func secretData(values map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	data, _ := values["data"].(map[string]any)
@@ -156,7 +155,7 @@ func secretData(values map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// errDrop asks the holder of a value to drop it.
+// errDrop makes the parent of a value drop it.
 var errDrop = errors.New("drop")
 
 func (s scope) substitute(ctx context.Context, v any) (any, error) {
@@ -179,7 +178,7 @@ func (s scope) substitute(ctx context.Context, v any) (any, error) {
 	case string:
 		return s.scalar(ctx, v)
 	case int:
-		return int64(v), nil // what unstructured content is made of
+		return int64(v), nil // unstructured content uses int64
 	default:
 		return v, nil
 	}
@@ -216,8 +215,8 @@ func (s scope) mapping(ctx context.Context, m map[string]any) (map[string]any, e
 	return out, nil
 }
 
-// scalar substitutes in one string: a whole placeholder may become any value,
-// one inside other text must be a scalar.
+// scalar substitutes the placeholders of one string: one that is the whole string may become any value, one inside
+// other text must be a scalar.
 func (s scope) scalar(ctx context.Context, text string) (any, error) {
 	found := Placeholder.FindStringSubmatch(text)
 	if found == nil {

@@ -10,10 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SetYAML puts a key of the mapping that a text of YAML is where it stands, or at
-// the end, and leaves the rest to the letter. value is a string, true or false;
-// nil takes the key away. Whoever sets a key reads the text again: one that is
-// written in a way that is not a key a line comes out as something else.
+// SetYAML sets a key in the mapping of a YAML text, in its place or at the end, and leaves all other bytes unchanged.
+// value is a string, true or false; nil removes the key. Callers must parse the result: a text that is not written with
+// one key per line may come out wrong.
 func SetYAML(text, key string, value any) (string, error) {
 	if err := PlainLines(text); err != nil {
 		return "", err
@@ -39,8 +38,8 @@ func SetYAML(text, key string, value any) (string, error) {
 	return strings.Join(slices.Replace(lines, k.Line-1, end, put...), "\n"), nil
 }
 
-// PlainLines refuses a text whose lines YAML counts otherwise than carrick, which edits by line: it takes a carriage
-// return alone, NEL, LS and PS for ends of lines (YAML 1.1, section 5.4).
+// PlainLines rejects a text whose lines YAML counts differently from carrick, which edits by line: YAML counts a lone
+// carriage return, NEL, LS and PS as line breaks (YAML 1.1, section 5.4).
 func PlainLines(text string) error {
 	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\r\u0085\u2028\u2029") {
 		return errors.New("it has ends of lines other than LF and CRLF: edit it manually")
@@ -48,8 +47,7 @@ func PlainLines(text string) error {
 	return nil
 }
 
-// lastEntry is the entry of a key in the mapping that a document is: of two, the
-// one that counts.
+// lastEntry returns the entry of a key in a document's mapping. Of duplicates the last one counts.
 func lastEntry(doc *yaml.Node, name string) (key, value *yaml.Node) {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, nil
@@ -63,8 +61,8 @@ func lastEntry(doc *yaml.Node, name string) (key, value *yaml.Node) {
 	return key, value
 }
 
-// entryEnd is the number of the first line after an entry: what is indented
-// deeper than its key belongs to it, and empty lines between such.
+// entryEnd returns the number of the first line after an entry, which includes lines indented deeper than its key, and
+// empty lines between them.
 func entryEnd(lines []string, key, value *yaml.Node) int {
 	end := max(key.Line, value.Line)
 	for i := key.Line; i < len(lines); i++ {
@@ -79,7 +77,7 @@ func entryEnd(lines []string, key, value *yaml.Node) int {
 	return end
 }
 
-// yamlLines is an entry as it is written; nothing for one that is to go.
+// yamlLines returns the lines of an entry, or nothing for one to remove.
 func yamlLines(key string, value any) []string {
 	switch v := value.(type) {
 	case nil:

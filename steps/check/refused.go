@@ -59,7 +59,7 @@ var refusers = []struct {
 	by   RefusedBy
 	says *regexp.Regexp
 }{
-	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first, because webhooks and policies choose their own messages
+	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first: the others' messages are free text
 	{ByWebhook, regexp.MustCompile(`admission webhook "([^"]*)" denied`)},
 	{ByPolicy, regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)},
 	{ByLevel, regexp.MustCompile(`violates PodSecurity "([^"]*)"`)},
