@@ -15,44 +15,41 @@ import (
 	"carrick/steps"
 )
 
-// Adopted is what is known of one question once a set-up that stands already
-// has been looked at.
+// Adopted is the answer to one question as discovered from an existing set-up.
 type Adopted struct {
 	Question *steps.Question
-	Value    any    // nil: nothing is known
-	From     string // where it was seen, or where the default is from
+	Value    any    // nil: unknown
+	From     string // where it was found, or the source of the default
 	How      AdoptedHow
-	Written  bool   // it differs from the default: it belongs into the link file
-	Why      string // why it could not be found out; "": it could, or nobody tried
+	Written  bool   // it differs from the default: it is written into the link file
+	Why      string // why it could not be discovered; "": it was, or nothing was tried
 }
 
-// AdoptedHow says how an answer was come by.
+// AdoptedHow says where an answer comes from.
 type AdoptedHow int
 
-// How answers are come by.
+// The sources of answers.
 const (
-	Unanswered AdoptedHow = iota // there is none
+	Unanswered AdoptedHow = iota // there is no answer
 	ByUser                       // given
-	ByFinding                    // seen in what stands
-	ByDefault                    // nothing was seen, or nobody looked: the default stands
+	ByFinding                    // found in the existing set-up
+	ByDefault                    // nothing was found or tried: the default applies
 )
 
-// ByHand tells whether somebody has to look at this answer: it is missing, or
-// what it would be in the set-up that stands could not be found out.
+// ByHand reports whether the user must check this answer: it is missing, or its value in the existing set-up could not
+// be discovered.
 func (a Adopted) ByHand() bool {
 	return a.How != ByUser && (a.Why != "" || (a.How == Unanswered && !a.Question.Opt))
 }
 
-// adoptRounds bounds how often all questions are gone through: answers may lean
-// on answers.
+// adoptRounds is the maximum number of passes over all questions: answers may depend on answers.
 const adoptRounds = 6
 
-// adoptPatience is how long one question may take.
+// adoptTimeout is the timeout of one question.
 const adoptTimeout = 20 * time.Second
 
-// Adopt finds out the answers of a set-up that stands already, and gives them
-// to the session: only those that differ from their defaults. Answers that were
-// given stay. It reads and changes nothing.
+// Adopt discovers the answers of an existing set-up and gives the session those that differ from their defaults. It
+// keeps given answers. It changes nothing in the set-up.
 func (s *Session) Adopt(ctx context.Context) ([]Adopted, error) {
 	given := s.given()
 	found := map[string]Adopted{}
@@ -76,7 +73,7 @@ func (s *Session) Adopt(ctx context.Context) ([]Adopted, error) {
 	return s.settleAdopted(ctx, given, found)
 }
 
-// adoptable are the questions that can be found out and are not answered.
+// adoptable returns the questions that have an Adopt function and no answer.
 func (s *Session) adoptable(given steps.Given) []*steps.Question {
 	var out []*steps.Question
 	for i := range s.guide.Steps {
@@ -90,7 +87,7 @@ func (s *Session) adoptable(given steps.Given) []*steps.Question {
 	return out
 }
 
-// adoptOne asks one question of what stands.
+// adoptOne discovers the answer to one question.
 func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 	a := Adopted{Question: q}
 	if s.ends[q.Side()].absent() {
@@ -125,7 +122,7 @@ func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 	return a
 }
 
-// accepted is a value as a link file would hold it; a file is beside that.
+// accepted returns a value in the form of a link file. The content of a file is stored next to it.
 func (s *Session) accepted(q *steps.Question, v any) (any, error) {
 	if path, is := v.(string); is && q.Kind == steps.Path && path != steps.LeftEmpty {
 		full, err := filepath.Abs(s.link.File(path))
@@ -141,8 +138,8 @@ func (s *Session) accepted(q *steps.Question, v any) (any, error) {
 	return got, nil
 }
 
-// settleAdopted takes back what the defaults say by themselves, and lists what
-// is known of every question that applies, in the order of the guide.
+// settleAdopted drops the answers that equal their defaults, and lists every applicable question, in the order of the
+// guide.
 func (s *Session) settleAdopted(ctx context.Context, given steps.Given, found map[string]Adopted) ([]Adopted, error) {
 	var out []Adopted
 	for i := range s.guide.Steps {
@@ -175,7 +172,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 	usual, from, err := s.defaultOf(ctx, q)
 	switch {
 	case a.How == ByFinding && err == nil && sameAnswer(usual, a.Value):
-		return a, s.Answer(q.Key, nil) // the default says so by itself
+		return a, s.Answer(q.Key, nil) // the default has the same value
 	case a.How == ByFinding:
 		a.Written = true
 	case err != nil:
@@ -186,7 +183,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 	return a, nil
 }
 
-// defaultOf is what stands where a question is not answered.
+// defaultOf returns the default of a question.
 func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string, error) {
 	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.settleTimeout())
 	defer cancel()
@@ -197,8 +194,8 @@ func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string
 	return v, from, r.use.sound()
 }
 
-// sameAnswer compares two answers as they would stand in a link file. The order
-// of a list does not count, and one that was left empty is none.
+// sameAnswer compares two answers in the form of a link file. The order of a list does not matter, and an answer that
+// was left empty counts as none.
 func sameAnswer(a, b any) bool {
 	_, many := a.([]string)
 	if _, other := b.([]string); many || other {

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// SignIn does the actions that get secret answers from a person, if they are not given, and returns all secret answers
-// of the session.
+// SignIn runs the actions that obtain secret answers from a person, unless they are given, and returns all secret
+// answers of the session.
 func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]masked.Value, error) {
 	for i := range s.guide.Steps {
 		for _, q := range s.guide.Steps[i].Ask {
@@ -34,8 +34,8 @@ func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]ma
 	return s.secretAnswers(), nil
 }
 
-// Standing counts the checks that hold on a board because of what the guide creates, and how many of such checks were
-// run. None: there is no set-up.
+// Standing counts the checks on a board that hold because of what the guide creates, and all such checks that ran. If
+// none hold, there is no set-up.
 func (s *Session) Standing(b *Board) (holds, all int) {
 	for _, c := range s.guide.Cells() {
 		check, _ := s.guide.Check(c.Check)
@@ -45,7 +45,7 @@ func (s *Session) Standing(b *Board) (holds, all int) {
 		}
 		r := b.Verdict(c)
 		if root, masked := b.Cause(c); masked && b.Verdict(root).Status == steps.Waiting {
-			r = b.own(c) // what it leans on is on its way
+			r = b.own(c) // what it depends on is in progress
 		}
 		if r.Unasked {
 			continue
@@ -69,8 +69,8 @@ func leavesBehind(d steps.Doer) bool {
 
 var namespacesAt = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// MarkedLinks returns the links that have marked namespaces of a side. Whoever continues such a set-up does so under
-// that name.
+// MarkedLinks returns the links that have marked namespaces of a side. The set-up of one of them is continued under its
+// name.
 func (s *Session) MarkedLinks(ctx context.Context) []string {
 	links := map[string]bool{}
 	for _, side := range steps.Sides {
@@ -80,7 +80,7 @@ func (s *Session) MarkedLinks(ctx context.Context) []string {
 		}
 		found, err := c.List(ctx, namespacesAt, "", cluster.Selector{})
 		if err != nil {
-			continue // it is a hint, no more
+			continue // it is only a hint
 		}
 		for _, ns := range found {
 			for name := range inventory.OtherLinks(ns.GetLabels(), "") {

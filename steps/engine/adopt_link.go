@@ -9,8 +9,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// SaveAdopted writes the link file with the answers that were found out, and as
-// comments at its end the questions that somebody has to answer by hand.
+// SaveAdopted writes the link file with the discovered answers. Questions that the user must answer are comments at its
+// end.
 func (s *Session) SaveAdopted(found []Adopted) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,7 +19,7 @@ func (s *Session) SaveAdopted(found []Adopted) error {
 		return err
 	}
 	data = append(data, byHand(s.guide, s.link, found)...)
-	read, err := linkfile.Parse(s.link.Path, data, []*steps.Guide{s.guide}) // it is read like any other
+	read, err := linkfile.Parse(s.link.Path, data, []*steps.Guide{s.guide}) // validate it like any other link file
 	if err != nil {
 		return err
 	}
@@ -27,15 +27,14 @@ func (s *Session) SaveAdopted(found []Adopted) error {
 	return s.link.Save()
 }
 
-// NewAdoption is a new link between the same sides, without answers.
+// NewAdoption returns a new link between the same sides, without answers.
 func NewAdoption(l *linkfile.Link) *linkfile.Link {
 	out := linkfile.New(l.Guide, l.Name())
 	out.Path, out.Local, out.Remote = l.Path, l.Local, l.Remote
 	return out
 }
 
-// byHand are the comments: each question with its kind, its help and an
-// example that can be uncommented.
+// byHand returns the comments: each question with its kind, its help and an example that can be uncommented.
 func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
 	var b strings.Builder
 	for _, a := range found {
@@ -90,13 +89,13 @@ func comment(b *strings.Builder, text string) {
 	}
 }
 
-// exampleOf is the answer that stands now, else one of the kind.
+// exampleOf returns the present answer, or else an example of the question's kind.
 func exampleOf(q *steps.Question, stands any) string {
 	if stands != nil && q.Kind != steps.YAML {
 		if q.Many {
 			stands = steps.ListOf(stands)
 		}
-		if text, err := json.Marshal(stands); err == nil { // which is YAML
+		if text, err := json.Marshal(stands); err == nil { // JSON is valid YAML
 			return string(text)
 		}
 	}
@@ -115,8 +114,8 @@ func exampleOf(q *steps.Question, stands any) string {
 	return one
 }
 
-// SuggestLinkName is a name for a link, made of the names of both sides without
-// what both begin with: kind-milan and kind-rome give milan-rome.
+// SuggestLinkName returns a name for a link, made of the names of both sides without their common prefix: kind-milan
+// and kind-rome give milan-rome.
 func SuggestLinkName(otherwise, local, remote string) string {
 	a, b := nameWords(local), nameWords(remote)
 	for len(a) > 1 && len(b) > 1 && a[0] == b[0] {
@@ -129,8 +128,8 @@ func SuggestLinkName(otherwise, local, remote string) string {
 	return strings.Trim(name[:min(len(name), linkfile.MaxName)], "-")
 }
 
-// nameWords are the words of a side's name that a link's name may have. Of ARNs
-// and user@cluster, the cluster says more.
+// nameWords returns the words of a side's name that a link's name can contain. For ARNs and user@cluster it uses the
+// cluster's part.
 func nameWords(name string) []string {
 	if i := strings.LastIndexAny(name, "/@:"); i >= 0 && i+1 < len(name) {
 		name = name[i+1:]

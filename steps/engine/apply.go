@@ -16,21 +16,20 @@ import (
 	"carrick/steps/inventory"
 )
 
-// forbiddenFor is how long a right that was just granted may take to count.
+// forbiddenFor is how long a permission may take to become effective after it is granted.
 const forbiddenFor = 5 * time.Second
 
-// settleWithin is how long apply waits for the checks that an action mends; for
-// one that says that it waits, as long as that check allows.
+// settleWithin is how long apply waits for the checks that an action fixes. For a pending check, that check's own
+// timeout counts.
 const settleWithin = 60 * time.Second
 
-// knownWithin is how long the plan of an action may wait for what is not there
-// yet, once the actions before it are done.
+// knownWithin is how long the plan of an action may wait for objects that do not exist yet, once the actions before it
+// have run.
 const knownWithin = 10 * time.Second
 
-// StoppedError says that a run stopped part-way: what was done stays, and
-// doing it again goes on from there.
+// StoppedError says that a run stopped part-way: its changes are kept, and the same command continues from there.
 type StoppedError struct {
-	Done int // things changed before it stopped
+	Done int // number of changes before it stopped
 	Err  error
 }
 
@@ -40,8 +39,8 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// Apply does a plan that was confirmed, step by step: plan again, stop if it
-// is not the one that was confirmed, do, wait for the step's checks.
+// Apply applies a confirmed plan, step by step. It plans each action again, stops if the plan differs from the
+// confirmed one, applies it, and waits for the step's checks.
 func (s *Session) Apply(ctx context.Context, p *Plan, o steps.ApplyOptions, say steps.Progress) (err error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {
@@ -94,7 +93,7 @@ func (s *Session) changed(p *Plan, step string) bool {
 	return false
 }
 
-// applyOne does the first of some actions.
+// applyOne applies the first of some actions.
 func (s *Session) applyOne(
 	ctx context.Context, all []Planned, o steps.ApplyOptions, untouched bool, say steps.Progress,
 ) error {
@@ -116,7 +115,7 @@ func (s *Session) applyOne(
 		return err
 	}
 	if !wanted || (now.Pending == "" && !now.changes()) {
-		return nil // has come about meanwhile
+		return nil // already applied meanwhile
 	}
 	if now.Pending != "" {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", errors.New(now.Pending)}
@@ -138,15 +137,15 @@ func (s *Session) applyOne(
 		}
 		return action.Do(ctx, env, s.tagged(a, say))
 	})
-	s.Forget() // access reviews and the like may answer otherwise now
+	s.Forget() // access reviews and the like may have other results now
 	if err != nil {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
 	}
 	return nil
 }
 
-// planKnown plans a job when its turn has come. What was made just before may not
-// have been seen yet by what it leans on, so for a while it waits for that.
+// planKnown plans a job when its turn has come. What it depends on may not have observed the latest changes yet, so it
+// retries for a while.
 func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
 	short, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -173,8 +172,8 @@ func (s *Session) tagged(a Planned, say steps.Progress) steps.Progress {
 var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed " +
 	"meanwhile; look at the diff again")
 
-// whyOther says why a plan is not the one that was confirmed: where something
-// may not be read or done any more, nothing is known of what has changed.
+// whyOther returns why a plan differs from the confirmed one. If a read or a change is forbidden, it is not known what
+// has changed.
 func whyOther(now steps.Change) error {
 	for _, it := range now.Items {
 		if it.Refused {
@@ -184,9 +183,8 @@ func whyOther(now steps.Change) error {
 	return errOtherPlan
 }
 
-// sameChange tells whether two plans of an action are one. What has come about
-// meanwhile is no difference, nor is what goes by itself; what is new or other is,
-// and what was to be left.
+// sameChange reports whether two plans of an action are equal. Items that were applied meanwhile, or are deleted
+// automatically, don't count. New or different items do, as do items that were to be kept.
 func sameChange(confirmed, now steps.Change) bool {
 	type one struct{ what, hash string }
 	old := map[one]bool{}
@@ -201,9 +199,8 @@ func sameChange(confirmed, now steps.Change) bool {
 	return true
 }
 
-// needsHold waits for the checks that an action needs; it stops on one that does
-// not come to hold. Where nothing was changed yet there is nothing to wait for:
-// a failure or a skip is one at once.
+// needsHold waits for the checks that an action needs, and stops if one does not come to hold. If nothing was changed
+// yet, a failure or a skip stops it at once.
 func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say steps.Progress) error {
 	for _, c := range s.guide.CellsNamed(j.action.Needs, j.side) {
 		r, asked, err := s.lookFirst(ctx, j, c, say, func(r steps.Result) bool {
@@ -228,9 +225,8 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say step
 	return nil
 }
 
-// lookFirst looks at a check until good says so, and tells what it found where
-// nobody would see that otherwise. asked is false where the answers make the
-// check needless.
+// lookFirst probes a check until good returns true, and reports what it found if nothing else would show it. asked is
+// false if the check is not applicable.
 func (s *Session) lookFirst(
 	ctx context.Context, j job, c steps.Cell, say steps.Progress, good func(steps.Result) bool,
 ) (r steps.Result, asked bool, err error) {
@@ -249,8 +245,7 @@ func (s *Session) lookFirst(
 	return r, true, nil
 }
 
-// toDo is a verdict's fix as the end of a sentence; "": it has none but to apply
-// what was just applied.
+// toDo returns a verdict's fix as the end of a sentence, or "" if the only fix is the apply that just ran.
 func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side, r steps.Result) string {
 	mend := s.mendFix(check, s.env(ctx, side, &usage{}), r)
 	if r.Fix == "" || r.Fix == mend || mend != "" && strings.HasPrefix(r.Fix, mend+" --take-over") {
@@ -259,8 +254,7 @@ func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side,
 	return "; what to do: " + r.Fix
 }
 
-// settle waits until the checks that a step's changed actions mend say that
-// they hold; one that does not stops the run.
+// settle waits until the checks that a step's changed actions fix hold. One that does not stops the run.
 func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart, say steps.Progress) error {
 	st := s.guide.Step(step)
 	for i := range st.Checks {
@@ -289,9 +283,8 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 	return nil
 }
 
-// settled waits for a cell to hold or to be a skip. A skip may be that of a look
-// which has not seen yet what was made a moment ago: it counts once what the cell
-// leans on holds, or did not come to in a while.
+// settled waits for a cell to hold or be skipped. A skip may come from a probe that has not observed the latest
+// changes: it counts once the cells it depends on hold, or did not come to hold within the time limit.
 func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, error) {
 	holds := func(r steps.Result) bool { return r.Status.Holds() || r.Status == steps.Skip }
 	r, err := s.until(ctx, c, holds)
@@ -306,7 +299,7 @@ func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, erro
 	return s.until(ctx, c, holds)
 }
 
-// changes tells whether the plan changes something by that action.
+// changes reports whether the plan changes something by that action.
 func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 	for _, a := range p.Actions {
 		if action != nil && a.Action == action.Name && (a.Pending != "" || a.changes()) {
@@ -316,9 +309,8 @@ func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 	return false
 }
 
-// until probes a cell until good says so, at most settleWithin, or while it is
-// waiting as long as its check allows; then the last result stands. The error is
-// ctx's alone.
+// until probes a cell until good returns true, for at most settleWithin or, while it is pending, for the check's
+// timeout. Then it returns the last result. The only error is ctx's.
 func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Result) bool) (steps.Result, error) {
 	check, _ := s.guide.Check(c.Check)
 	began := time.Now()
@@ -328,13 +320,13 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 	for {
 		r, t := s.Probe(short, c)
 		if short.Err() != nil && last.Status != steps.Pending {
-			return last, ctx.Err() // cut short, the look says nothing
+			return last, ctx.Err() // the probe was cancelled, so its result is void
 		}
 		if last = r; good(r) || short.Err() != nil {
 			return r, ctx.Err()
 		}
 		if apierrors.IsForbidden(r.Err) && time.Since(began) > forbiddenFor {
-			return r, nil // time alone does not grant it
+			return r, nil // waiting alone does not grant it
 		}
 		due := began.Add(settleWithin)
 		if r.Status == steps.Waiting {
@@ -346,14 +338,14 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 	}
 }
 
-// changedBy is Changed, and an error when due comes first.
+// changedBy is Changed, but returns an error at due.
 func (s *Session) changedBy(ctx context.Context, t Trace, due time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
 	return s.Changed(ctx, t)
 }
 
-// Undo takes back what a plan of PlanUndo says.
+// Undo carries out a plan of PlanUndo.
 func (s *Session) Undo(ctx context.Context, p *Plan, say steps.Progress) error {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)

@@ -18,8 +18,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Audit is the log of what was changed: JSON lines of when, who, where, what;
-// hashes, never content, never a secret. A nil Audit writes nothing.
+// Audit is the log of changes: JSON lines of when, who, where and what, with hashes, never content or secrets. A nil
+// Audit writes nothing.
 type Audit struct {
 	mu   sync.Mutex
 	file *os.File
@@ -43,8 +43,8 @@ func OpenAudit() (*Audit, error) {
 	return &Audit{file: f, who: who}, nil
 }
 
-// OpenLog opens a log of this user for appending and creates it with mode 0600. how adds flags of os.OpenFile. What is
-// not a regular file is an error, a symbolic link too.
+// OpenLog opens a log of this user for appending and creates it with mode 0600. how adds flags of os.OpenFile. Anything
+// but a regular file is an error, including a symbolic link.
 func OpenLog(path string, how int) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file; carrick does not write through links", path)
@@ -52,10 +52,10 @@ func OpenLog(path string, how int) (*os.File, error) {
 	return os.OpenFile(path, how|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
 }
 
-// room is what should be free for a run's records.
+// room is the minimum free space, in bytes, for a run's records.
 const room = 16 << 10
 
-// Room says why nothing more could be recorded; nil: there is room.
+// Room returns why no more records can be written, or nil.
 func (a *Audit) Room() error {
 	if a == nil {
 		return nil
@@ -68,7 +68,7 @@ func (a *Audit) Room() error {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }
 
-// Path is the file.
+// Path returns the path of the log.
 func (a *Audit) Path() string {
 	if a == nil {
 		return ""
@@ -76,7 +76,6 @@ func (a *Audit) Path() string {
 	return a.file.Name()
 }
 
-// Close closes the file.
 func (a *Audit) Close() error {
 	if a == nil {
 		return nil
@@ -84,7 +83,7 @@ func (a *Audit) Close() error {
 	return a.file.Close()
 }
 
-// write records an event, whole or not at all.
+// write appends an event, completely or not at all.
 func (a *Audit) write(s *Session, e steps.Event) error {
 	if a == nil {
 		return nil
@@ -117,8 +116,7 @@ func (a *Audit) write(s *Session, e steps.Event) error {
 	return nil
 }
 
-// append adds a line. One that somebody left half written is ended first, and one
-// of ours that did not get there whole is taken away.
+// append adds a line. It terminates an incomplete line of another process, and truncates an incomplete line of its own.
 func (a *Audit) append(line []byte) error {
 	at, err := a.file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -143,10 +141,10 @@ func (a *Audit) append(line []byte) error {
 	return err
 }
 
-// deeds counts what is changed, and records it.
+// deeds counts and records changes.
 type deeds struct {
 	done int
-	lost error // why something could not be recorded
+	lost error // why a change could not be recorded
 }
 
 func (s *Session) recording(say steps.Progress) (*deeds, steps.Progress) {

@@ -4,5 +4,5 @@ package engine
 
 import "syscall"
 
-// noFollow has a file that became a symbolic link after it was inspected refused.
+// noFollow makes opening fail if the file became a symbolic link after it was inspected.
 const noFollow = syscall.O_NOFOLLOW

@@ -10,21 +10,20 @@ import (
 	"carrick/steps"
 )
 
-// AwaitsError says that a run on one side did all that it can do alone, and what
-// of the other side it waits for: that side is known by a file of facts, and its
-// admin has to go on.
+// AwaitsError says that a run on one side did all that it can do alone, and what it awaits from the other side: that
+// side is known only from a facts file, and its admin must continue.
 type AwaitsError struct {
-	Done int    // things changed
-	Own  string // the guide's word for the side that was worked on
-	Peer string // and for the one that it waits for
+	Done int    // number of changes
+	Own  string // the guide's name of the side that was worked on
+	Peer string // the guide's name of the side that it awaits
 	For  []Awaited
 	Next []string // what to run next, in order: "the provider's admin: carrick apply LINK"
 }
 
-// Awaited is an action that was put off, or a check that does not hold yet.
+// Awaited is an action that was postponed, or a check that does not hold yet.
 type Awaited struct {
 	Step, Title string
-	Until       string // what of the other side is lacking, in words
+	Until       string // what is missing from the other side, in words
 }
 
 func (e *AwaitsError) Error() string {
@@ -40,12 +39,11 @@ func (e *AwaitsError) Error() string {
 	return b.String()
 }
 
-// apart is a run on one side, while the other one is known by its file alone, or not
-// at all:
-// what was put off, because it needs what that side has still to do.
+// apart is a run on one side while the other one is known only from a facts file, or not at all. It contains what was
+// postponed because it depends on the other side.
 type apart struct {
 	s    *Session
-	side steps.Side // that is worked on; "": both sides are here, and nothing is put off
+	side steps.Side // the side worked on; "": both sides are available, and nothing is postponed
 	off  map[string]bool
 	told []Awaited
 }
@@ -61,7 +59,7 @@ func (s *Session) apart() *apart {
 	return a
 }
 
-// putOff tells whether an action has to wait for the other side, and notes it.
+// putOff reports whether an action must wait for the other side, and records it.
 func (a *apart) putOff(ctx context.Context, p Planned) bool {
 	if a.side == "" || (p.Pending == "" && !p.changes()) {
 		return false
@@ -90,8 +88,7 @@ func (a *apart) note(step, title, until string) {
 	a.told = append(a.told, Awaited{Step: step, Title: title, Until: until})
 }
 
-// behind says what of the other side a cell waits for; "": it holds, or does not
-// hold for a reason of this side's own.
+// behind returns what a cell awaits from the other side, or "" if it holds or fails for a reason on this side.
 func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bool) string {
 	if a.side == "" || seen[c] {
 		return ""
@@ -118,7 +115,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 	return ""
 }
 
-// over is how such a run ends: with what it waits for, if anything.
+// over returns the result of such a run: an AwaitsError if something is awaited, else nil.
 func (a *apart) over(ctx context.Context, done int) error {
 	if len(a.told) == 0 {
 		return nil
@@ -127,8 +124,8 @@ func (a *apart) over(ctx context.Context, done int) error {
 	return &AwaitsError{Done: done, Own: own, Peer: peer, For: a.told, Next: a.s.NextTurn(ctx, a.side)}
 }
 
-// NextTurn is what to run next where a side has done its part and the other one
-// is known by its file: who runs what, in order.
+// NextTurn returns what to run next, and who runs it, if a side has done its part and the other one is known from a
+// facts file.
 func (s *Session) NextTurn(ctx context.Context, side steps.Side) []string {
 	own, peer, link := s.guide.Sides[side], s.guide.Sides[side.Peer()], s.linkWord()
 	return []string{
@@ -142,7 +139,7 @@ func (s *Session) NextTurn(ctx context.Context, side steps.Side) []string {
 	}
 }
 
-// HandoverCommand is what the admin of a side runs to hand it over.
+// HandoverCommand returns the command by which the admin of a side writes its facts file.
 func (s *Session) HandoverCommand(ctx context.Context, side steps.Side) string {
 	cmd := fmt.Sprintf("carrick handover %s --side %s", s.linkWord(), s.guide.Sides[side].Flag())
 	if s.seals(ctx, side) {
@@ -158,7 +155,7 @@ func (s *Session) linkWord() string {
 	return steps.Quoted(s.link.Path)
 }
 
-// seals tells whether a side that is here shares anything secret at this moment.
+// seals reports whether an available side currently shares a secret.
 func (s *Session) seals(ctx context.Context, side steps.Side) bool {
 	r := &resolver{s: s, ctx: tracked.WithLooks(ctx, s.looks), use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
 	env := r.env(side)
@@ -175,19 +172,19 @@ func (s *Session) seals(ctx context.Context, side steps.Side) bool {
 	return false
 }
 
-// lackingHanded is Absent for what a file of facts does not hold (yet).
+// missingPeerFacts returns an AbsentError for what a facts file does not contain (yet).
 func missingPeerFacts(why string, args ...any) error {
 	return &steps.AbsentError{Why: fmt.Sprintf(why, args...), PeerFile: true}
 }
 
-// leaves tells whether a check that a run mends can't hold before the other side
-// has gone on, and notes it where nothing that was put off has said so.
+// leaves reports whether a check that a run fixes can't hold before the other side has continued. It records that
+// unless a postponed action already has.
 func (a *apart) leaves(ctx context.Context, c steps.Cell) bool {
 	if a.side == "" {
 		return false
 	}
 	if c.Side != a.side {
-		return true // it is told by the file; no turn of this side changes that
+		return true // its verdict is from the file; nothing on this side changes that
 	}
 	check, _ := a.s.guide.Check(c.Check)
 	mend, _ := a.s.guide.FixingAction(check, c.Side)

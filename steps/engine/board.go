@@ -13,22 +13,22 @@ type Board struct {
 	guide   *steps.Guide
 	mu      sync.Mutex
 	results map[steps.Cell]steps.Result
-	known   map[steps.Cell]judged // of these results, as far as asked for
+	known   map[steps.Cell]judged // computed verdicts for these results, as far as requested
 }
 
-// judged is what follows for a cell.
+// judged is the verdict of a cell.
 type judged struct {
 	verdict steps.Result
-	cause   steps.Cell // the root, where masked
+	cause   steps.Cell // the root cause, if masked
 	masked  bool
 }
 
-// NewBoard is a board on which nothing was looked at yet.
+// NewBoard returns a board without results.
 func NewBoard(g *steps.Guide) *Board {
 	return &Board{guide: g, results: map[steps.Cell]steps.Result{}, known: map[steps.Cell]judged{}}
 }
 
-// Put notes the result of a cell.
+// Put stores the result of a cell.
 func (b *Board) Put(c steps.Cell, r steps.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,16 +36,16 @@ func (b *Board) Put(c steps.Cell, r steps.Result) {
 	clear(b.known)
 }
 
-// Verdict is the result of a cell, masked by its needs: where one of them does
-// not hold, the cell says nothing of its own, and names what is at the root.
+// Verdict returns the result of a cell, masked by its needs: if one of them does not hold, the verdict is a skip that
+// names the root cause.
 func (b *Board) Verdict(c steps.Cell) steps.Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.judge(c).verdict
 }
 
-// Cause is the cell at the root of a masked verdict: the first need, of its
-// needs' needs, that failed by itself.
+// Cause returns the root cause of a masked verdict: the first of its direct and transitive needs that failed
+// independently.
 func (b *Board) Cause(c steps.Cell) (steps.Cell, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,14 +53,14 @@ func (b *Board) Cause(c steps.Cell) (steps.Cell, bool) {
 	return j.cause, j.masked
 }
 
-// own is what a cell found by itself, whatever its needs.
+// own returns a cell's own result, regardless of its needs.
 func (b *Board) own(c steps.Cell) steps.Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.results[c]
 }
 
-// judge works out what follows for a cell, once for as long as no result changes.
+// judge computes the verdict of a cell, and caches it until a result changes.
 func (b *Board) judge(c steps.Cell) judged {
 	if j, ok := b.known[c]; ok {
 		return j
@@ -78,7 +78,7 @@ func (b *Board) judge(c steps.Cell) judged {
 	return j
 }
 
-// mask is the result of a cell as its first unmet need leaves it.
+// mask returns the result of a cell whose first unmet need is need.
 func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	r := b.results[c]
 	switch {
@@ -89,12 +89,12 @@ func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	}
 	v := b.judge(j.cause).verdict
 	if r.Status == steps.Unknown && v.Status == steps.Unknown {
-		return r // a side that does not answer is unknown everywhere, not skipped
+		return r // a side that does not answer makes cells unknown, not skipped
 	}
 	return steps.Result{Status: steps.Skip, Found: b.behind(c, j.cause, v)}
 }
 
-// behind says behind which cell another one waits.
+// behind says which cell another one waits for.
 func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
 	check, _ := b.guide.Check(need.Check)
 	where := ""
@@ -108,7 +108,7 @@ func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
 	return fmt.Sprintf("says nothing before %q holds%s (%s), %s", check.Title, where, check.Name, words[v.Status])
 }
 
-// unmet is the first need of a cell that does not hold.
+// unmet returns the first need of a cell that does not hold.
 func (b *Board) unmet(c steps.Cell) (steps.Cell, bool) {
 	check, _ := b.guide.Check(c.Check)
 	if check == nil {
@@ -122,7 +122,7 @@ func (b *Board) unmet(c steps.Cell) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Causes counts, for each cell that is at the root of others' skips, how many.
+// Causes returns, for each cell that is the root cause of skips, their number.
 func (b *Board) Causes() map[steps.Cell]int {
 	out := map[steps.Cell]int{}
 	for _, c := range b.guide.Cells() {
@@ -133,13 +133,13 @@ func (b *Board) Causes() map[steps.Cell]int {
 	return out
 }
 
-// Counts are how many cells stand where.
+// Counts are numbers of cells by status.
 type Counts [steps.Statuses]int
 
-// Of is how many have that status.
+// Of returns the number of cells with that status.
 func (c Counts) Of(s steps.Status) int { return c[s] }
 
-// Count counts the verdicts of a step; "" is all.
+// Count counts the verdicts of a step, or of all steps for "".
 func (b *Board) Count(step string) Counts {
 	var n Counts
 	for _, c := range b.guide.Cells() {
@@ -150,12 +150,12 @@ func (b *Board) Count(step string) Counts {
 	return n
 }
 
-// Green tells: no fail, no unknown, nothing waiting or not looked at yet.
+// Green reports whether no cell failed, is unknown, waits, or is unchecked.
 func (c Counts) Green() bool {
 	return c[steps.Fail]+c[steps.Unknown]+c[steps.Waiting]+c[steps.Pending] == 0
 }
 
-// String says it as the screen does: "11 ok · 1 failed".
+// String returns the counts in the form of the screen: "11 ok · 1 failed".
 func (c Counts) String() string {
 	var parts []string
 	for _, p := range []struct {

@@ -12,20 +12,20 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// End is what stands on one side of a session. All nil: nothing is known of
-// that side, and its checks are skips that say so.
+// Endpoint is the cluster, host or peer file of one side. If all three are nil, nothing is known of that side, and its
+// checks are skips that say so.
 type Endpoint struct {
 	Cluster  *cluster.Cluster
 	Host     *host.Host
-	PeerFile *PeerFile // what is known of it from a file that its admin handed over
-	Name     string    // what the user sees: the context, the host
-	Config   string    // the kubeconfig that was named for it; "": by kubectl's rules
-	Absent   string    // why there is neither cluster nor host
+	PeerFile *PeerFile // the facts file that its admin provided
+	Name     string    // the name that the user sees: the context, the host
+	Config   string    // the kubeconfig named for it; "": by kubectl's rules
+	Absent   string    // why there is neither a cluster nor a host
 }
 
 func (e Endpoint) absent() bool { return e.Cluster == nil && e.Host == nil }
 
-// Close ends what the side holds open.
+// Close closes the side's connections and files.
 func (e Endpoint) Close() {
 	if e.Cluster != nil {
 		e.Cluster.Close()
@@ -38,8 +38,8 @@ func (e Endpoint) Close() {
 	}
 }
 
-// OpenEndpoint makes ready what a link file says of a side. It asks nothing of a
-// cluster yet; errors are of kubeconfigs, contexts, folders and files of facts.
+// OpenEndpoint opens a side as a link file describes it. It sends no request to a cluster yet. Errors are about
+// kubeconfigs, contexts, folders and facts files.
 func OpenEndpoint(
 	l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options,
 ) (Endpoint, error) {
@@ -82,7 +82,7 @@ func OpenEndpoint(
 	return Endpoint{Cluster: c, Name: c.Context(), Config: access.Kubeconfig}, nil
 }
 
-// openHandedEnd is a side that is known by a file of facts alone.
+// openPeerFileEndpoint opens a side that is known only from a facts file.
 func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, keys facts.Keys) (Endpoint, error) {
 	role, spec := g.Sides[side], l.Side(side)
 	path := l.File(spec.Facts)

@@ -9,7 +9,7 @@ import (
 	"carrick/steps/action"
 )
 
-// Export is what a link would make, action by action, in the order of doing.
+// Export is what a link would create, action by action, in the order of applying.
 type Export struct{ Actions []ExportedAction }
 
 // ExportedAction is one action of an export.
@@ -17,12 +17,11 @@ type ExportedAction struct {
 	Step, Action, Title string
 	Side                steps.Side
 	Things              []action.Exported
-	Pending             string // why it can't be known yet; "": it is known
+	Pending             string // why it can't be determined yet; "": it can
 }
 
-// Export says what the link would make that is not there yet, or stands
-// already: the answers and facts decide, not what was applied. It writes
-// nothing but the link file, see keepTaken. An error is of answers that are missing or of a side that does not
+// Export returns what the link would create, whether or not it exists: the answers and facts decide, not what was
+// applied. It writes only the link file, see keepTaken. Errors are about missing answers or a side that does not
 // answer.
 func (s *Session) Export(ctx context.Context) (*Export, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
@@ -68,7 +67,7 @@ func (s *Session) exportJob(ctx context.Context, j job) (ExportedAction, bool, e
 	return out, true, action.CheckExport(out.Action, out.Things)
 }
 
-// Kubectl begins a command on a side, as Env.Kubectl does.
+// Kubectl returns the beginning of a kubectl command for a side, as Env.Kubectl does.
 func (s *Session) Kubectl(ctx context.Context, side steps.Side) string {
 	return s.env(ctx, side, &usage{}).Kubectl()
 }

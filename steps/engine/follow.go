@@ -9,13 +9,13 @@ import (
 	"carrick/steps"
 )
 
-// Selection says which cells a run is about. Zero: all of them.
+// Selection selects the cells of a run. Zero: all.
 type Selection struct {
 	Side       steps.Side
 	Only, Skip []string // names of steps or checks
 }
 
-// Cells are the cells that a selection covers, in the order of the guide.
+// Cells returns the selected cells, in the order of the guide.
 func (s *Session) Cells(p Selection) []steps.Cell {
 	var out []steps.Cell
 	for _, c := range s.guide.Cells() {
@@ -28,7 +28,7 @@ func (s *Session) Cells(p Selection) []steps.Cell {
 	return out
 }
 
-// Seen is one result of one cell as it comes.
+// Seen is one result of one cell.
 type Seen struct {
 	Cell   steps.Cell
 	Result steps.Result
@@ -36,7 +36,7 @@ type Seen struct {
 	trace  Trace
 }
 
-// Look probes cells once, all at the same time, with those that they need.
+// Look probes cells once, concurrently, with those that they need.
 func (s *Session) Look(ctx context.Context, cells []steps.Cell) (*Board, map[steps.Cell]Look) {
 	b, looks := NewBoard(s.guide), map[steps.Cell]Look{}
 	var mu sync.Mutex
@@ -64,9 +64,8 @@ func (s *Session) look(ctx context.Context, c steps.Cell) Seen {
 	return Seen{c, r, Look{At: at, Duration: time.Since(start)}, t}
 }
 
-// Follow probes cells, with those that they need, and again whenever something
-// that they used has changed. It calls on after each result, one at a time,
-// with the board as it stands, until on says false or ctx ends.
+// Follow probes cells and those that they need, and probes each again whenever something that it used has changed. It
+// calls on after each result, one at a time, with the current board, until on returns false or ctx ends.
 func (s *Session) Follow(
 	ctx context.Context, cells []steps.Cell, on func(*Board, map[steps.Cell]Look, steps.Cell) bool,
 ) error {
@@ -93,7 +92,7 @@ func (s *Session) Follow(
 	}
 }
 
-// chain is the life of one cell: probe, tell, wait for a change, probe.
+// chain probes one cell repeatedly: probe, report, wait for a change.
 func (s *Session) chain(ctx context.Context, c steps.Cell, to chan<- Seen) {
 	for {
 		n := s.look(ctx, c)

@@ -17,14 +17,14 @@ import (
 	"carrick/steps/facts"
 )
 
-// Handover is what is handed to the admin of the other side.
+// Handover is the content of a facts file for the admin of the other side.
 type Handover struct {
 	File    *facts.File
-	Secrets map[string]masked.Value // not in the file yet: it has to be sealed first
+	Secrets map[string]masked.Value // not yet in the file: they must be sealed first
 }
 
-// Handover reads what the other side needs of side: its shared facts, answers,
-// and verdicts. It is good for so long.
+// Handover reads what the other side needs from side: its shared facts, answers and verdicts. It is valid for the
+// duration good.
 func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Duration) (*Handover, error) {
 	if s.ends[side].absent() {
 		return nil, fmt.Errorf("the %s is not here: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
@@ -95,7 +95,7 @@ func (s *Session) learnShared(ctx context.Context, side steps.Side, h *Handover)
 	}
 }
 
-// plainValue tells whether a value is the same once it was written and read.
+// plainValue reports whether a value survives encoding and decoding unchanged.
 func plainValue(v any) bool {
 	switch v := v.(type) {
 	case string, bool, int, int64, float64, []string:
@@ -113,7 +113,8 @@ func plainValue(v any) bool {
 	return false
 }
 
-// Signed returns the file as text, with the secrets sealed for those recipients; none: they are left out.
+// Signed returns the file as text, with the secrets sealed for those recipients. Without recipients it omits the
+// secrets.
 func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
 	if len(h.Secrets) > 0 && len(to.Names) > 0 {
 		open := map[string]string{}
@@ -127,7 +128,7 @@ func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
 	return h.File.Encode(key)
 }
 
-// userName is who ran carrick, for the reader of a file; "": not known.
+// userName returns the user who runs carrick, for the reader of a file, or "" if unknown.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {

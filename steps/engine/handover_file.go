@@ -20,23 +20,23 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// How long a file of facts is good: usually, and at most.
+// How long a facts file is valid, by default and at most.
 const (
 	UsualGood   = 24 * time.Hour
 	LongestGood = facts.MaxLife
 )
 
-// HandoverOptions say what is handed over, where it is written, and to whom.
+// HandoverOptions say what to write into a facts file, where, and for whom.
 type HandoverOptions struct {
 	Side steps.Side
 	File string           // "": HandoverFile
-	To   facts.Recipients // who may read the secrets; none: they are left out
+	To   facts.Recipients // who can read the secrets; none: they are omitted
 	Good time.Duration    // 0: UsualGood
 	Key  *facts.Key       // signs the file; nil: the user's own, see facts.OwnKey
 }
 
-// RecipientsOf reads who may read the secrets: age recipients (age1…), SSH public
-// keys, or @FILE for a file of them, a line each.
+// RecipientsOf parses the recipients of the secrets: age recipients (age1…), SSH public keys, or @FILE for a file with
+// one per line.
 func RecipientsOf(texts ...string) (facts.Recipients, error) {
 	var all []string
 	for _, t := range texts {
@@ -62,20 +62,19 @@ func RecipientsOf(texts ...string) (facts.Recipients, error) {
 	return facts.For(all)
 }
 
-// HandoverFile is where the facts of a side are written by default: beside the link
-// file.
+// HandoverFile returns the default path of a side's facts file: next to the link file.
 func (s *Session) HandoverFile(side steps.Side) string {
 	return filepath.Join(filepath.Dir(s.link.Path), s.link.Name()+"-"+s.guide.Sides[side].Name+".facts")
 }
 
-// WrittenFile is a file of facts that was written.
+// WrittenFile is a facts file that was written.
 type WrittenFile struct {
 	Path string
-	Says []string // what is in it, what is not, and what to do with it: a line each
+	Says []string // its content, what it omits, and what to do with it, as lines
 }
 
-// WriteHandover reads what the other side needs of a side that is here, and writes
-// it into a file. A FileError: nothing can be written there.
+// WriteHandover reads what the other side needs from an available side, and writes it into a file. A FileError means
+// that the file can't be written.
 func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*WrittenFile, error) {
 	if o.File == "" {
 		o.File = s.HandoverFile(o.Side)
@@ -106,8 +105,7 @@ func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*Writte
 	return &WrittenFile{Path: o.File, Says: h.says(o)}, nil
 }
 
-// mayWriteFacts refuses to write over anything but an earlier file of facts of the
-// same link.
+// mayWriteFacts returns an error unless path is unused or an earlier facts file of the same link.
 func (s *Session) mayWriteFacts(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +124,7 @@ func (s *Session) mayWriteFacts(path string) error {
 	if err != nil {
 		return &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	}
-	var f facts.File // of whatever version and signature
+	var f facts.File // of any version and signature
 	if err := yaml.Unmarshal(data, &f); err != nil || f.Kind != facts.Kind || f.Link != s.link.Name() ||
 		f.Guide != s.guide.Name {
 		return &linkfile.FileError{
@@ -136,7 +134,7 @@ func (s *Session) mayWriteFacts(path string) error {
 	return nil
 }
 
-// says is what to tell whoever has written a file.
+// says returns the lines to show the user who has written a file.
 func (h *Handover) says(o HandoverOptions) []string {
 	f, to := h.File, o.To
 	n := len(f.Facts)

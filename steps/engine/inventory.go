@@ -15,8 +15,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// planCompletion adds to a plan that would change nothing else that entries of the inventory are completed, which a run
-// that was killed could not do.
+// planCompletion adds to a plan without other changes that incomplete inventory entries are completed, after a run that
+// was killed.
 func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 	if !p.Empty() {
 		return nil
@@ -42,7 +42,8 @@ func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// inventoryOnce leaves the creation of an inventory with the first action of each side, although each would do it.
+// inventoryOnce keeps the creation of an inventory only in the first action of each side, although each action plans
+// it.
 func (p *Plan) inventoryOnce() {
 	made := map[steps.Side]bool{}
 	for i := range p.Actions {
@@ -55,11 +56,11 @@ func (p *Plan) inventoryOnce() {
 	}
 }
 
-// completedWithin is how long a run that was interrupted may take to complete the inventories.
+// completedWithin is how long an interrupted run may take to complete the inventories.
 const completedWithin = 10 * time.Second
 
-// completeInventories enters the UIDs of what the actions of a plan have created, and drops what they have not come to.
-// What stays without a UID, because a run was killed, counts by its mark, under the names that the inventory has.
+// completeInventories enters the UIDs of what the actions of a plan have created, and drops entries of what they did
+// not create. An entry without a UID, left by a killed run, is matched by its object's mark and name.
 func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Progress) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(steps.Sides))*completedWithin)
 	defer cancel()
@@ -77,8 +78,8 @@ func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Pr
 	return nil
 }
 
-// settleInventory brings the entries of some actions up to date, with pending those without a UID alone. An inventory
-// with nothing left in it is deleted.
+// settleInventory updates the entries of some actions; with pending, only those without a UID. It deletes an inventory
+// that becomes empty.
 func (s *Session) settleInventory(
 	ctx context.Context, side steps.Side, actions []string, pending bool, say steps.Progress,
 ) error {
@@ -119,7 +120,7 @@ func (s *Session) settleInventory(
 	return nil
 }
 
-// planForget adds to the plan of an undo that the inventory goes, where nothing is left that it would be for.
+// planForget adds the deletion of the inventory to the plan of an undo, if nothing remains in it.
 func (s *Session) planForget(ctx context.Context, o Scope, p *Plan) error {
 	for _, side := range steps.Sides {
 		if s.ends[side].Cluster == nil || (o.Side != "" && o.Side != side) {
@@ -132,7 +133,7 @@ func (s *Session) planForget(ctx context.Context, o Scope, p *Plan) error {
 	return nil
 }
 
-// undoes reports whether a plan deletes or releases what an entry is of.
+// undoes reports whether a plan deletes or releases the object of an entry.
 func (p *Plan) undoes(side steps.Side, e steps.Entry) bool {
 	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
 		return a.Side == side && slices.ContainsFunc(a.Change.Items, func(it steps.Item) bool {
@@ -141,7 +142,7 @@ func (p *Plan) undoes(side steps.Side, e steps.Entry) bool {
 	})
 }
 
-// ofScope are the actions of a scope on one side, in the order of undoing.
+// ofScope returns the actions of a scope on one side, in the order of undoing.
 func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs []job, names []string) {
 	o.Side = side
 	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
@@ -152,8 +153,8 @@ func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs [
 	return jobs, names
 }
 
-// undone are the actions on a side that an undo was about, those among them that had nothing left as well; none where
-// the side did not answer, or was not asked for.
+// undone returns the actions on a side that an undo covered, including those that had nothing left. It returns none if
+// the side did not answer or was not selected.
 func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string {
 	away := slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Side == side && a.Pending != "" })
 	if away || (p.scope.Side != "" && p.scope.Side != side) {

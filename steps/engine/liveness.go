@@ -11,17 +11,16 @@ import (
 	"carrick/steps"
 )
 
-// Liveness is how one side stands at this moment: what a line of the sides shows.
+// Liveness is the current state of one side, for the line of the sides.
 type Liveness struct {
 	Name    string        // the context or the host's root folder
 	Version string        // of Kubernetes; "" on a host
 	Latency time.Duration // of one request
-	Absent  string        // why nothing stands there; "": something does
+	Absent  string        // why there is neither a cluster nor a host; "": there is
 	Trouble string        // why it does not answer, in plain words; "": it does
 }
 
-// Liveness asks a side whether it is there. The trace tells when to ask again, as
-// that of a probe does.
+// Liveness asks whether a side answers. The trace says when to ask again, like that of a probe.
 func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trace) {
 	end := s.ends[side]
 	p, t := Liveness{Name: clean.Text(end.Name)}, Trace{at: time.Now()}
@@ -36,8 +35,8 @@ func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trac
 	ctx, cancel := context.WithTimeout(ctx, s.settleTimeout())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
-	// The version is kept for a while; a read that is watched knows at once
-	// when the side goes and when it is back. Whether it is allowed is not asked.
+	// The version is cached for a while; a watched read notices at once when the side stops answering and when it
+	// recovers. It does not matter whether the read is permitted.
 	if _, silent := end.Cluster.UID(ctx); errors.As(silent, new(*failure.StaleError)) {
 		err = silent
 	}

@@ -20,26 +20,26 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Handed is a side that is known by a file alone: the file of facts that its
-// admin handed over. The file is live: a newer one in its place is read at once.
+// PeerFile is a side that is known only from the facts file that its admin provided. The file is live: a newer version
+// in its place is read at once.
 type PeerFile struct {
 	Path string
 
 	host *host.Host // the file's folder
 	keys facts.Keys
-	want facts.Expects                         // but for Now; mu guards Newest
+	want facts.Expects                         // except Now; mu guards Newest
 	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
 
-	signer atomic.Pointer[string] // fingerprint of the key that has to sign the file; nil: not confirmed yet
+	signer atomic.Pointer[string] // fingerprint of the required signer; nil: not confirmed yet
 
 	mu   sync.Mutex
-	text string // as it was read last
+	text string // as last read
 	file *facts.File
-	err  error // why it can't be used, its age apart
+	err  error // why it can't be used, apart from its age
 }
 
-// OpenPeerFile reads a file of facts; want.Now is filled in. An error says why the
-// file is refused, with its path. An empty signer allows any key, see Unconfirmed.
+// OpenPeerFile reads a facts file; it sets want.Now. An error says why the file is rejected, with its path. An empty
+// signer allows any key, see Unconfirmed.
 func OpenPeerFile(path, signer string, keys facts.Keys, want facts.Expects) (*PeerFile, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
@@ -63,7 +63,7 @@ func OpenPeerFile(path, signer string, keys facts.Keys, want facts.Expects) (*Pe
 	return h, nil
 }
 
-// read is the file as it stands at this moment.
+// read returns the current content of the file.
 func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	data, err := h.host.Read(ctx, "/"+filepath.Base(h.Path))
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	want := h.want
 	want.Now = time.Now()
 	if h.own != nil {
-		if uid, err := h.own(ctx); err == nil { // else it is not known: that check is for who looks at that side
+		if uid, err := h.own(ctx); err == nil { // otherwise unknown: checks of that side report it
 			want.Cluster = uid
 		}
 	}
@@ -108,7 +108,7 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	return h.file, nil
 }
 
-// fact is a fact out of the file.
+// fact returns a fact from the file.
 func (h *PeerFile) fact(ctx context.Context, f *steps.Fact) (any, error) {
 	file, err := h.read(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (h *PeerFile) secret(file *facts.File, f *steps.Fact) (any, error) {
 	)
 }
 
-// opens says what opens a file's seal.
+// opens says what decrypts a file's secrets.
 func opens(file *facts.File) string {
 	if slices.Equal(file.Sealed.For, []string{facts.ByPassphrase}) {
 		return "give the passphrase with --passphrase-file FILE"
@@ -161,7 +161,7 @@ func opens(file *facts.File) string {
 	return "give the key with --identity FILE"
 }
 
-// Sealed says why what is sealed in the file can't be read; nil: it can.
+// Sealed returns why the secrets in the file can't be decrypted, or nil if they can.
 func (h *PeerFile) Sealed(ctx context.Context) error {
 	file, err := h.read(ctx)
 	if err != nil || file.Opened() {
@@ -172,8 +172,7 @@ func (h *PeerFile) Sealed(ctx context.Context) error {
 	}
 }
 
-// HandedFits says why a file of facts of this session can't be used; nil: it can, or
-// there is none.
+// PeerFileFits returns why a facts file of this session can't be used, or nil if it can or there is none.
 func (s *Session) PeerFileFits(ctx context.Context) error {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	for _, side := range steps.Sides {
@@ -186,13 +185,13 @@ func (s *Session) PeerFileFits(ctx context.Context) error {
 	return nil
 }
 
-// said is where a value comes from: "the provider's file of 22:51".
+// said returns the source of a value: "the provider's file of 22:51".
 func (h *PeerFile) said(file *facts.File) string {
 	return fmt.Sprintf("the %s's file of %s", file.Role, file.Taken.Local().Format("2 Jan 15:04"))
 }
 
-// verdict is what the other side's admin saw: a skip here, because it was not
-// looked at from here, on which others may lean.
+// verdict returns what the other side's admin saw: a skip, because the check did not run from here, on which other
+// cells may depend.
 func (h *PeerFile) verdict(ctx context.Context, check string) steps.Result {
 	file, err := h.read(ctx)
 	if err != nil {
@@ -209,7 +208,7 @@ func (h *PeerFile) verdict(ctx context.Context, check string) steps.Result {
 	return steps.Skipped("%s says: %s: %s", h.said(file), t.Status, t.Found).Reporting(saw)
 }
 
-// answer is an answer that the other admin gave.
+// answer returns the other admin's answer.
 func (h *PeerFile) answer(ctx context.Context, q *steps.Question) (v any, from string) {
 	file, err := h.read(ctx)
 	if err != nil || q.Secret {
@@ -225,7 +224,7 @@ func (h *PeerFile) answer(ctx context.Context, q *steps.Question) (v any, from s
 	return v, h.said(file)
 }
 
-// proposal is what the fact that a question names would answer.
+// proposal returns the value of the fact that a question names as its proposal.
 func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from string) {
 	file, err := h.read(ctx)
 	if err != nil || q.Secret {
@@ -237,8 +236,8 @@ func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from
 	return v, h.said(file)
 }
 
-// Differences says which answers of a link are not those of the file, the facts file of side's admin, where both admins
-// have to agree, whoever decides: they follow one set-up.
+// Differences returns an error that lists the answers of a link that differ from those in the facts file of side's
+// admin. Only answers count on which both admins must agree, whoever decides them.
 func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
 	file, err := h.read(context.Background())
 	if err != nil {
@@ -260,10 +259,9 @@ func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Give
 	return errors.Join(out...)
 }
 
-// Close ends what is held open.
 func (h *PeerFile) Close() { h.host.Close() }
 
-// shaped gives a value out of YAML the shape that facts have.
+// shaped converts a decoded YAML value to the types that facts have.
 func shaped(v any) any {
 	if m, ok := v.(map[string]any); ok {
 		for key, x := range m {

@@ -9,15 +9,15 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// PeerFileHeader is what a file of facts says of itself, before it is used.
+// PeerFileHeader is what a facts file says about itself, before it is used.
 type PeerFileHeader struct {
-	Link, Context string // the link that it is of, and what the other admin calls their side
-	ByPhrase      bool   // a passphrase opens its seal
+	Link, Context string // its link, and the other admin's name of their side
+	ByPhrase      bool   // a passphrase decrypts its secrets
 	Signer        string // fingerprint of the key that signed it
 }
 
-// ReadPeerFileHeader reads the head of a file of facts that is to stand for a side of a
-// new link. A FileError says why it can't.
+// ReadPeerFileHeader reads the header of a facts file that is to describe a side of a new link. A FileError says why it
+// can't.
 func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileHeader, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -50,7 +50,7 @@ func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileH
 	return head, nil
 }
 
-// Here are the sides that can be handed over: those that are no file themselves.
+// Here returns the sides for which a facts file can be written: those that are not known from one themselves.
 func (s *Session) Here() []steps.Side {
 	var out []steps.Side
 	for _, side := range steps.Sides {
