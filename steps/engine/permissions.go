@@ -15,23 +15,23 @@ import (
 	"carrick/steps"
 )
 
-// MissingPermissions are the sides on which rights are missing that a plan takes.
+// MissingPermissions maps the sides on which permissions are missing to what is missing there.
 type MissingPermissions map[steps.Side]Missing
 
-// Missing is what is missing on one side.
+// Missing describes the missing permissions on one side.
 type Missing struct {
 	Missing []cluster.Decision
-	// all that the plan takes, there or not: a grant of the missing alone would take the others away
+	// Needed is everything that the plan requires, granted or not: granting only the missing permissions would replace,
+	// and so revoke, the others.
 	Needed []permission.Rule
-	Partly bool     // what more it takes can be told once these are there
-	Fresh  []string // namespaces of Needed that are not there, or may not be
+	Partly bool     // further requirements can be determined only once these are granted
+	Fresh  []string // namespaces of Needed that do not exist, or may not
 }
 
-// Grant is YAML that would grant what is needed, under that name.
+// Grant returns YAML that grants Needed, under that name.
 func (l Missing) Grant(name string) string { return steps.Grant(name, l.Needed, l.Fresh...) }
 
-// Words are the rights that are missing, all verbs on a kind in one: "create,
-// patch secrets in renku".
+// Words returns the missing permissions, with all verbs on a resource in one: "create, patch secrets in renku".
 func (l Missing) Words() []string {
 	var kinds []permission.Rule
 	verbs := map[permission.Rule][]string{}
@@ -56,9 +56,9 @@ func (l Missing) Words() []string {
 	return out
 }
 
-// MissingPermissions asks both sides for every right that the plan takes, before anything
-// is written. Where one is missing, what the checks may not look at is needed,
-// too: who has to ask an admin should have to ask once.
+// MissingPermissions reviews every permission that the plan requires on both sides, before anything is written. If one
+// is missing, Needed also includes the permissions that the checks lack, so that the user has to ask an admin only
+// once.
 func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermissions, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	need, partly := map[steps.Side][]permission.Rule{}, map[steps.Side]bool{}
@@ -68,7 +68,7 @@ func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermi
 		}
 		need[a.Side] = append(need[a.Side], a.Change.Permissions...)
 		partly[a.Side] = partly[a.Side] || a.Refused
-		for _, side := range steps.Sides { // what is read for one side may stand on the other
+		for _, side := range steps.Sides { // an action of one side may read from the other
 			need[side] = append(need[side], s.denied(ctx, side, a.unread)...)
 		}
 	}
@@ -98,14 +98,14 @@ func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermi
 	return out, nil
 }
 
-// denied are those of some rights that are missing on a side.
+// denied returns those of the permissions that are missing on a side.
 func (s *Session) denied(ctx context.Context, side steps.Side, rights []permission.Rule) []permission.Rule {
 	if len(rights) == 0 || s.ends[side].Cluster == nil {
 		return nil
 	}
 	decisions, err := s.ends[side].Cluster.Can(ctx, rights...)
 	if err != nil {
-		return nil // who asks for all that is needed says so
+		return nil // later requests report the missing permissions
 	}
 	var out []permission.Rule
 	for _, d := range decisions {
@@ -116,8 +116,7 @@ func (s *Session) denied(ctx context.Context, side steps.Side, rights []permissi
 	return out
 }
 
-// unplanned are the sides of a plan of the whole guide on which something can't be
-// known yet.
+// unplanned returns the sides of a plan of the whole guide on which an action can't be planned yet.
 func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
 	out := map[steps.Side]bool{}
 	for _, a := range p.Actions {
@@ -128,7 +127,7 @@ func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
 	return out
 }
 
-// guideRights are what the guide's own checks of rights ask for on a side.
+// guidePermissions returns the permissions that the guide's own permission checks require on a side.
 func (s *Session) guidePermissions(ctx context.Context, side steps.Side) []permission.Rule {
 	for _, c := range s.guide.Cells() {
 		if check, _ := s.guide.Check(c.Check); check.Permissions && c.Side == side {
@@ -138,7 +137,7 @@ func (s *Session) guidePermissions(ctx context.Context, side steps.Side) []permi
 	return s.ends[side].Cluster.Noted()
 }
 
-// unsureNamespaces are those of rights that nobody can say are there.
+// unsureNamespaces returns the namespaces of permissions whose existence can't be verified.
 func (s *Session) unsureNamespaces(
 	ctx context.Context, side steps.Side, rights []permission.Rule, fresh []string,
 ) []string {
@@ -155,8 +154,7 @@ func (s *Session) unsureNamespaces(
 	return fresh
 }
 
-// Unread are the sides on which something was not read, so far, because the
-// rights are missing.
+// Unread returns the sides on which something could not be read so far because of missing permissions.
 func (s *Session) Unread(ctx context.Context) (MissingPermissions, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	s.Look(ctx, s.guide.Cells())
@@ -174,7 +172,7 @@ func (s *Session) Unread(ctx context.Context) (MissingPermissions, error) {
 	return out, err
 }
 
-// lacking asks for rights, and returns the sides on which some are missing.
+// lacking reviews permissions and returns the sides on which some are missing.
 func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.Rule) (MissingPermissions, error) {
 	out := MissingPermissions{}
 	for side, rights := range need {
@@ -201,9 +199,8 @@ func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.
 	return out, nil
 }
 
-// refused is what a server would not take although every right is there: a
-// quota, an admission rule. Nothing may be written then, for it would stop
-// half-way.
+// refused returns an error for what a server would reject although every permission is granted, such as by a quota or
+// an admission rule. Nothing may be written then, because apply would stop part-way.
 func (p *Plan) refused(g *steps.Guide) error {
 	for _, a := range p.Actions {
 		if a.Refused {
@@ -218,8 +215,8 @@ func (p *Plan) refused(g *steps.Guide) error {
 	return nil
 }
 
-// namespaceChanges tells whether the plan changes the namespace of a thing: what is
-// refused in it now may be taken then, and is asked anew when its turn comes.
+// namespaceChanges reports whether the plan changes the namespace of an item. What is rejected there now may be
+// accepted afterwards, and is planned again when its turn comes.
 func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
 	_, name, _ := strings.Cut(what, " ")
 	ns, _, inside := strings.Cut(name, "/")
@@ -233,8 +230,8 @@ func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
 	return false
 }
 
-// NewNamespaces are the namespaces that a plan makes on a side, and those of what
-// may not be looked at yet: they may be missing, too.
+// NewNamespaces returns the namespaces that a plan creates on a side, and those of objects that can't be read yet,
+// which may not exist either.
 func (p *Plan) NewNamespaces(side steps.Side) []string {
 	var out []string
 	for _, a := range p.Actions {

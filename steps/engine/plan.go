@@ -17,12 +17,12 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Plan is what apply or undo would do, action by action.
+// Plan is what apply or undo would change, action by action.
 type Plan struct {
 	Undo    bool
 	Actions []Planned
 
-	whole bool  // it is about the whole guide
+	whole bool  // it covers the whole guide
 	scope Scope // of an undo
 }
 
@@ -31,14 +31,14 @@ type Planned struct {
 	Step, Action, Title string
 	Side                steps.Side
 	Change              steps.Change
-	Pending             string // why it can't be known yet; "": it is known
-	Refused             bool   // it can't be known because something may not be read
+	Pending             string // why it can't be planned yet; "": it can
+	Refused             bool   // it can't be planned because a read is forbidden
 
-	handed bool              // it can't be known because the other side's file lacks something
-	unread []permission.Rule // that, on whichever side it is
+	handed bool              // it can't be planned because the other side's file lacks something
+	unread []permission.Rule // the forbidden reads, on either side
 }
 
-// Empty tells whether the plan changes nothing.
+// Empty reports whether the plan changes nothing.
 func (p *Plan) Empty() bool {
 	for _, a := range p.Actions {
 		if a.Pending != "" || a.changes() {
@@ -48,8 +48,8 @@ func (p *Plan) Empty() bool {
 	return true
 }
 
-// Changes reports whether the plan changes something, of what is known of it. The items of an action that is not known
-// yet are what it would do at most.
+// Changes reports whether the planned part of the plan changes something. The items of a pending action are what it
+// would change at most.
 func (p *Plan) Changes() bool {
 	return slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Pending == "" && a.changes() })
 }
@@ -63,7 +63,7 @@ func (a *Planned) changes() bool {
 	return false
 }
 
-// Tally counts the things of a plan on one side by verb; "" is both sides.
+// Tally counts the items of a plan on one side by verb; "" is both sides.
 func (p *Plan) Tally(side steps.Side) map[steps.Verb]int {
 	n := map[steps.Verb]int{}
 	for _, a := range p.Actions {
@@ -77,10 +77,10 @@ func (p *Plan) Tally(side steps.Side) map[steps.Verb]int {
 	return n
 }
 
-// Has tells whether the plan holds that verb.
+// Has reports whether the plan contains an item with that verb.
 func (p *Plan) Has(v steps.Verb) bool { return p.Tally("")[v] > 0 }
 
-// Conflicts are the things of which another manager owns fields.
+// Conflicts returns the items with fields that another manager owns.
 func (p *Plan) Conflicts() []steps.Item {
 	var out []steps.Item
 	for _, a := range p.Actions {
@@ -93,13 +93,13 @@ func (p *Plan) Conflicts() []steps.Item {
 	return out
 }
 
-// Scope selects what a plan is about. Zero: everything.
+// Scope selects what a plan covers. Zero: everything.
 type Scope struct {
 	Steps   []string   // names of steps
 	Actions []string   // names of actions
 	Side    steps.Side // one side only
-	// Found are things that an undo takes back although the inventory does not have them, each as its plan names it
-	// ("Role renku/renku"): by their marks, and without any value being put back.
+	// Found are objects to undo although the inventory does not contain them, each named as in the plan ("Role
+	// renku/renku"). They are deleted by their marks, and no values are restored.
 	Found []string
 }
 
@@ -109,15 +109,13 @@ func (o Scope) covers(step *steps.Step, a *steps.Action, side steps.Side) bool {
 		(o.Side == "" || o.Side == side)
 }
 
-// job is one action on one side.
 type job struct {
 	step   *steps.Step
 	action *steps.Action
 	side   steps.Side
 }
 
-// jobs are the actions that a scope covers and whose sides are here, in the
-// order of doing.
+// jobs returns the actions that a scope covers and whose sides are available, in the order of applying.
 func (s *Session) jobs(ctx context.Context, o Scope) []job {
 	var out []job
 	for i := range s.guide.Steps {
@@ -134,7 +132,7 @@ func (s *Session) jobs(ctx context.Context, o Scope) []job {
 	return out
 }
 
-// Plan says what apply would change. It touches nothing.
+// Plan returns what apply would change. It changes nothing.
 func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	p := &Plan{whole: len(o.Steps)+len(o.Actions) == 0}
@@ -177,7 +175,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 		pl.Pending, pl.handed = absent.Error(), absent.PeerFile
 		return pl, true, nil
 	}
-	if apierrors.IsForbidden(err) { // told with all other missing rights
+	if apierrors.IsForbidden(err) { // reported with all other missing permissions
 		pl.Pending, pl.Refused = failure.Explain(err), true
 		pl.unread = failure.Refused(err)
 		return pl, true, nil
@@ -188,7 +186,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	return pl, true, nil
 }
 
-// PlanUndo says what undo would take back, in the order of undoing.
+// PlanUndo returns what undo would revert, in the order of undoing.
 func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	p := &Plan{Undo: true, scope: o}
@@ -225,7 +223,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	if err := s.planForget(ctx, o, p); err != nil {
 		return p, err
 	}
-	if p.Empty() { // what an action keeps is of interest where others take something back
+	if p.Empty() { // what an action keeps matters only if others undo something
 		p.Actions = slices.DeleteFunc(p.Actions, func(a Planned) bool {
 			action, _ := s.guide.Action(a.Action)
 			return keeps(action.Doer)
@@ -234,18 +232,18 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	return p, nil
 }
 
-// keeps tells whether an action has no undo: planning that asks nobody.
+// keeps reports whether an action has no undo, so that planning it sends no request.
 func keeps(d steps.Doer) bool {
 	c, ok := d.(action.Call)
 	return ok && c.Revert == nil
 }
 
-// unreachable tells whether an error is that a side does not answer.
+// unreachable reports whether an error means that a side does not answer.
 func unreachable(err error) bool {
 	return errors.As(err, new(*url.Error)) || errors.As(err, new(*failure.StaleError))
 }
 
-// undoOrder is the guide's own order of undoing, then the reverse of doing.
+// undoOrder returns the jobs in the guide's own order of undoing, then in reverse order of applying.
 func (s *Session) undoOrder(jobs []job) []job {
 	order := s.guide.Undo
 	if slices.ContainsFunc(steps.Sides, func(side steps.Side) bool { return s.ends[side].absent() }) {
@@ -270,7 +268,7 @@ func (s *Session) undoOrder(jobs []job) []job {
 	return out
 }
 
-// ActionError is an error of an action, with its place in the guide.
+// ActionError is an error of an action, with the action's place in the guide.
 type ActionError struct {
 	Step, Action, Side, Doing string
 	Err                       error
@@ -280,7 +278,7 @@ func (e *ActionError) Error() string {
 	return fmt.Sprintf("%s %s on the %s (step %s): %s", e.Doing, e.Action, e.Side, e.Step, e.Plain())
 }
 
-// Plain is the cause in plain words.
+// Plain returns the cause in plain words.
 func (e *ActionError) Plain() string {
 	if conflict := (*action.ConflictError)(nil); errors.As(e.Err, &conflict) {
 		return conflict.Error()

@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// Of are the things of a plan that have that verb.
+// Of returns the items of a plan that have that verb.
 func (p *Plan) Of(v steps.Verb) []steps.Item {
 	var out []steps.Item
 	for _, a := range p.Actions {
@@ -19,30 +19,29 @@ func (p *Plan) Of(v steps.Verb) []steps.Item {
 	return out
 }
 
-// Held are the things of an undo that this link made and that stay, for others
-// need them.
+// Held returns the items of an undo that this link created and that are kept because others depend on them.
 func (p *Plan) Held() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Held })
 }
 
-// Leaves reports whether an undo leaves something that the link wrote, or that has its mark.
+// Leaves reports whether an undo keeps something that the link wrote or that has its mark.
 func (p *Plan) Leaves() bool {
 	return slices.ContainsFunc(
 		p.Of(steps.Leave), func(it steps.Item) bool { return it.Unentered || it.Left || it.Entry != nil },
 	)
 }
 
-// Unentered are the things that an undo leaves because the link's inventory does not have them.
+// Unentered returns the items that an undo keeps because the link's inventory does not contain them.
 func (p *Plan) Unentered() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Unentered })
 }
 
-// Left are the files that this link wrote and that an undo leaves, because they are no longer as carrick wrote them.
+// Left returns the files that this link wrote and that an undo keeps because they have been changed since.
 func (p *Plan) Left() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Left })
 }
 
-// Mends tells whether an action of the plan makes a check hold on a side.
+// Fixes reports whether an action of the plan fixes a check on a side.
 func (p *Plan) Fixes(g *steps.Guide, c steps.Cell) bool {
 	check, _ := g.Check(c.Check)
 	if check == nil {

@@ -8,8 +8,8 @@ import (
 	"carrick/steps/action"
 )
 
-// planNamespaces adds to a plan of a part of a guide the actions of other parts that create the namespaces of what it
-// creates. Each goes right before the first action that needs it.
+// planNamespaces adds to a plan of a part of a guide the actions of other parts that create the namespaces it requires.
+// Each is inserted right before the first action that needs it.
 func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
 	if p.whole {
 		return nil
@@ -35,7 +35,7 @@ func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
 	return nil
 }
 
-// missingNamespaces are the namespaces that things of an action need, and that do not exist.
+// missingNamespaces returns the namespaces that an action's items require and that do not exist.
 func (a *Planned) missingNamespaces() []string {
 	var out []string
 	for _, it := range a.Change.Items {
@@ -46,7 +46,7 @@ func (a *Planned) missingNamespaces() []string {
 	return out
 }
 
-// noteMissing says of the things in a namespace that nothing creates it.
+// noteMissing notes on the items in a namespace that nothing creates it.
 func (a *Planned) noteMissing(namespace string) {
 	for i := range a.Change.Items {
 		if it := &a.Change.Items[i]; it.MissingNamespace == namespace {
@@ -55,7 +55,7 @@ func (a *Planned) noteMissing(namespace string) {
 	}
 }
 
-// creatorOf is the plan of the action outside of a scope that creates a namespace; nil: none does.
+// creatorOf returns the plan of the action outside a scope that creates a namespace, or nil if there is none.
 func (s *Session) creatorOf(ctx context.Context, namespace string, side steps.Side, o Scope) (*Planned, error) {
 	for _, j := range s.jobs(ctx, Scope{Side: side}) {
 		if _, writes := j.action.Doer.(action.Asset); !writes || o.covers(j.step, j.action, side) {

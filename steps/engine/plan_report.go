@@ -7,26 +7,26 @@ import (
 	"carrick/steps"
 )
 
-// PlanReport is a plan as one document: what diff, and apply and undo with
-// --dry-run, print with -o json|yaml. It is for reading: nothing applies it.
+// PlanReport is a plan as one document: the output of diff, and of apply and undo with --dry-run, with -o json|yaml. It
+// is for reading; nothing applies it.
 type PlanReport struct {
 	APIVersion string       `json:"apiVersion"` // carrick/v1alpha1
 	Kind       string       `json:"kind"`       // Plan
 	Link       string       `json:"link"`
 	Guide      string       `json:"guide"`
 	Time       time.Time    `json:"time"`
-	Undo       bool         `json:"undo"`  // it takes back
+	Undo       bool         `json:"undo"`  // it is the plan of an undo
 	Empty      bool         `json:"empty"` // nothing would change, and nothing is pending
 	Sides      []ReportSide `json:"sides"`
 	Totals     PlanTotals   `json:"totals"`
 	Actions    []PlanAction `json:"actions"`
 }
 
-// PlanTotals counts what a plan holds.
+// PlanTotals are the totals of a plan.
 type PlanTotals struct {
-	Verbs     map[steps.Verb]int `json:"verbs"`     // things by what would happen to them: create, change, …
-	Pending   int                `json:"pending"`   // actions that can't be known yet
-	Conflicts int                `json:"conflicts"` // things of which another manager owns fields
+	Verbs     map[steps.Verb]int `json:"verbs"`     // items by verb: create, change, …
+	Pending   int                `json:"pending"`   // actions that can't be planned yet
+	Conflicts int                `json:"conflicts"` // items with fields that another manager owns
 }
 
 // PlanAction is one action of a plan on one side.
@@ -35,19 +35,19 @@ type PlanAction struct {
 	Action  string     `json:"action"`
 	Title   string     `json:"title"`
 	Side    steps.Side `json:"side"`
-	Role    string     `json:"role"`              // the guide's word for the side
-	Pending string     `json:"pending,omitempty"` // why it can't be known yet; of an undo: why it is left
+	Role    string     `json:"role"`              // the guide's name of the side
+	Pending string     `json:"pending,omitempty"` // why it can't be planned yet; in an undo: why it is kept
 	Items   []PlanItem `json:"items"`             // none while pending
 }
 
-// PlanItem is one thing that an action touches.
+// PlanItem is one object, file or request that an action affects.
 type PlanItem struct {
 	Verb steps.Verb `json:"verb"`
 	What string     `json:"what"`           // "Role renku-sessions/renku", "POST /clusters"
-	Note string     `json:"note,omitempty"` // why it is left, what comes with it
-	// of an undo: this link made it, and it stands while others need it
+	Note string     `json:"note,omitempty"` // why it is kept, or what is deleted along with it
+	// Held is set in an undo: this link created it, and it is kept because others depend on it.
 	Held      bool           `json:"held,omitempty"`
-	Refused   bool           `json:"refused,omitempty"`   // the server would not take it now: note says why
+	Refused   bool           `json:"refused,omitempty"`   // the server would reject it now: note says why
 	Conflicts []PlanConflict `json:"conflicts,omitempty"` // fields that another manager owns
 	Diff      string         `json:"diff,omitempty"`      // unified diff, secrets masked
 }
@@ -58,8 +58,7 @@ type PlanConflict struct {
 	Manager string `json:"manager"`
 }
 
-// NewPlanReport makes a document of a plan. What came from a cluster is cleaned
-// of what would drive a terminal.
+// NewPlanReport returns a plan as a document. Text from a cluster is stripped of terminal control characters.
 func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 	r := PlanReport{
 		APIVersion: "carrick/v1alpha1", Kind: "Plan", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),
@@ -74,7 +73,7 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 			Step: a.Step, Action: a.Action, Title: a.Title, Side: a.Side, Role: s.guide.Sides[a.Side].Name,
 			Pending: clean.Text(a.Pending), Items: []PlanItem{},
 		}
-		if a.Pending != "" { // its items are what it would do at most
+		if a.Pending != "" { // its items are what it would change at most
 			r.Totals.Pending++
 			r.Actions = append(r.Actions, row)
 			continue

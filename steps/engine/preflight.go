@@ -10,13 +10,13 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Candidate is a context that a side could be.
+// Candidate is a context that can be chosen for a side.
 type Candidate struct {
 	Context, Server, Namespace string
 	Current                    bool
 }
 
-// Candidates are the contexts of a kubeconfig ("": by kubectl's rules).
+// Candidates returns the contexts of a kubeconfig ("": by kubectl's rules).
 func Candidates(config string) ([]Candidate, error) {
 	list, err := kubeconfig.Contexts(config)
 	if err != nil {
@@ -29,15 +29,15 @@ func Candidates(config string) ([]Candidate, error) {
 	return out, nil
 }
 
-// Preflight is what a side says of itself when it is first asked.
+// Preflight is the result of the first contact with a cluster.
 type Preflight struct {
 	Version string // "v1.36.3"
 	User    string
-	UID     string // of kube-system: two sides with one UID are one cluster; "" where it may not be read
+	UID     string // of kube-system: two sides with one UID are the same cluster; "" if it can't be read
 	Latency time.Duration
 }
 
-// Meet asks a cluster who it is. The error is in plain words.
+// RunPreflight contacts a cluster for the first time. The error is in plain words.
 func RunPreflight(ctx context.Context, access kubeconfig.Access) (Preflight, error) {
 	c, err := cluster.Open(access, cluster.Options{Once: true})
 	if err != nil {

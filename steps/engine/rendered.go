@@ -12,10 +12,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Render makes the objects of an action as they would be written where none of
-// them is there yet, with the link's mark, whether or not the answers ask for
-// the action. It reads facts and writes nothing; values of Secrets are in the
-// open. nil: the action writes no objects. Those of a Mint lack their data.
+// Render renders the objects of an action as they would be created, with the link's mark, whether or not the answers
+// ask for the action. It reads facts and writes nothing; values of Secrets are in clear. It returns nil if the action
+// writes no objects. Those of a Mint have no data.
 func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
 	a, _ := s.guide.Action(name)
 	if a == nil {
@@ -55,8 +54,8 @@ func (s *Session) Wanted(ctx context.Context, name string) (bool, error) {
 	return wanted, use.sound()
 }
 
-// RenderFile renders the file of an action as it would be written on the host as it is now, and writes nothing. nil:
-// the action writes no file.
+// RenderFile renders the file of an action for the present state of the host, and writes nothing. It returns nil if the
+// action writes no file.
 func (s *Session) RenderFile(ctx context.Context, name string) (*action.RenderedFile, error) {
 	a, _ := s.guide.Action(name)
 	if a == nil {

@@ -7,7 +7,7 @@ import (
 	"carrick/steps"
 )
 
-// Report is the board as one document: what check prints with -o json|yaml.
+// Report is the board as one document: the output of check with -o json|yaml.
 type Report struct {
 	APIVersion string        `json:"apiVersion"` // carrick/v1alpha1
 	Kind       string        `json:"kind"`       // CheckReport
@@ -17,8 +17,8 @@ type Report struct {
 	Sides      []ReportSide  `json:"sides"`
 	Summary    ReportSummary `json:"summary"`
 	Checks     []ReportCheck `json:"checks"`
-	// Causes are the ids of the checks that fail or are unknown by themselves, what
-	// others lean on first: what to begin with.
+	// Causes are the ids of the checks that fail or are unknown independently of others, in order of dependency: what to
+	// fix first.
 	Causes []string `json:"causes,omitempty"`
 }
 
@@ -45,21 +45,21 @@ type ReportCheck struct {
 	From     string       `json:"from,omitempty"`
 	Status   steps.Status `json:"status"`
 	Found    string       `json:"found,omitempty"`
-	Lines    []string     `json:"lines,omitempty"` // what was found in full, such as a table
+	Lines    []string     `json:"lines,omitempty"` // the finding in full, such as a table
 	Fix      string       `json:"fix,omitempty"`
 	Seconds  float64      `json:"durationSeconds"`
 	Age      float64      `json:"ageSeconds"`
-	CausedBy string       `json:"causedBy,omitempty"` // id of the check whose failure silences this one
-	Causes   int          `json:"causes,omitempty"`   // how many checks say nothing because of this one
+	CausedBy string       `json:"causedBy,omitempty"` // id of the check whose failure blocks this one
+	Causes   int          `json:"causes,omitempty"`   // number of checks that this one blocks
 }
 
-// Look is when and how long a cell was looked at.
+// Look is when and for how long a cell was probed.
 type Look struct {
 	At       time.Time
 	Duration time.Duration
 }
 
-// NewReport makes a report of a board; looks may lack cells. cells nil: all.
+// NewReport returns the report of a board; looks may be incomplete. If cells is nil, it reports all.
 func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.Cell, now time.Time) Report {
 	r := Report{
 		APIVersion: "carrick/v1alpha1", Kind: "CheckReport", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),

@@ -14,20 +14,20 @@ import (
 	"carrick/steps"
 )
 
-// env is what a check or action of a side may see, bound to one probe.
+// env returns the Env of a check or action on a side, bound to one probe.
 func (s *Session) env(ctx context.Context, side steps.Side, use *usage) steps.Env {
 	return s.resolver(ctx, use).env(side)
 }
 
-// probeEnv is env for one look, to which a fact is the same however often it is used.
+// probeEnv is env for one probe, during which a fact has the same value at every use.
 func (s *Session) probeEnv(ctx context.Context, side steps.Side, use *usage) steps.Env {
 	r := s.resolver(ctx, use)
 	r.known = &learnt{all: map[learntKey]learntFact{}}
 	return r.env(side)
 }
 
-// adoptEnv is env for adopt, which sees what either side knows: it looks for
-// itself and works out nothing from files of facts.
+// adoptEnv is env for adopt, which can use the facts of both sides: it inspects the clusters itself and uses no facts
+// files.
 func (s *Session) adoptEnv(ctx context.Context, side steps.Side, use *usage) steps.Env {
 	r := s.resolver(ctx, use)
 	r.adopting = true
@@ -41,9 +41,8 @@ func (s *Session) resolver(ctx context.Context, use *usage) *resolver {
 	return &resolver{s: s, ctx: ctx, use: use, given: maps.Clone(s.answers), secrets: maps.Clone(s.secrets)}
 }
 
-// resolver gives facts and answers to one probe. Each fact and each default
-// gets a resolver of its own, one deeper, so that several can be asked for at
-// the same time.
+// resolver provides facts and answers to one probe. Each fact and each default has its own resolver, one level deeper,
+// so that several can be read concurrently.
 type resolver struct {
 	s       *Session
 	ctx     context.Context
@@ -51,17 +50,17 @@ type resolver struct {
 	given   steps.Given
 	secrets map[string]masked.Value
 	depth   int
-	// defaulting: a default is being taken, and a fact that can't be read there
-	// must not pass for one that is not there.
+	// defaulting is set while a default is computed: a fact that can't be read must then not count as absent.
 	defaulting bool
-	// secret: something secret is worked out while a facts file has an unconfirmed signer: the file does not count.
+	// secret is set while something secret is computed and a facts file has an unconfirmed signer: that file is then not
+	// used.
 	secret bool
-	// adopting: a side may use all facts of the other one, shared or not.
+	// adopting allows a side to use all facts of the other one, shared or not.
 	adopting bool
-	known    *learnt // nil: each use of a fact learns it anew, as who waits for a change wants
+	known    *learnt // nil: each use reads the fact again, as needed while waiting for a change
 }
 
-// learnt are the facts that one probe has learnt: they are the same for all of it.
+// learnt caches the facts that one probe has read, so that they stay the same during it.
 type learnt struct {
 	mu  sync.Mutex
 	all map[learntKey]learntFact
@@ -70,7 +69,7 @@ type learnt struct {
 type learntKey struct {
 	side       steps.Side
 	name       string
-	defaulting bool // has effects of its own on what is used
+	defaulting bool // has its own effects on the recorded usage
 	secret     bool
 }
 
@@ -79,7 +78,7 @@ type learntFact struct {
 	err   error
 }
 
-// learn learns a fact, once but for those that ask for it at the same time.
+// learn reads a fact once. Concurrent callers wait for the same read.
 func (l *learnt) learn(k learntKey, learn func() (any, error)) (any, error) {
 	if l == nil {
 		return learn()
@@ -126,15 +125,15 @@ func (r *resolver) env(side steps.Side) steps.Env {
 	return e
 }
 
-// api is the API of the set-up, one and the same for as long as its address is.
+// api returns the client of the set-up's API, the same one as long as the address is unchanged.
 func (r *resolver) api(side steps.Side) (*web.Client, error) {
 	if r.s.guide.API == nil {
 		return nil, steps.Absent("the guide has no API")
 	}
 	r = r.deeper()
-	r.secret = r.s.unsure() // a token is sent there
+	r.secret = r.s.unsure() // a token is sent to it
 	e := r.env(side)
-	e.Runtime.API = nil // what says where it is can't ask it
+	e.Runtime.API = nil // the function that returns its address can't use it
 	at, err := r.s.guide.API(r.ctx, e)
 	if err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func (r *resolver) facts(side steps.Side) steps.Facts {
 	return steps.Facts{Lookup: func(name string) (any, error) { return r.fact(side, name) }}
 }
 
-// shared are the facts of a side that the other one may use.
+// shared returns the facts of a side that the other one can use.
 func (r *resolver) shared(side steps.Side) steps.Facts {
 	return steps.Facts{Lookup: func(name string) (any, error) {
 		if f := r.s.guide.Fact(name, side); f != nil && !f.Shared && !r.adopting {
@@ -156,7 +155,7 @@ func (r *resolver) shared(side steps.Side) steps.Facts {
 	}}
 }
 
-// deepest is how far facts may lean on facts and answers on defaults.
+// deepest is the maximum depth to which facts can depend on facts and answers on defaults.
 const deepest = 16
 
 func (r *resolver) fact(side steps.Side, name string) (any, error) {
@@ -188,8 +187,7 @@ func (r *resolver) fact(side steps.Side, name string) (any, error) {
 	return v, err
 }
 
-// answer is what was given, else the default; neither marks the question as
-// missing.
+// answer returns the given answer, or else the default. Without either, the question is recorded as missing.
 func (r *resolver) answer(key string) any {
 	q, _ := r.s.guide.Question(key)
 	if q == nil {
@@ -229,7 +227,7 @@ func (r *resolver) resolve(q *steps.Question) (v any, from string) {
 	return q.Default(next.env(q.Side()))
 }
 
-// proposed is what another admin's facts file answers where that does not count; "": nothing else than what holds here.
+// proposed returns another admin's answer from its facts file if it is not used, or "" if it equals the value in use.
 func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) string {
 	for _, side := range steps.Sides {
 		h := s.ends[side].PeerFile
@@ -247,18 +245,17 @@ func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) st
 	return ""
 }
 
-// Answered is an answer as it stands, and where it came from.
+// Answered is a current answer and its source.
 type Answered struct {
 	Question *steps.Question
 	Value    any
-	From     string // "given", or where the default was taken from
-	Proposed string // what another admin's facts file proposes, and which; "": nothing
-	Asked    bool   // false: its When says that it does not apply
+	From     string // "given", or the source of the default
+	Proposed string // what another admin's facts file proposes, and which file; "": nothing
+	Asked    bool   // false: its When says that it is not applicable
 	Err      error  // why its default could not be read
 }
 
-// Answers are the answers of a step as they stand, in the order of its
-// questions. Defaults may have to be read from a cluster.
+// Answers returns the current answers of a step, in the order of its questions. It may read defaults from a cluster.
 func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
 	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.settleTimeout())
 	defer cancel()
@@ -277,9 +274,8 @@ func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
 	return out
 }
 
-// Missing are the questions of the named steps (none named: all) that apply
-// and have neither answer nor default. A default that could not be read is not
-// missing: who needs it says why.
+// Missing returns the applicable questions of the named steps (none named: all) that have neither answer nor default. A
+// question whose default could not be read is not missing: whatever uses it reports the error.
 func (s *Session) Missing(ctx context.Context, names ...string) []steps.Question {
 	var out []steps.Question
 	for _, step := range s.stepsNamed(names) {
@@ -292,7 +288,7 @@ func (s *Session) Missing(ctx context.Context, names ...string) []steps.Question
 	return out
 }
 
-// WhatIsMissing is the error of missing answers, with what another admin's facts file proposes for them.
+// WhatIsMissing returns the error for missing answers, with the proposals of another admin's facts file.
 func (s *Session) WhatIsMissing(ctx context.Context, questions []steps.Question) *steps.MissingError {
 	out := &steps.MissingError{Questions: questions}
 	for i := range questions {
@@ -303,8 +299,8 @@ func (s *Session) WhatIsMissing(ctx context.Context, questions []steps.Question)
 	return out
 }
 
-// Answer sets an answer (nil takes it back, so that the default stands) and
-// wakes what used the old one. Save writes it to the link file.
+// Answer sets an answer, or removes it if v is nil, so that the default applies, and wakes the probes that used the old
+// one. Save writes it to the link file.
 func (s *Session) Answer(key string, v any) error {
 	q, _ := s.guide.Question(key)
 	if q == nil {
@@ -329,13 +325,13 @@ func (s *Session) Answer(key string, v any) error {
 	return nil
 }
 
-// wake has all probes run again that used an answer. It is called with s.mu held.
+// wake makes all probes run again that used an answer. The caller must hold s.mu.
 func (s *Session) wake() {
 	close(s.answered)
 	s.answered = make(chan struct{})
 }
 
-// keep answers a secret question.
+// keep stores the answer to a secret question.
 func (s *Session) keep(key string, v masked.Value) error {
 	if q, _ := s.guide.Question(key); q == nil || !q.Secret {
 		return fmt.Errorf("the guide has no secret question %q", key)
@@ -343,7 +339,7 @@ func (s *Session) keep(key string, v masked.Value) error {
 	return s.Answer(key, v)
 }
 
-// web opens the API at an address, once.
+// web returns the client of the API at an address. It creates one client per address.
 func (s *Session) web(at web.Address) (*web.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,7 +353,7 @@ func (s *Session) web(at web.Address) (*web.Client, error) {
 	return w, err
 }
 
-// Save writes the link file with the answers as they stand.
+// Save writes the link file with the current answers.
 func (s *Session) Save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

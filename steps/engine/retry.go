@@ -8,12 +8,11 @@ import (
 	"carrick/steps"
 )
 
-// silentWithin is how long an API server may not answer in the middle of an apply or an undo: as long as a restart
-// takes.
+// silentWithin is how long an API server may be unreachable during an apply or an undo: the time of a restart.
 const silentWithin = 30 * time.Second
 
-// waitOut runs a part of an apply or an undo, and runs it again while it ends because an API server does not answer,
-// for silentWithin. What is run may be run twice: Doer promises that.
+// waitOut runs a part of an apply or an undo, and for silentWithin runs it again while it fails because an API server
+// does not answer. The part may run twice, so it must be idempotent, as Doer requires.
 func waitOut(ctx context.Context, say steps.Progress, part func() error) error {
 	ends := time.Now().Add(silentWithin)
 	for said := false; ; said = true {

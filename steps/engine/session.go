@@ -19,15 +19,15 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// SessionOptions are what a session is made of.
+// SessionOptions configure a session.
 type SessionOptions struct {
 	Guide     *steps.Guide
 	Link      *linkfile.Link
 	Endpoints map[steps.Side]Endpoint
 	Assets    fs.FS                   // the guide's folder of assets
 	Secrets   map[string]masked.Value // answers to secret questions, by key
-	// Attended: somebody sees what actions say and can do as they ask. False: an
-	// action that would wait for a person has to refuse.
+	// Attended says that a person sees the messages of actions and can do what they ask. If it is false, an action that
+	// requires a person returns an error.
 	Attended bool
 	Log      *slog.Logger // nil: discarded
 	Audit    *Audit       // nil: no audit log
@@ -49,10 +49,10 @@ type Session struct {
 	answers  steps.Given
 	secrets  map[string]masked.Value
 	webs     map[web.Address]*web.Client // opened so far
-	answered chan struct{}               // closed, and made anew, when an answer changes
+	answered chan struct{}               // closed and replaced when an answer changes
 }
 
-// NewSession starts a session. It asks nothing of anybody yet.
+// NewSession starts a session. It sends no request yet.
 func NewSession(o SessionOptions) *Session {
 	s := &Session{
 		guide: o.Guide, link: o.Link, ends: o.Endpoints, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
@@ -76,16 +76,14 @@ func NewSession(o SessionOptions) *Session {
 	return s
 }
 
-// Guide is the guide of this session.
 func (s *Session) Guide() *steps.Guide { return s.guide }
 
-// Link is the link of this session.
 func (s *Session) Link() *linkfile.Link { return s.link }
 
-// End is what stands on a side.
+// Endpoint returns the cluster, host or peer file of a side.
 func (s *Session) Endpoint(side steps.Side) Endpoint { return s.ends[side] }
 
-// Close ends all connections.
+// Close closes all connections.
 func (s *Session) Close() {
 	s.mu.Lock()
 	for _, w := range s.webs {
@@ -97,15 +95,14 @@ func (s *Session) Close() {
 	}
 }
 
-// Trace is what a probe used: it tells when to look again.
+// Trace records what a probe used. It tells when to probe again.
 type Trace struct {
 	reads    *tracked.Trace
 	answered <-chan struct{}
 	at       time.Time
 }
 
-// Seen is the age of what was used, and whether some of it is polled because
-// it may not be watched.
+// Seen returns the age of the oldest read, and whether some reads are polled because watching is not permitted.
 func (t Trace) Seen() (at time.Time, polled bool) {
 	if t.reads == nil {
 		return t.at, false
@@ -113,7 +110,7 @@ func (t Trace) Seen() (at time.Time, polled bool) {
 	return t.reads.Seen()
 }
 
-// Unwatched is why some of what was used is polled although it could be watched; nil: nothing is.
+// Unwatched returns why some reads are polled although they could be watched, or nil if none are.
 func (t Trace) Unwatched() error {
 	if t.reads == nil {
 		return nil
@@ -121,14 +118,13 @@ func (t Trace) Unwatched() error {
 	return t.reads.Unwatched()
 }
 
-// calm is the least time between two probes of one cell: a storm of writes is
-// not a storm of probes.
+// settleTime is the minimum time between two probes of one cell, which limits the probes during frequent writes.
 const settleTime = 100 * time.Millisecond
 
-// patience is how long one check may take, on clusters whose requests may not take longer.
+// settleTimeout is the timeout of one check on clusters whose requests don't have a longer one.
 const settleTimeout = 10 * time.Second
 
-// patience is how long one check may take.
+// settleTimeout returns the timeout of one check.
 func (s *Session) settleTimeout() time.Duration {
 	longest := settleTimeout
 	for _, end := range s.ends {
@@ -139,11 +135,11 @@ func (s *Session) settleTimeout() time.Duration {
 	return longest
 }
 
-// grace is how long a check may take to heed the end of its context, on a busy machine.
+// gracePeriod is how long a check may take to return after its context has ended, on a busy machine.
 const gracePeriod = time.Second
 
-// Probe runs one check. A panic, a time-out and "no answer" are Unknown. What it
-// reads counts for a trace in ctx, too.
+// Probe runs one check. A panic, a timeout and a server that does not answer give Unknown. The check's reads also count
+// for a trace in ctx.
 func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace) {
 	check, step := s.guide.Check(c.Check)
 	t := Trace{at: time.Now()}
@@ -164,7 +160,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 	} else if missing := use.unanswered(); len(missing) > 0 {
 		r = steps.Skipped("%s", (&steps.MissingError{Questions: missing}).Error())
 	}
-	if ctx.Err() != nil && parent.Err() == nil { // what came late may be built on reads that were cut short
+	if ctx.Err() != nil && parent.Err() == nil { // a late result may be based on cancelled reads
 		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.settleTimeout().String(), Err: r.Err}
 		if r.Status == steps.Unknown {
 			late.Fix = r.Fix
@@ -188,8 +184,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 	return r, t
 }
 
-// mostFound is how many characters of a verdict anybody reads: what is quoted in it
-// may be a stranger's, and without an end.
+// mostFound is the maximum length of a finding in characters: what it quotes may be untrusted and arbitrarily long.
 const mostFound = 2000
 
 func shortened(text string) string {
@@ -202,8 +197,7 @@ func shortened(text string) string {
 	return text
 }
 
-// judgeInTime runs a check, and goes on without it when ctx ends first: a check
-// that ignores ctx holds nobody up.
+// judgeInTime runs a check and returns without it if ctx ends first, so that a check that ignores ctx blocks nothing.
 func (s *Session) judgeInTime(ctx context.Context, env steps.Env, step *steps.Step, check *steps.Check) steps.Result {
 	judged := make(chan steps.Result, 1)
 	go func() { judged <- s.judge(ctx, env, step, check) }()
@@ -213,7 +207,7 @@ func (s *Session) judgeInTime(ctx context.Context, env steps.Env, step *steps.St
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-judged: // it heeds ctx, and says why
+	case r := <-judged: // it heeds ctx and says why
 		return r
 	case <-time.After(gracePeriod):
 		return steps.Errored(context.Cause(ctx))
@@ -255,7 +249,7 @@ func (s *Session) whyAbsent(side steps.Side) string {
 	return fmt.Sprintf("the %s is not known here", s.guide.Sides[side].Name)
 }
 
-// mendFix is what to run where carrick has an action that mends what a check said; "": it has none.
+// mendFix returns the command that runs the action which fixes the finding of a check, or "" if there is none.
 func (s *Session) mendFix(check *steps.Check, env steps.Env, r steps.Result) string {
 	r.Unasked = false
 	_, step := s.guide.Offer(check, env.Side, r)
@@ -265,8 +259,7 @@ func (s *Session) mendFix(check *steps.Check, env steps.Env, r steps.Result) str
 	return env.ApplyStep(step.Name)
 }
 
-// overdue turns waiting into a failure once it has lasted too long, and makes
-// sure that somebody looks then.
+// overdue turns a pending result into a failure after the check's timeout, and schedules a probe for that time.
 func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
 	if r.Status != steps.Waiting || check.Timeout == 0 || r.Since.IsZero() {
 		return r
@@ -283,8 +276,7 @@ func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
 	return r
 }
 
-// Changed returns nil when something that a probe used has changed or is due,
-// and ctx's error when nobody waits any longer.
+// Changed returns nil when something that a probe used has changed or is due, and ctx's error when ctx ends.
 func (s *Session) Changed(ctx context.Context, t Trace) error {
 	if t.reads == nil {
 		<-ctx.Done()
@@ -293,7 +285,7 @@ func (s *Session) Changed(ctx context.Context, t Trace) error {
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if t.answered != nil {
-		go func() { // ends with wait
+		go func() { // returns when wait does
 			select {
 			case <-t.answered:
 				cancel()
@@ -318,8 +310,8 @@ func (s *Session) Changed(ctx context.Context, t Trace) error {
 	}
 }
 
-// Forget drops what is kept of looks that can't be watched, and asks again for
-// what was refused, so that the next probe sees what holds now.
+// Forget drops cached reads that can't be watched and permission reviews, so that the next probe reads the current
+// state.
 func (s *Session) Forget() {
 	s.looks.Forget("")
 	for _, e := range s.ends {
@@ -332,7 +324,7 @@ func (s *Session) Forget() {
 	}
 }
 
-// usage is what a check used beyond reads.
+// usage records what a check used in addition to reads.
 type usage struct {
 	mu       sync.Mutex
 	missing  []steps.Question
@@ -348,8 +340,7 @@ func (u *usage) fail(err error) {
 	}
 }
 
-// sound returns why a default could not be read: nothing that was made of it
-// counts then. A nil usage is sound.
+// sound returns why a default could not be read: results based on it are then void. A nil usage is sound.
 func (u *usage) sound() error {
 	if u == nil {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"carrick/steps/facts"
 )
 
-// Signer is a key that signed a facts file of this session, and that no one has confirmed yet.
+// Signer is a key that signed a facts file of this session and that the user has not confirmed yet.
 type Signer struct {
 	Side        steps.Side
 	Fingerprint string // SHA256:…, as ssh-keygen -l shows it
-	Peer        string // the guide's word for that side
-	Wrote       string // the file, and who wrote it, as the file says
+	Peer        string // the guide's name of that side
+	Wrote       string // the file, and its author according to the file
 }
 
-// Question is what to ask before the key is kept.
+// Question returns the question to ask before the key is stored.
 func (s Signer) Question() string { return fmt.Sprintf("Is this the key of the %s's admin?", s.Peer) }
 
 func (s Signer) String() string {
@@ -26,8 +26,8 @@ func (s Signer) String() string {
 		s.Wrote, s.Fingerprint, s.Peer)
 }
 
-// Unconfirmed returns the signers that the link file does not name. Until one is confirmed, its file counts for what is
-// shown, and no secret is used together with it.
+// Unconfirmed returns the signers that the link file does not name. Until a signer is confirmed, its file is used only
+// for display, and never together with a secret.
 func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	var out []Signer
@@ -48,8 +48,8 @@ func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
 	return out, nil
 }
 
-// Confirm keeps signers in the link file: from now on, their sides' facts files have to be signed by them. A signer
-// that cannot be saved is not confirmed.
+// Confirm stores signers in the link file: from then on, the facts files of their sides must be signed by them. If a
+// signer can't be stored, it is not confirmed.
 func (s *Session) Confirm(signers ...Signer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *Session) Confirm(signers ...Signer) error {
 	return nil
 }
 
-// keepTaken keeps in the link file when the facts files were written that a change is about to use. A later run refuses
-// older ones: what they say may not hold any longer.
+// keepTaken stores in the link file the dates of the facts files that a change is about to use. A later run rejects
+// older files, which may be outdated.
 func (s *Session) keepTaken(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Session) keepTaken(ctx context.Context) error {
 		file, err := h.read(ctx)
 		spec := s.link.Side(side)
 		if err != nil || !file.Taken.After(spec.Taken) {
-			continue // a file that is refused is used for nothing
+			continue // a rejected file is not used
 		}
 		before := spec.Taken
 		spec.Taken = file.Taken
@@ -103,7 +103,7 @@ func (s *Session) unsure() bool {
 	return false
 }
 
-// unsigned is unconfirmed, or nil where the signer is confirmed.
+// unsigned returns unconfirmed, or nil if the signer is confirmed.
 func (h *PeerFile) unsigned() error {
 	if h.signer.Load() != nil {
 		return nil
@@ -111,12 +111,12 @@ func (h *PeerFile) unsigned() error {
 	return h.unconfirmed()
 }
 
-// unconfirmed is the error of what needs a confirmed signer.
+// unconfirmed returns the error for an operation that requires a confirmed signer.
 func (h *PeerFile) unconfirmed() error {
 	return missingPeerFacts("the key that signed %s is not confirmed yet; carrick apply asks for it", h.Path)
 }
 
-// otherSigner says that a facts file is signed by another key than the confirmed one.
+// otherSigner returns the message for a facts file signed by another key than the confirmed one.
 func otherSigner(is, was string, want facts.Expects) string {
 	return fmt.Sprintf("is signed with another key than before: %s, not %s. Ask the %s's admin over another channel "+
 		"whether the key is theirs. If it is, replace %s.signer in the link file, or give --signer %s", is, was, want.Role,

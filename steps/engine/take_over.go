@@ -8,8 +8,8 @@ import (
 	"carrick/steps/action"
 )
 
-// takesOver adds --take-over to a fix that applies one step, where another user has changed a file that the step
-// writes: apply stops at that conflict otherwise. What can't be read here is left to apply, which says why.
+// takesOver adds --take-over to a fix that applies one step, if another user has changed a file that the step writes:
+// apply stops at that conflict otherwise. If a file can't be read here, apply reports why.
 func (s *Session) takesOver(ctx context.Context, env steps.Env, fix string) string {
 	for i := range s.guide.Steps {
 		step := &s.guide.Steps[i]
@@ -23,7 +23,7 @@ func (s *Session) takesOver(ctx context.Context, env steps.Env, fix string) stri
 	return fix
 }
 
-// conflicts are the files of a step that another user has changed, and that do not hold what carrick would write.
+// conflicts returns the files of a step that another user has changed and that don't contain what carrick would write.
 func (s *Session) conflicts(ctx context.Context, step *steps.Step) []string {
 	var out []string
 	for i := range step.Actions {

@@ -7,19 +7,18 @@ import (
 	"carrick/steps"
 )
 
-// Trouble is a cell that is not as it should be.
+// Trouble is a cell that fails, is unknown or warns.
 type Trouble struct {
 	Cell   steps.Cell
 	Result steps.Result
-	Root   bool         // it is so by itself, not because of another cell
-	Behind []steps.Cell // the cells that say nothing because of it
+	Root   bool         // it does not follow from another cell
+	Behind []steps.Cell // the cells that it blocks
 }
 
-// Troubles are the failures, the unknowns and the warnings of a board. First come
-// the failures and unknowns that are so by themselves: what others lean on before
-// these, else what is wrong before what is gone or a symptom, in the order of the guide. Then the unknowns behind
-// another cell, and the warnings. Last comes what the guide has not created yet and what it has not tried yet, which is
-// no cause. It is one where the action that creates it mends another failure, too.
+// Troubles returns the failures, the unknowns and the warnings of a board. The failures and unknowns that don't follow
+// from another cell come first: in order of dependency, then failures before absences and symptoms, in the order of the
+// guide. Then come the unknowns that follow from another cell, and the warnings. Last comes what the guide has not
+// created or tried yet, which is not a cause, unless the action that creates it also fixes another failure.
 func (b *Board) Troubles() []Trouble {
 	behind, done := b.Behind(), b.done()
 	var wrong, gone, rest, warned, undone, untried []Trouble
@@ -55,12 +54,12 @@ func (b *Board) Troubles() []Trouble {
 	return slices.Concat(roots, rest, warned, byDependency(g, undone), byDependency(g, untried))
 }
 
-// symptoms are the troubles that are one, or those that are not.
+// symptoms returns the troubles that are symptoms, or those that are not.
 func symptoms(of []Trouble, are bool) []Trouble {
 	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.Secondary != are })
 }
 
-// mending is the action that mends a cell, and its side.
+// mending returns the action that fixes a cell, and its side.
 func (b *Board) mending(c steps.Cell) steps.Cell {
 	check, _ := b.guide.Check(c.Check)
 	act, step := b.guide.Offer(check, c.Side, b.Verdict(c))
@@ -70,7 +69,7 @@ func (b *Board) mending(c steps.Cell) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
 }
 
-// mendsOthers are the actions that mend something else than what does not exist.
+// mendsOthers returns the actions that fix something other than an absence.
 func (b *Board) mendsOthers() map[steps.Cell]bool {
 	out := map[steps.Cell]bool{}
 	for _, c := range b.guide.Cells() {
@@ -83,8 +82,8 @@ func (b *Board) mendsOthers() map[steps.Cell]bool {
 	return out
 }
 
-// done is how many steps there are up to the last one of which an action is done: a check that it mends holds, and none
-// of them says that what it creates does not exist.
+// done returns the number of steps up to the last one that has a completed action: a check that it fixes holds, and
+// none of them reports an absence.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
 		holds := map[steps.Cell]bool{} // by action
@@ -112,8 +111,8 @@ func (b *Board) done() int {
 	return 0
 }
 
-// Behind are, for each cell, the cells that say nothing because of it, in the
-// order of the guide: skipped, or unknown as it is itself.
+// Behind returns, for each cell, the cells that it blocks, in the order of the guide: those that are skipped, or
+// unknown like the cell itself.
 func (b *Board) Behind() map[steps.Cell][]steps.Cell {
 	out := map[steps.Cell][]steps.Cell{}
 	for _, c := range b.guide.Cells() {
@@ -126,9 +125,8 @@ func (b *Board) Behind() map[steps.Cell][]steps.Cell {
 	return out
 }
 
-// byDependency puts what others lean on first: a check leans on its needs, and on
-// those of the action that mends it. What leans on none of the others keeps its
-// order.
+// byDependency sorts dependencies first: a check depends on its needs, and on those of the action that fixes it.
+// Independent troubles keep their order.
 func byDependency(g *steps.Guide, list []Trouble) []Trouble {
 	reach := map[steps.Cell]map[steps.Cell]bool{}
 	for _, t := range list {
@@ -139,7 +137,7 @@ func byDependency(g *steps.Guide, list []Trouble) []Trouble {
 		at := slices.IndexFunc(left, func(t Trouble) bool {
 			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
 		})
-		at = max(at, 0) // where they lean on each other, the first
+		at = max(at, 0) // in a cycle, the first
 		out = append(out, left[at])
 		left = slices.Delete(left, at, at+1)
 	}

@@ -13,9 +13,8 @@ import (
 
 var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Validate says, in sentences and all at once, what is wrong with guides: bad
-// or duplicate names, missing texts, unknown needs, cycles, an unknown name in
-// an asset, assets that nothing uses. assets holds a folder a guide.
+// Validate returns, in one error, everything that is wrong with guides: bad or duplicate names, missing texts, unknown
+// needs, cycles, an unknown name in an asset, unused assets. assets contains one folder per guide.
 func Validate(guides []*steps.Guide, assets fs.FS) error {
 	var faults []error
 	names := map[string]bool{}
@@ -75,7 +74,7 @@ func (v *validator) guide() {
 	v.cycles()
 }
 
-// once notes a name of a kind and faults one that is taken or misshapen.
+// once records a name of a kind, and reports one that is malformed or already in use.
 func (v *validator) once(kind, name, step string, shape *regexp.Regexp) {
 	if !shape.MatchString(name) {
 		v.bad("%s %q in step %s: not a good name", kind, name, step)
@@ -175,8 +174,8 @@ func (v *validator) check(s *steps.Step, c *steps.Check) {
 	v.needs("check "+c.Name, c.Needs, c.On)
 }
 
-// mend faults an action that there is not. One that is named by the side is on
-// that side: else both sides would call the other's.
+// mend reports an unknown action. An action named by its side must be on that side; otherwise each side would call the
+// other's.
 func (v *validator) mend(c *steps.Check) {
 	bySide := strings.Contains(c.FixedBy, steps.OwnSide)
 	if bySide && c.On != steps.Both {
@@ -210,9 +209,9 @@ func (v *validator) needs(who string, needs []string, on steps.Side) {
 	}
 }
 
-// cycles finds a check that needs itself by way of others.
+// cycles reports checks that need themselves through others.
 func (v *validator) cycles() {
-	state := map[steps.Cell]int{} // 1 on the way, 2 done
+	state := map[steps.Cell]int{} // 1: in progress, 2: done
 	var visit func(steps.Cell) bool
 	visit = func(c steps.Cell) bool {
 		if state[c] == 1 {
@@ -251,7 +250,7 @@ func (v *validator) assets(root fs.FS) {
 			switch d := a.Doer.(type) {
 			case interface{ Asset() action.Manifest }:
 				all := []action.Manifest{d.Asset()}
-				if more, ok := d.(interface{ Also() []action.Manifest }); ok { // that it makes in some cases
+				if more, ok := d.(interface{ Also() []action.Manifest }); ok { // manifests that it applies in some cases
 					all = append(all, more.Also()...)
 				}
 				for _, m := range all {
@@ -300,7 +299,7 @@ func (v *validator) placeholders(dir fs.FS, a *steps.Action, file string, values
 	}
 }
 
-// named faults placeholders in a text that stand for nothing.
+// named reports placeholders in a text that have no value.
 func (v *validator) named(a *steps.Action, where, text string, values action.Values, each bool) {
 	for _, m := range action.Placeholder.FindAllStringSubmatch(text, -1) {
 		if !v.known(a, m[1], m[2], values, each) {
