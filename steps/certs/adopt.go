@@ -9,11 +9,12 @@ import (
 	"carrick/steps"
 )
 
-// Existing finds the Secret of a certificate in a set-up that exists, and says where it found it. A nil Secret means
-// that there is none.
+// Existing finds the Secret of a certificate in an existing set-up, and says where it found it. A nil Secret means that
+// there is none.
 type Existing func(context.Context, steps.Env) (s *cluster.Secret, from string, err error)
 
-// AdoptDays is the Adopt of the question for how many days a certificate is issued: as many as the existing one.
+// AdoptDays is the Adopt of the question for the validity of a certificate in days. It returns that of the existing
+// certificate.
 func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := x.life(ctx, e, "tls.crt")
 	if days := Days(life); err == nil && days >= 2 && days <= 825 {
@@ -22,7 +23,7 @@ func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, erro
 	return nil, "", err
 }
 
-// AdoptYears is the Adopt of the question for how many years a CA is valid: as many as the existing one.
+// AdoptYears is the Adopt of the question for the validity of a CA in years. It returns that of the existing CA.
 func (x Existing) AdoptYears(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := x.life(ctx, e, "ca.crt")
 	if years := Years(life); err == nil && years >= 1 && years <= 30 {
@@ -38,7 +39,7 @@ func (x Existing) life(ctx context.Context, e steps.Env, key string) (time.Durat
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
 	if err != nil {
-		return 0, "", nil // a check says what is wrong with it
+		return 0, "", nil // a check reports what is wrong with it
 	}
 	return Life(chain[0]), from, nil
 }

@@ -1,6 +1,5 @@
-// Package certs has the certificate of a server made, kept in a Secret and renewed:
-// by a CA that carrick makes, or by cert-manager. Guides say where the Secrets stand,
-// whom the certificate is for and how long it lasts; it knows none of them.
+// Package certs issues a server's certificate, stores it in a Secret and renews it: by a CA that carrick creates, or by
+// cert-manager. Guides define the Secrets, the host names and the validity; the package depends on no guide.
 package certs
 
 import (
@@ -21,7 +20,7 @@ import (
 	"carrick/steps/check"
 )
 
-// The kinds of cert-manager (cert-manager/cert-manager: pkg/apis/certmanager/v1).
+// The resources of cert-manager (cert-manager/cert-manager: pkg/apis/certmanager/v1).
 var (
 	Certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 	Issuers      = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
@@ -29,16 +28,16 @@ var (
 	certificateRequests = Certificates.GroupVersion().WithResource("certificaterequests")
 )
 
-// Source is where upstream says what a Certificate asks for.
+// Source is the upstream reference for the fields of a Certificate.
 const Source = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
 
-// Who signs a certificate, as the answer to a guide's question has it.
+// The signers of a certificate, as answers to a guide's question.
 const (
 	ByCertManager = "cert-manager"
 	ByCarrick     = "own"
 )
 
-// Signers are the choices of that question that every guide offers.
+// Signers returns the choices that every guide offers for that question.
 func Signers() []steps.Choice {
 	return []steps.Choice{
 		{Value: ByCertManager, Title: "cert-manager: it renews by itself"},
@@ -46,7 +45,7 @@ func Signers() []steps.Choice {
 	}
 }
 
-// DefaultSigner is the Default of that question: cert-manager where the fact served, whose Learn is Served, is known.
+// DefaultSigner returns the Default of that question: cert-manager if the fact served, whose Learn is Served, is known.
 func DefaultSigner(served string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if _, err := e.Own.Text(served); err == nil {
@@ -56,7 +55,7 @@ func DefaultSigner(served string) func(steps.Env) (any, string) {
 	}
 }
 
-// Served learns whether the cluster serves cert-manager's certificates.
+// Served reads whether the cluster serves cert-manager's Certificate resource.
 func Served(ctx context.Context, e steps.Env) (any, error) {
 	name := Certificates.GroupResource().String()
 	_, err := e.Cluster.Get(ctx, check.CRDs, "", name)
@@ -69,8 +68,8 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 	return name, nil
 }
 
-// ServedCheck, named "cert-manager-there", asserts that the cluster serves cert-manager's certificates. when is whether
-// the answers need them; without them cert.source can be answered with own.
+// ServedCheck returns the check "cert-manager-there": the cluster serves cert-manager's Certificate resource. when
+// reports whether the answers need it; without it, cert.source can be answered with own.
 func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
 		Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local,
@@ -84,7 +83,7 @@ func ServedCheck(when func(steps.Env) bool) steps.Check {
 	}
 }
 
-// Secret reads a Secret with a certificate, its key and its CA. The error is an AbsentError where it does not exist.
+// Secret reads a Secret with a certificate, its key and its CA. The error is an AbsentError if it does not exist.
 func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.Secret, error) {
 	s, err := e.Cluster.Secret(ctx, namespace, name, "tls.crt", "tls.key", "ca.crt")
 	if apierrors.IsNotFound(err) {
@@ -93,34 +92,34 @@ func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.
 	return s, err
 }
 
-// Hours is a time for cert-manager, of an answer in units of so many days.
+// Hours returns a duration for cert-manager, from an answer in units of that many days.
 func Hours(key string, days int) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		return fmt.Sprintf("%dh", e.Answers.Int(key)*days*24), nil
 	}
 }
 
-// Life is how long a certificate lasts in all.
+// Life returns the total validity of a certificate.
 func Life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
 
-// Soon is how long before its end a certificate expires soon: a month, or a third of its life where that is less.
+// Soon returns how long before its expiry a certificate is reported as expiring soon: a month, or a third of its
+// validity if that is shorter.
 func Soon(c *x509.Certificate) time.Duration { return min(check.Month, Life(c)/3) }
 
-// Days and Years are that in the units of questions.
+// Days and Years convert a validity to the units of questions.
 func Days(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }
 func Years(life time.Duration) int { return int(math.Round(life.Hours() / 24 / 365.25)) }
 
-// Text is certificates in PEM.
+// Text returns certificates in PEM.
 func Text(certs []*x509.Certificate) string {
 	var b strings.Builder
 	for _, c := range certs {
-		_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Builder takes all
+		_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // writes to a Builder never fail
 	}
 	return b.String()
 }
 
-// Only are the certificates of a text in PEM, written anew: whatever stands beside
-// them stays behind.
+// Only returns the certificates of a PEM text, encoded again without anything else that the text contains.
 func Only(text []byte) (string, error) {
 	all, err := probe.ParseCerts(text)
 	if err != nil {

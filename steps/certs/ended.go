@@ -15,8 +15,8 @@ import (
 	"carrick/steps/check"
 )
 
-// Plan has cert-manager issue an expired certificate at once. After a failure cert-manager waits for 1 to 32 hours,
-// whatever becomes of the Secret (cert-manager/cert-manager v1.21.1:
+// Plan makes cert-manager issue an expired certificate immediately. After a failure cert-manager waits for 1 to 32
+// hours, whatever becomes of the Secret (cert-manager/cert-manager v1.21.1:
 // pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem).
 func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.Plan(ctx, e)
@@ -55,7 +55,7 @@ func (m Managed) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	return nil
 }
 
-// expired is a Certificate whose certificate expired at that time.
+// expired is a Certificate and the time at which its certificate expired.
 type expired struct {
 	*unstructured.Unstructured
 	at time.Time
@@ -65,7 +65,7 @@ func (x expired) what() string {
 	return "status of Certificate " + x.GetNamespace() + "/" + x.GetName()
 }
 
-// expired returns the Certificate of the leaf where its certificate has expired; nil: it has not, or cert-manager is
+// expired returns the Certificate of the leaf if its certificate has expired, or nil if it has not or cert-manager is
 // issuing another one.
 func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 	namespace := m.Namespace(e)
@@ -78,7 +78,7 @@ func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	if err != nil || time.Now().Before(chain[0].NotAfter) {
-		return nil, nil // cert-manager replaces by itself what cannot be read
+		return nil, nil // cert-manager replaces an unreadable certificate automatically
 	}
 	c, err := e.Cluster.Get(ctx, Certificates, namespace, m.Writes[m.Leaf])
 	if apierrors.IsNotFound(err) {
@@ -90,7 +90,8 @@ func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 	return &expired{c, chain[0].NotAfter}, nil
 }
 
-// RenewLine is the command by which cert-manager issues a certificate at once, whatever it waits for.
+// RenewLine returns the command that makes cert-manager issue a certificate immediately, without waiting for its
+// backoff.
 func RenewLine(e steps.Env, namespace, name string) string {
 	flags := strings.TrimPrefix(e.Kubectl(), "kubectl")
 	return fmt.Sprintf(
@@ -99,8 +100,8 @@ func RenewLine(e steps.Env, namespace, name string) string {
 	)
 }
 
-// Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and nothing
-// that happens to the Secret makes it try again.
+// Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and no change
+// of the Secret makes it retry.
 func Issuing(c *unstructured.Unstructured) bool {
 	now := check.Condition(c, "Issuing")
 	return now != nil && now["status"] == "True"

@@ -21,19 +21,19 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Managed has cert-manager issue. What it wrote goes with the undo: cert-manager
-// leaves its Secrets when a Certificate goes.
+// Managed makes cert-manager issue a certificate. Undo also deletes the Secrets that cert-manager wrote, because
+// cert-manager keeps them when a Certificate is deleted.
 type Managed struct {
 	action.Manifest
 	Namespace func(steps.Env) string
 	Leaf      string            // the Secret of the server's certificate
-	Writes    map[string]string // its Secrets, the leaf's among them, and the Certificate of each
-	Home      string            // the action that makes their namespace
+	Writes    map[string]string // its Secrets, including the leaf's, and the Certificate of each
+	Home      string            // the action that creates their namespace
 }
 
 const nameNote = "cert-manager.io/certificate-name"
 
-// PlanUndo finds the Secrets, too.
+// PlanUndo also finds the Secrets.
 func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -61,8 +61,7 @@ func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error
 	return c, nil
 }
 
-// Undo deletes the Secrets last: while a Certificate is there, cert-manager writes
-// its Secret again.
+// Undo deletes the Secrets last: while a Certificate exists, cert-manager recreates its Secret.
 func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	left, err := m.left(ctx, e)
 	if err != nil {
@@ -87,8 +86,8 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 	return nil
 }
 
-// left are the Secrets that cert-manager wrote for Certificates of this link: in the
-// namespaces of those that stand, and in the one that the link made.
+// left returns the Secrets that cert-manager wrote for Certificates of this link: in the namespaces of the existing
+// ones, and in the namespace that the link created.
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
 	standing, err := inventory.MadeBy(ctx, e, Certificates, e.Action)
@@ -150,10 +149,10 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 	).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + namespace)
 }
 
-// whyNotIssued returns why cert-manager does not issue a Certificate; "": nothing says so, or it cannot be read. The
-// condition Ready only repeats the policy that asks for another certificate. The cause is in the condition Issuing once
-// a request has failed, else in the issuer or in the newest CertificateRequest (cert-manager/cert-manager v1.21.1:
-// pkg/controller/certificates/issuing/issuing_controller.go, failIssueCertificate, and
+// whyNotIssued returns why cert-manager does not issue a Certificate, or "" if no object says so or none can be read.
+// The condition Ready only repeats the policy that requests another certificate. The cause is in the condition Issuing
+// once a request has failed, otherwise in the issuer or in the newest CertificateRequest (cert-manager/cert-manager
+// v1.21.1: pkg/controller/certificates/issuing/issuing_controller.go, failIssueCertificate, and
 // pkg/controller/certificaterequests/sync.go).
 func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured) string {
 	message := func(of *unstructured.Unstructured, kind string) string {
@@ -178,7 +177,7 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 	}
 	requests, err := e.Cluster.List(ctx, certificateRequests, c.GetNamespace(), cluster.Selector{})
 	if err != nil {
-		return "" // whoever manages certificates need not see requests
+		return "" // permission to manage certificates does not include requests
 	}
 	var newest *unstructured.Unstructured
 	for _, r := range requests {
@@ -198,7 +197,7 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 	return ""
 }
 
-// Filling is the Certificate that fills a Secret; an AbsentError says that none does.
+// Filling returns the Certificate that fills a Secret, or an AbsentError if none does.
 func Filling(ctx context.Context, e steps.Env, namespace, secret string) (*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, Certificates, namespace, cluster.Selector{})
 	if err != nil {

@@ -22,17 +22,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Own is a CA that carrick makes, and the certificate that it issues to a server. Both
-// stand in Secrets of one namespace, and are found there again.
+// Own is a CA that carrick creates, and the certificate that it issues to a server. Both are stored in Secrets of one
+// namespace.
 type Own struct {
 	Namespace   func(steps.Env) string
 	CA, Leaf    string                   // names of the Secrets
 	Name        func(steps.Env) string   // of the CA
-	Hosts       func(steps.Env) []string // names and addresses of the server
-	Days, Years func(steps.Env) int      // how long they last
+	Hosts       func(steps.Env) []string // host names and addresses of the server
+	Days, Years func(steps.Env) int      // their validity
 }
 
-// Authority makes the CA, once. The asset is its Secret, without data.
+// Authority creates the CA once. The asset is its Secret, without data.
 func (o Own) Authority(file string) action.Mint {
 	return action.Mint{
 		File: file, Keys: []string{"tls.crt", "tls.key"},
@@ -43,19 +43,19 @@ func (o Own) Authority(file string) action.Mint {
 	}
 }
 
-// Certificate issues the certificate, and anew where it is worn: two thirds of its life
-// are over, its CA is another by now, or it is for somebody else.
+// Certificate issues the certificate. It issues another one when the certificate is worn: two thirds of its validity
+// are over, the CA has changed, or the host names have.
 func (o Own) Certificate(file string) Issued {
 	return Issued{action.Mint{File: file, Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: o.issue}, o}
 }
 
-// Issued is the doer of a certificate that a CA of carrick's issues.
+// Issued is the Doer of a certificate that carrick's own CA issues.
 type Issued struct {
 	action.Mint
 	own Own
 }
 
-// Plan says that a worn certificate is issued anew.
+// Plan says whether a worn certificate is reissued.
 func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Mint.Plan(ctx, e)
 	if err != nil {
@@ -75,8 +75,7 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do issues it. A worn one is replaced in one write: the server has the old pair or the
-// new one.
+// Do issues the certificate. It replaces a worn one in one write: the server has the old pair or the new one.
 func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	why, err := m.own.worn(ctx, e)
 	if err != nil {
@@ -107,7 +106,7 @@ func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// issue makes the certificate.
+// issue returns a new certificate and its key.
 func (o Own) issue(ctx context.Context, e steps.Env) (map[string]masked.Value, error) {
 	ca, err := o.authority(ctx, e)
 	if err != nil {
@@ -122,7 +121,7 @@ func (o Own) issue(ctx context.Context, e steps.Env) (map[string]masked.Value, e
 	}, nil
 }
 
-// authority is the CA that carrick made.
+// authority returns the CA that carrick created.
 func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, error) {
 	v, _, err := fetched(ctx, e, o.Namespace(e), o.CA)
 	if err != nil {
@@ -134,8 +133,8 @@ func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, erro
 	return certificate.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
 
-// fetched are the values of a Secret as they stand this moment, and the link that created it; nil: there is no such
-// Secret.
+// fetched reads the values of a Secret, uncached, and the link that created it. It returns nil if the Secret does not
+// exist.
 func fetched(
 	ctx context.Context, e steps.Env, namespace, name string,
 ) (values map[string]masked.Value, by string, err error) {
@@ -164,9 +163,8 @@ func fetched(
 	return values, by, err
 }
 
-// worn says why the certificate that carrick issued is to be issued anew: it is about
-// to end, or is not what it was any more; "": it is not, or there is none, or it is
-// somebody else's.
+// worn returns why the certificate that carrick issued must be reissued: it expires soon, or no longer matches its
+// specification. It returns "" if it need not be, does not exist, or is another user's.
 func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 	v, by, err := fetched(ctx, e, o.Namespace(e), o.Leaf)
 	if err != nil || v["tls.crt"].IsZero() || v["tls.key"].IsZero() || v["ca.crt"].IsZero() || by != e.Link {
@@ -199,7 +197,7 @@ func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 		return "the CA is another one now", nil
 	}
 	switch _, bad := tls.X509KeyPair([]byte(v["tls.crt"].Reveal()), []byte(v["tls.key"].Reveal())); {
-	case bad != nil: // the error may say what stands there
+	case bad != nil: // the error may quote the content
 		return "the key beside the one that stands there is not its own", nil
 	case strings.TrimSpace(v["ca.crt"].Reveal()) != strings.TrimSpace(string(ca.Cert)):
 		return "ca.crt beside it is not the CA's certificate", nil

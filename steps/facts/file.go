@@ -1,6 +1,5 @@
-// Package facts is the file that the admin of one side hands to the admin of the
-// other: facts, answers and verdicts in the open, secrets sealed with age, and all
-// of it signed with an SSH key.
+// Package facts implements the file that the admin of one side gives to the other: facts, answers and verdicts
+// unencrypted, secrets encrypted with age, and the whole file signed with an SSH key.
 package facts
 
 import (
@@ -14,48 +13,48 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The header of a file of facts.
+// The header of a facts file.
 const (
 	Version = "carrick/v1alpha1"
 	Kind    = "Facts"
 )
 
-// Max is far above any file of facts; more is not read.
+// Max is the maximum size of a facts file in bytes, far above that of any real one.
 const Max = 4 << 20
 
-// File is one file of facts: what was read on one side, at one time.
+// File is one facts file: what was read from one side, at one time.
 type File struct {
 	APIVersion string    `yaml:"apiVersion"`
 	Kind       string    `yaml:"kind"`
 	Guide      string    `yaml:"guide"`
 	Link       string    `yaml:"link"`
-	Side       string    `yaml:"side"` // local, remote: the side that was looked at
-	Role       string    `yaml:"role"` // the guide's word for it
+	Side       string    `yaml:"side"` // local, remote: the side that was read
+	Role       string    `yaml:"role"` // the guide's name of it
 	From       string    `yaml:"from,omitempty"`
 	Context    string    `yaml:"context,omitempty"`
 	Cluster    string    `yaml:"cluster,omitempty"` // UID of kube-system; none for a host
 	Taken      time.Time `yaml:"taken"`
 	Until      time.Time `yaml:"until"`
 
-	Answers map[string]any    `yaml:"answers,omitempty"` // what the link says, secrets left out
-	Facts   map[string]any    `yaml:"facts,omitempty"`   // by name; secrets left out
-	Absent  map[string]string `yaml:"absent,omitempty"`  // what is not there (yet), and why
+	Answers map[string]any    `yaml:"answers,omitempty"` // the answers of the link file, without secrets
+	Facts   map[string]any    `yaml:"facts,omitempty"`   // by name, without secrets
+	Absent  map[string]string `yaml:"absent,omitempty"`  // what does not exist (yet), and why
 	Unread  map[string]string `yaml:"unread,omitempty"`  // what could not be read, and why
 	Checks  map[string]Told   `yaml:"checks,omitempty"`  // the verdicts of that side
 	Sealed  *Sealed           `yaml:"sealed,omitempty"`
 
 	Signer string `yaml:"-"` // fingerprint of the key that signed it; Decode sets it
 
-	secrets map[string]string // from Sealed, once it is open
+	secrets map[string]string // from Sealed, once it is decrypted
 }
 
-// Told is a verdict as the other side had it.
+// Told is a verdict of the other side.
 type Told struct {
 	Status string `yaml:"status"`
 	Found  string `yaml:"found,omitempty"`
 }
 
-// ErrForm says that a file is no file of facts, or not one that is understood.
+// ErrForm says that a file is not a facts file, or is of an unknown version.
 var ErrForm = errors.New("is not a file of facts")
 
 // Encode returns the file as text, signed with a key.
@@ -70,12 +69,12 @@ func (f *File) Encode(key *Key) ([]byte, error) {
 	return key.sign(append([]byte(head), body...))
 }
 
-// Decode reads a facts file and verifies its signature. Whose key made it is for the caller to decide.
+// Decode reads a facts file and verifies its signature. The caller must decide whether to trust the key.
 func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
 	}
-	// a mail program on Windows; what is signed has no such line end
+	// A mail program on Windows may add these line ends. The signed text has none.
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
@@ -106,11 +105,11 @@ func Decode(data []byte) (*File, error) {
 	return f, nil
 }
 
-// deepest is how far values in a file may be nested.
+// deepest is the maximum nesting of values in a file.
 const deepest = 20
 
-// flat tells whether a document is without aliases, and nested no further than what
-// carrick writes: a small file could mean a huge one otherwise.
+// flat reports whether a document has no aliases, and no deeper nesting than carrick writes. Otherwise a small file
+// could expand to a huge one.
 func flat(n *yaml.Node, depth int) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || depth > deepest {
 		return false
@@ -123,24 +122,25 @@ func flat(n *yaml.Node, depth int) bool {
 	return true
 }
 
-// Expects is what a reader holds a file against.
+// Expects is what a reader requires of a file.
 type Expects struct {
 	Guide, Link string
-	Side        string // the side that the file should be of
+	Side        string // the expected side
 	Role        string
 	Cluster     string   // UID of the reader's own cluster; "": not known
-	Secrets     []string // names of facts that belong into the seal
+	Secrets     []string // names of facts that must be sealed
 	Now         time.Time
-	Newest      time.Time // when the newest file that was used before was written; zero: none was
+	Newest      time.Time // when the newest file used before was written; zero: none was
 }
 
-// MaxLife is how long a file can be valid. Its writer can't extend that: a reader refuses a file with a longer life.
+// MaxLife is the maximum validity of a file. Its writer can't extend that: a reader rejects a file with a longer
+// validity.
 const MaxLife = 30 * 24 * time.Hour
 
-// skew is how far two admins' clocks may be apart.
+// skew is the tolerated difference between two admins' clocks.
 const skew = 5 * time.Minute
 
-// Fits says why a file is not the one that belongs there; nil: it is.
+// Fits returns why a file does not meet the expectations, or nil if it does.
 func (f *File) Fits(x Expects) error {
 	switch {
 	case f.Guide != x.Guide:
@@ -182,10 +182,10 @@ func (f *File) Fits(x Expects) error {
 	return nil
 }
 
-// Writer returns the user who wrote the file, as the file says.
+// Writer returns the user who wrote the file, according to the file.
 func (f *File) Writer() string { return oneWord(f.From) }
 
-// open is the first of these facts that stands outside the seal.
+// open returns the first of these facts that the file contains unencrypted.
 func (f *File) open(secrets []string) string {
 	for _, name := range secrets {
 		if _, ok := f.Facts[name]; ok {
@@ -195,8 +195,7 @@ func (f *File) open(secrets []string) string {
 	return ""
 }
 
-// oneWord keeps what stands in a file of somebody else's from filling a message, or
-// driving a terminal.
+// oneWord shortens and cleans untrusted text from a file, so that it can neither fill a message nor control a terminal.
 func oneWord(s string) string {
 	if s = strings.ReplaceAll(said(s, 60), " ", "_"); s == "" {
 		return "(none)"
@@ -204,7 +203,7 @@ func oneWord(s string) string {
 	return s
 }
 
-// said is a text as a part of one line, of at most so many characters.
+// said returns a text as part of one line, of at most that many characters.
 func said(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
 	if r := []rune(s); len(r) > most {

@@ -15,37 +15,36 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sealed is what only the other admin can read.
+// Sealed is the part that only the other admin can decrypt.
 type Sealed struct {
 	For   []string `yaml:"for"`   // recipients, or "passphrase"
 	Names []string `yaml:"names"` // of the facts inside
 	Age   string   `yaml:"age"`   // armored
 }
 
-// ByPassphrase stands in For where a passphrase opens the seal.
+// ByPassphrase in For means that a passphrase decrypts the secrets.
 const ByPassphrase = "passphrase"
 
-// inside is what is sealed. Signer is the fingerprint of the key that signs the file: another admin cannot pass on
-// the sealed secrets of this one as their own, next to an address of their choice.
+// inside is the encrypted content. Signer is the fingerprint of the key that signs the file: another admin cannot pass
+// on the sealed secrets of this one as their own, next to an address of their choice.
 type inside struct {
 	Signer string            `yaml:"signer"`
 	Facts  map[string]string `yaml:"facts"`
 }
 
-// ErrSealed says that no key was given that opens a seal.
+// ErrSealed says that none of the given keys decrypts the secrets.
 var ErrSealed = errors.New("is sealed")
 
-// Keys open seals.
+// Keys decrypt sealed secrets.
 type Keys []age.Identity
 
-// Recipients are those for whom a file is sealed.
+// Recipients are those who can decrypt a file's secrets.
 type Recipients struct {
-	Names []string // as a file says them: public keys, or ByPassphrase
+	Names []string // as a file names them: public keys, or ByPassphrase
 	keys  []age.Recipient
 }
 
-// For reads who a file is for: age recipients (age1…) or SSH public keys. The
-// error names the one that is neither.
+// For parses recipients: age recipients (age1…) or SSH public keys. The error names the one that is neither.
 func For(texts []string) (Recipients, error) {
 	var out Recipients
 	for _, t := range texts {
@@ -67,7 +66,7 @@ func For(texts []string) (Recipients, error) {
 	return out, nil
 }
 
-// ForPassphrase is whoever knows a passphrase.
+// ForPassphrase returns the recipient that decrypts with a passphrase.
 func ForPassphrase(phrase string) (Recipients, error) {
 	r, err := age.NewScryptRecipient(phrase)
 	if err != nil {
@@ -77,7 +76,7 @@ func ForPassphrase(phrase string) (Recipients, error) {
 	return Recipients{[]string{ByPassphrase}, []age.Recipient{r}}, nil
 }
 
-// Passphrase opens what was sealed by it.
+// Passphrase returns the key that decrypts what was sealed with a passphrase.
 func Passphrase(phrase string) (Keys, error) {
 	id, err := age.NewScryptIdentity(phrase)
 	if err != nil {
@@ -88,11 +87,10 @@ func Passphrase(phrase string) (Keys, error) {
 }
 
 // scryptFactor is the base-two logarithm of scrypt's work factor, of age's default (256 MiB, about a second). A file
-// with a higher one is refused: whoever wrote it chooses how much memory and time its reader spends.
+// with a higher one is rejected: otherwise its writer would choose how much memory and time its reader spends.
 const scryptFactor = 18
 
-// Identities reads a file of keys that open a seal: age's own form, or an SSH
-// private key without a passphrase.
+// Identities parses a file of keys that decrypt secrets: age's own format, or an SSH private key without a passphrase.
 func Identities(data []byte) (Keys, error) {
 	if bytes.Contains(data, []byte("PRIVATE KEY-----")) {
 		id, err := agessh.ParseIdentity(data)
@@ -108,7 +106,7 @@ func Identities(data []byte) (Keys, error) {
 	return Keys(ids), nil
 }
 
-// Seal puts secrets, by the names of their facts, into a file that key is going to sign.
+// Seal encrypts secrets, by the names of their facts, into a file that key will sign.
 func (f *File) Seal(secrets map[string]string, to Recipients, key *Key) error {
 	body, err := yaml.Marshal(inside{key.Fingerprint(), secrets})
 	if err != nil {
@@ -130,7 +128,7 @@ func (f *File) Seal(secrets map[string]string, to Recipients, key *Key) error {
 	return nil
 }
 
-// Unseal opens the seal. ErrSealed: none of the keys fits.
+// Unseal decrypts the secrets. It returns ErrSealed if none of the keys fits.
 func (f *File) Unseal(keys Keys) error {
 	if f.Sealed == nil {
 		return nil
@@ -161,11 +159,11 @@ func (f *File) Unseal(keys Keys) error {
 	return nil
 }
 
-// Secret is a sealed fact, once the seal is open.
+// Secret returns a sealed fact, after Unseal.
 func (f *File) Secret(name string) (string, bool) {
 	v, ok := f.secrets[name]
 	return v, ok
 }
 
-// Opened tells whether the seal is open, or there is none.
+// Opened reports whether the secrets are decrypted, or there are none.
 func (f *File) Opened() bool { return f.Sealed == nil || f.secrets != nil }

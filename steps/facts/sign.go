@@ -100,7 +100,7 @@ func NewKey() (*Key, []byte, error) {
 	return key, text, err
 }
 
-// createKey writes a new key, whole or not at all. A key that another process created meanwhile is kept.
+// createKey writes a new key, atomically. It keeps a key that another process created meanwhile.
 func createKey(path string) error {
 	_, text, err := NewKey()
 	if err != nil {
@@ -124,7 +124,7 @@ func createKey(path string) error {
 	return nil
 }
 
-// signatureKey begins the last key of a facts file. Everything before it is signed.
+// signatureKey is the beginning of the last key of a facts file. Everything before it is signed.
 const signatureKey = "\nsignature:"
 
 // sign appends a signature to a text.
@@ -141,7 +141,7 @@ type signature struct {
 	Signature string `yaml:"signature"`
 }
 
-// verified returns what is signed of a facts file, and the fingerprint of the key that signed it.
+// verified returns the signed part of a facts file, and the fingerprint of the key that signed it.
 func verified(data []byte) (signed []byte, signer string, err error) {
 	at := bytes.LastIndex(data, []byte(signatureKey))
 	if at < 0 {

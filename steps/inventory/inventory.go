@@ -16,12 +16,12 @@ import (
 	"carrick/steps"
 )
 
-// The inventory is what undo goes by: which objects a link has created or written into, by UID, and which values it
-// took over. Marks on objects can be forged by whoever can write the objects.
+// The inventory is the basis of undo: which objects a link has created or changed, by UID, and which values it took
+// over. Marks on objects can be forged by any user who can write the objects.
 //
-// It is kept in annotations, one an action, of a ClusterRole without rules, one a link. No tenant can write
-// ClusterRoles, not even one who may create namespaces; every cluster has them; and one comes and goes in a single
-// write, where a namespace takes its controller 5 s to delete (k8s.io/kubernetes pkg/controller/namespace,
+// It is stored in annotations, one per action, of a ClusterRole without rules, one per link. No tenant can write
+// ClusterRoles, not even one who can create namespaces. Every cluster serves them. A single request creates or deletes
+// one, whereas the namespace controller takes 5 s to delete a namespace (k8s.io/kubernetes pkg/controller/namespace,
 // namespaceDeletionGracePeriod).
 const (
 	Prefix        = "carrick:"           // + link: the name of the ClusterRole
@@ -37,23 +37,23 @@ var (
 // ReleaseKind is the kind of the entry of a Helm release. Its UID is that of the Secret with the newest revision.
 var ReleaseKind = schema.GroupVersionKind{Group: "helm.sh", Version: "v1", Kind: "Release"}
 
-// IsRecord reports whether an object is a Secret that Helm keeps a release in.
+// IsRecord reports whether an object is a Secret in which Helm stores a release.
 func IsRecord(kind, name string) bool {
 	return kind == "Secret" && strings.HasPrefix(name, "sh.helm.release.v1.")
 }
 
-// Inventory is that of one link on one cluster.
+// Inventory is the inventory of one link on one cluster.
 type Inventory struct {
 	link    string
 	UID     types.UID                // of the ClusterRole; "": it does not exist
-	Version string                   // of the ClusterRole, as it was read or written last
+	Version string                   // of the ClusterRole, as last read or written
 	Actions map[string][]steps.Entry // by action
 	was     map[string][]steps.Entry // by action, as of that version
 	Notes   map[string]string        // by action
-	Unread  error                    // why it may not be read; nil: it was
+	Unread  error                    // why it could not be read; nil: it was
 }
 
-// Find is the entry of an object under an action; nil: there is none.
+// Find returns the entry of an object under an action, or nil if there is none.
 func (inv *Inventory) Find(action string, of steps.Entry) *steps.Entry {
 	for i, e := range inv.Actions[action] {
 		if e.Is(of) {
@@ -76,8 +76,9 @@ func (inv *Inventory) Created(kind string, o *metav1.PartialObjectMetadata) bool
 	return false
 }
 
-// Next is the entry of an object that is about to be applied; live is nil where it does not exist. What an earlier
-// version of carrick has written has marks and no entry: the marks are taken for it, and the plan says so.
+// Next returns the entry of an object that is about to be applied; live is nil if the object does not exist. An object
+// of an earlier version of carrick has marks and no entry: the entry is then derived from the marks, and the plan says
+// so.
 func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) *steps.Entry {
 	if live == nil {
 		return steps.NewEntry(obj)
@@ -100,7 +101,8 @@ func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) 
 	return &e
 }
 
-// within are the values for fields that an object has: a link takes over no others. nil: there are none.
+// within returns the values for fields that an object has, because a link takes over no others. It returns nil if there
+// are none.
 func within(values, object map[string]any) map[string]any {
 	var out map[string]any
 	for key, v := range values {
@@ -127,8 +129,8 @@ func within(values, object map[string]any) map[string]any {
 	return out
 }
 
-// Lacks are the entries of a plan's items that the inventory does not have yet. Of what is left as it is, those of
-// objects that exist. An entry that lacks its UID alone is completed when a run ends.
+// Lacks returns the entries of a plan's items that the inventory does not have yet. Of items that are kept unchanged,
+// only those of existing objects count. An entry that lacks only its UID is completed at the end of a run.
 func (inv *Inventory) Lacks(action string, items []steps.Item) []steps.Entry {
 	var out []steps.Entry
 	for _, it := range items {
@@ -163,7 +165,7 @@ func sameEntry(a, b steps.Entry) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// put puts entries of an action in, in place of those of the same objects.
+// put adds entries of an action and replaces those of the same objects.
 func (inv *Inventory) put(action string, list []steps.Entry) {
 	all := slices.Clone(inv.Actions[action])
 	for _, e := range list {
@@ -182,8 +184,8 @@ func (inv *Inventory) put(action string, list []steps.Entry) {
 	inv.Actions[action] = all
 }
 
-// merge brings what this run has changed since it read an action's entries into those that another run has written
-// meanwhile.
+// merge applies the changes that this run has made since it read an action's entries to those that another run has
+// written meanwhile.
 func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	in := func(list []steps.Entry, e steps.Entry) *steps.Entry {
 		if i := slices.IndexFunc(list, e.Is); i >= 0 {
@@ -193,7 +195,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	}
 	out := &Inventory{Actions: map[string][]steps.Entry{}}
 	for _, e := range theirs {
-		if old := in(was, e); old == nil || in(ours, e) != nil || !sameEntry(*old, e) { // else this run found it gone
+		if old := in(was, e); old == nil || in(ours, e) != nil || !sameEntry(*old, e) { // otherwise this run found it deleted
 			out.put("", []steps.Entry{e})
 		}
 	}
@@ -203,9 +205,9 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 		}
 		if other := in(theirs, e); other != nil && (other.UID == e.UID || other.UID == "" || e.UID == "") {
 			if other.UID != e.UID {
-				e.UID = "" // whichever run ends last completes it
+				e.UID = "" // the run that ends last completes it
 			}
-			e.Created = e.Created || other.Created // each run plans before the other creates
+			e.Created = e.Created || other.Created // each run plans before the other one creates
 			if other.Before != nil {
 				e.Before = other.Before
 			}
@@ -215,7 +217,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	return out.Actions[""]
 }
 
-// Rest are the actions that the inventory has entries of, but for some.
+// Rest returns the actions with entries in the inventory, except for those in but.
 func (inv *Inventory) Rest(but []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(inv.Actions)), func(action string) bool {
 		return len(inv.Actions[action]) == 0 || slices.Contains(but, action)

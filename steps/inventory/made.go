@@ -16,8 +16,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Creator is the link that created an object, by the inventory of that link; "": none did. The object's own word names
-// the link, and is not believed without it.
+// Creator returns the link that created an object, according to that link's inventory, or "" if none did. The object's
+// annotation names the link, but is not trusted without the inventory.
 func Creator(ctx context.Context, e steps.Env, o *unstructured.Unstructured) (string, error) {
 	meta := MetadataOf(o)
 	return linkWith(ctx, e, CreatedBy(o.GetAnnotations()), func(inv *Inventory) (bool, error) {
@@ -25,8 +25,9 @@ func Creator(ctx context.Context, e steps.Env, o *unstructured.Unstructured) (st
 	})
 }
 
-// Installer is the link that has a Helm release in its inventory; "": none has. What a release consists of has no
-// entries of its own. said is the link that an object of the release names, and is not believed without its inventory.
+// Installer returns the link that has a Helm release in its inventory, or "" if none has. The objects of a release have
+// no entries of their own. said is the link that an object of the release names; it is not trusted without that link's
+// inventory.
 func Installer(ctx context.Context, e steps.Env, namespace, release, said string) (string, error) {
 	of := steps.EntryOf(ReleaseKind, namespace, release)
 	return linkWith(ctx, e, said, func(inv *Inventory) (bool, error) {
@@ -39,7 +40,7 @@ func Installer(ctx context.Context, e steps.Env, namespace, release, said string
 	})
 }
 
-// linkWith is this link or the one that is said, whichever has an inventory that fits; "": neither.
+// linkWith returns this link or said, whichever has an inventory for which fits returns true, or "" if neither has.
 func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventory) (bool, error)) (string, error) {
 	for _, link := range []string{e.Link, said} {
 		if linkfile.CheckName(link) != nil {
@@ -59,12 +60,12 @@ func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventor
 // Made is an object that an action of a link has written.
 type Made struct {
 	metav1.PartialObjectMetadata
-	Created bool // it was not there before
+	Created bool // it did not exist before
 }
 
-// MadeBy finds what an action of this link has written, by the inventory: whoever may write an object can take its
-// marks off, or copy them. The mark decides where the inventory has no UID yet, and with what undo is told to take for
-// this link's.
+// MadeBy finds what an action of this link has written, according to the inventory: any user who can write an object
+// can remove or copy its marks. The mark decides only if the inventory has no UID yet, and for objects that undo is
+// told to treat as this link's.
 func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, action string) ([]Made, error) {
 	inv, err := Of(ctx, e)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// Note is what an action has noted in the inventory of its link, such as the id of what it created in another system;
-// "": nothing. It is read anew each time.
+// Note returns what an action has noted in the inventory of its link, such as the id of what it created in another
+// system, or "" if there is no note. It reads the inventory on every call.
 func Note(ctx context.Context, e steps.Env, action string) (string, error) {
 	inv, err := Readable(ctx, EnvOf(e, e.Link, e.Action))
 	if err != nil {
@@ -18,7 +18,7 @@ func Note(ctx context.Context, e steps.Env, action string) (string, error) {
 	return inv.Notes[action], nil
 }
 
-// SetNote notes something for an action; "" removes the note.
+// SetNote stores a note of an action; "" removes it.
 func SetNote(ctx context.Context, e steps.Env, action, text string, say steps.Progress) error {
 	inv, err := Readable(ctx, EnvOf(e, e.Link, e.Action))
 	if err != nil || (text == "" && inv.UID == "") {
@@ -29,7 +29,7 @@ func SetNote(ctx context.Context, e steps.Env, action, text string, say steps.Pr
 		value = nil
 	}
 	err = inv.annotate(ctx, e, say, map[string]any{inventoryNote + action: value}, "")
-	if apierrors.IsAlreadyExists(err) { // another run of this link was quicker
+	if apierrors.IsAlreadyExists(err) { // another run of this link created it first
 		return SetNote(ctx, e, action, text, say)
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Describe names an object as the screen does: "Role renku-sessions/renku".
+// Describe names an object in the form of the screen: "Role renku-sessions/renku".
 func Describe(obj *unstructured.Unstructured) string {
 	if ns := obj.GetNamespace(); ns != "" {
 		return obj.GetKind() + " " + ns + "/" + clean.Name(obj.GetName())
@@ -19,12 +19,12 @@ func Describe(obj *unstructured.Unstructured) string {
 	return obj.GetKind() + " " + clean.Name(obj.GetName())
 }
 
-// IsSecret reports whether an object is a Secret of Kubernetes itself.
+// IsSecret reports whether an object is a core/v1 Secret.
 func IsSecret(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "Secret" && o.GroupVersionKind().Group == ""
 }
 
-// MetadataOf is the metadata of an object, with its kind.
+// MetadataOf returns the metadata of an object, with its kind.
 func MetadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(),
@@ -33,7 +33,7 @@ func MetadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
 	}}
 }
 
-// FieldPaths are the paths of values, in order.
+// FieldPaths returns the paths of values, sorted.
 func FieldPaths(at string, values map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {

@@ -14,18 +14,18 @@ import (
 	"carrick/steps"
 )
 
-// The mark on everything that carrick makes or writes into. The label's value
-// is the action, so that undo finds what an action made without rendering.
+// The marks on everything that carrick creates or changes. The label's value is the action, so that undo finds an
+// action's objects without rendering.
 const (
 	CreatedByAnnotation = "carrick/created-by" // the link that created the object
-	BeforeAnnotation    = "carrick/before"     // JSON: values of others, as versions without an inventory kept them
+	BeforeAnnotation    = "carrick/before"     // JSON: values of others, as versions without an inventory stored them
 )
 
-// CreatedBy is the link that created an object, by its annotations; "": none did.
+// CreatedBy returns the link that created an object according to its annotations, or "" if none did.
 func CreatedBy(annotations map[string]string) string { return annotations[CreatedByAnnotation] }
 
-// SetOwnership puts the mark on what is about to be applied. created-by is for
-// what this link creates, or has created.
+// SetOwnership adds the marks to an object that is about to be applied. created-by is added to objects that this link
+// creates or has created.
 func SetOwnership(env steps.Env, obj, live *unstructured.Unstructured) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -48,8 +48,7 @@ func SetOwnership(env steps.Env, obj, live *unstructured.Unstructured) {
 	}
 }
 
-// OtherLinks are the links other than link that have marked an object, with
-// their actions.
+// OtherLinks returns the links other than link that have marked an object, with their actions.
 func OtherLinks(labels map[string]string, link string) map[string]string {
 	out := map[string]string{}
 	for k, action := range labels {
@@ -60,11 +59,10 @@ func OtherLinks(labels map[string]string, link string) map[string]string {
 	return out
 }
 
-// KeepValues adds the values that are taken over to those of an entry, as a merge
-// patch, so that undo can put them back; what it holds already stays. Values of
-// Secrets are never kept, and of a list no part can be: those are errors, and
-// nothing may be taken over then. An object that this link created is deleted by
-// undo: there, a part of a list needs no keeping.
+// KeepValues adds the values that are taken over to those of an entry, as a merge patch, so that undo can restore them.
+// It does not replace values that the entry already has. Values of Secrets are never stored, and part of a list can't
+// be: those are errors, and nothing may be taken over then. Undo deletes an object that this link created, so there
+// part of a list need not be stored.
 func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []failure.Conflict) error {
 	old := runtime.DeepCopyJSON(e.Before)
 	if old == nil {
@@ -96,8 +94,8 @@ func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []fai
 	return nil
 }
 
-// kept is the merge patch that puts back what a version without an inventory
-// took over; empty where it took nothing.
+// kept returns the merge patch that restores what a version without an inventory took over, or an empty one if it took
+// over nothing.
 func kept(annotations map[string]string) (map[string]any, error) {
 	old := map[string]any{}
 	if annotations[BeforeAnnotation] == "" {
@@ -109,9 +107,8 @@ func kept(annotations map[string]string) (map[string]any, error) {
 	return old, nil
 }
 
-// locateField finds a field by its path as managers name it
-// ("metadata.labels.app.kubernetes.io/name"): keys may have dots in them. No
-// path: it is not there, or part of a list.
+// locateField finds a field by its path in the form of a managers' conflict ("metadata.labels.app.kubernetes.io/name"):
+// keys may contain dots. It returns no path if the field does not exist or is part of a list.
 func locateField(obj map[string]any, field string) (path []string, value any) {
 	if v, ok := obj[field]; ok {
 		return []string{field}, v
@@ -129,8 +126,8 @@ func locateField(obj map[string]any, field string) (path []string, value any) {
 	return nil, nil
 }
 
-// Wrote tells whether this link has applied an object: a copy that somebody
-// made of it carries the mark, and no field manager of the link.
+// Wrote reports whether this link has applied an object: a copy that another user made of it has the mark, but no field
+// manager of the link.
 func Wrote(link string, fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(f.Manager, steps.FieldManager(link, ""))

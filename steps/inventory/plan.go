@@ -11,7 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// Rights are the permissions that it takes to keep the inventory, and with it notes.
+// Permissions returns the permissions required to write the inventory, including notes.
 func Permissions(env steps.Env) []permission.Rule {
 	var out []permission.Rule
 	for _, verb := range []string{"get", "create", "patch"} {
@@ -24,8 +24,8 @@ func Permissions(env steps.Env) []permission.Rule {
 	return out
 }
 
-// Plan adds to what an action would change that the inventory is kept, where that is news: it is created, or it
-// lacks what the action leaves as it is, because an earlier version of carrick wrote that.
+// Plan adds the inventory's own change to an action's plan, if there is one: it is created, or it lacks entries for
+// what the action keeps unchanged, because an earlier version of carrick wrote that.
 func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if env.Cluster == nil || !slices.ContainsFunc(c.Items, func(it steps.Item) bool { return it.Entry != nil }) {
 		return nil
@@ -36,7 +36,7 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	}
 	c.Permissions = append(c.Permissions, Permissions(env)...)
 	if inv.Unread != nil {
-		return nil // told with all other missing permissions
+		return nil // reported with all other missing permissions
 	}
 	var left []steps.Item
 	changes := false
@@ -63,7 +63,7 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	return nil
 }
 
-// Names names entries as the plan does: what undo would do with each, and which values it would put back.
+// Names describes entries in the form of the plan: what undo does with each, and which values it restores.
 func Names(list []steps.Entry) []string {
 	var out []string
 	for _, e := range list {
@@ -85,8 +85,8 @@ type Planned struct {
 	Items  []steps.Item
 }
 
-// EnterAll enters into the inventory what an action is about to write, and with it what is known of the actions that
-// come after it on that side: that is one write for most of a plan.
+// EnterAll enters what an action is about to write, along with what is known of the later actions on that side, so that
+// most plans require only one write of the inventory.
 func EnterAll(ctx context.Context, env steps.Env, items []steps.Item, later []Planned, say steps.Progress) error {
 	if env.Cluster == nil || !slices.ContainsFunc(items, func(it steps.Item) bool { return it.Entry != nil }) {
 		return nil

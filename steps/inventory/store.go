@@ -20,7 +20,7 @@ import (
 	"carrick/steps"
 )
 
-// inventoryCache keeps an inventory for as long as an Env is in use.
+// inventoryCache caches an inventory for the lifetime of an Env.
 type inventoryCache struct {
 	mu  sync.Mutex
 	inv *Inventory
@@ -36,7 +36,7 @@ func cacheOf(e steps.Env) *inventoryCache {
 	return v.(*inventoryCache)
 }
 
-// Of reads the inventory of a link. One that may not be read is no error: whoever goes by it has to check Unread.
+// Of reads the inventory of a link. If it can't be read, that is no error: callers that depend on it must check Unread.
 func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	cache := cacheOf(e)
 	if cache == nil {
@@ -54,14 +54,14 @@ func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	return cache.inv, nil
 }
 
-// Start starts the read of the inventory that a check is going to need.
+// Start starts to read the inventory that a check is about to use.
 func Start(e steps.Env) {
 	if e.Runtime.Watched {
 		e.Cluster.StartGet(ClusterRoles, "", Prefix+e.Link)
 	}
 }
 
-// Readable is Of for whoever can't go on without it.
+// Readable is Of, but returns an error if the inventory can't be read.
 func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
 	inv, err := Of(ctx, e)
 	if err == nil {
@@ -70,13 +70,13 @@ func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
 	return inv, err
 }
 
-// EnvOf is the Env of a link and an action, with an inventory that is read anew each time.
+// EnvOf returns the Env of a link and an action, without a cached inventory.
 func EnvOf(e steps.Env, link, action string) steps.Env {
 	e.Link, e.Action, e.Runtime.Cache = link, action, nil
 	return e
 }
 
-// forgetInventory has the inventory read anew, where writing it failed: what is in memory may not be in the cluster.
+// forgetInventory drops the cached inventory after a failed write: memory may differ from the cluster.
 func forgetInventory(e steps.Env) {
 	if cache := cacheOf(e); cache != nil {
 		cache.mu.Lock()
@@ -89,7 +89,7 @@ func inventoryObject(link string) *unstructured.Unstructured {
 	return steps.EntryOf(clusterRoleKind, "", Prefix+link).Object()
 }
 
-// Name is how plans name the inventory of a link.
+// Name returns the name of a link's inventory in plans.
 func Name(link string) string { return Describe(inventoryObject(link)) }
 
 func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
@@ -101,7 +101,7 @@ func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
 	return Parse(env, live, err)
 }
 
-// Parse is what was read of the inventory, or why nothing was.
+// Parse returns the inventory from the result of a read, or the reason why it could not be read.
 func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventory, error) {
 	inv := &Inventory{
 		link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{},
@@ -133,7 +133,7 @@ func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventor
 	return inv, nil
 }
 
-// Enter writes entries of an action, before the objects are written. Entries of the same objects are replaced.
+// Enter writes entries of an action, before the objects are written. It replaces entries of the same objects.
 func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progress, list []steps.Entry) error {
 	if inv.Unread != nil {
 		return inv.Unread
@@ -145,8 +145,8 @@ func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progre
 	return inv.Write(ctx, env, say, env.Action)
 }
 
-// EnterOne is Enter for an object that the plan of the action did not name. The Secrets of a release are not entered:
-// the release is.
+// EnterOne is Enter for an object that the plan of the action did not name. Secrets of a release are not entered,
+// because the release is.
 func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps.Verb, e *steps.Entry) error {
 	if IsRecord(e.Kind, e.Name) {
 		return nil
@@ -158,11 +158,11 @@ func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps
 	return inv.Enter(ctx, env, say, inv.Lacks(env.Action, []steps.Item{{Verb: verb, Entry: e}}))
 }
 
-// otherRuns is how often a write is retried because another run of the link has written meanwhile.
+// otherRuns is the maximum number of retries of a write after a conflict with another run of the link.
 const otherRuns = 10
 
-// Write writes what the inventory has of some actions. What has no entries goes. What another run has written meanwhile
-// stays.
+// Write writes the entries of some actions, and removes the annotation of an action without entries. It keeps what
+// another run has written meanwhile.
 func (inv *Inventory) Write(ctx context.Context, env steps.Env, say steps.Progress, actions ...string) error {
 	err := inv.writeOnce(ctx, env, say, actions)
 	for n := 0; n < otherRuns && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)); n++ {
@@ -203,8 +203,8 @@ func (inv *Inventory) writeOnce(ctx context.Context, env steps.Env, say steps.Pr
 	return nil
 }
 
-// annotate writes annotations of the inventory, and creates it where it does not exist; nil removes one. It has to be
-// in that version still; "": in any.
+// annotate writes annotations of the inventory, and creates it if it does not exist; nil removes an annotation. It
+// fails if the inventory no longer has that version; "" accepts any.
 func (inv *Inventory) annotate(
 	ctx context.Context, env steps.Env, say steps.Progress, notes map[string]any, version string,
 ) error {
@@ -239,8 +239,8 @@ func (inv *Inventory) annotate(
 	return nil
 }
 
-// Settle completes what the inventory says of an action: the UIDs of what is there by now, and nothing of what is gone
-// or has been released. It reports whether that changed anything.
+// Settle completes the entries of an action: it adds the UIDs of objects that now exist, and removes entries of those
+// that were deleted or released. It reports whether anything changed.
 func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, pending bool) (bool, error) {
 	list := inv.Actions[action]
 	now := make([]*steps.Entry, len(list))
@@ -271,7 +271,8 @@ func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, 
 	return changed, nil
 }
 
-// settled is an entry as it is by now; nil: its object is gone, another one, or nothing of this link's.
+// settled returns the current entry, or nil if its object was deleted, was replaced by another one, or is not this
+// link's.
 func settled(ctx context.Context, env steps.Env, action string, e steps.Entry) (*steps.Entry, error) {
 	if e.GVK() == ReleaseKind {
 		r, err := chart.Current(ctx, env.Cluster, e.Namespace, e.Name)
@@ -308,7 +309,7 @@ func settled(ctx context.Context, env steps.Env, action string, e steps.Entry) (
 	return &e, nil
 }
 
-// OfLink is the inventory of this link, or of another one.
+// OfLink returns the inventory of this link or of another one.
 func OfLink(ctx context.Context, e steps.Env, link string) (*Inventory, error) {
 	if link != e.Link {
 		e = EnvOf(e, link, e.Action)

@@ -12,7 +12,7 @@ import (
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// at is the node under those keys; the nearest one above where it is missing.
+// at returns the node under those keys, or its nearest existing parent.
 func at(n *yaml.Node, keys ...string) *yaml.Node {
 	for _, k := range keys {
 		next := findKey(n, k)
@@ -33,8 +33,8 @@ func fault(path string, n *yaml.Node, key, problem string) error {
 
 var textLine = regexp.MustCompile(`^line (\d+): `)
 
-// faultInside is a fault of a value; one that names a line of a literal block
-// is put where that line stands in the file.
+// faultInside reports a fault of a value. If the problem names a line of a literal block, it is converted to a line of
+// the file.
 func faultInside(path string, n *yaml.Node, key, problem string) error {
 	m := textLine.FindStringSubmatch(problem)
 	if m == nil || n.Style&yaml.LiteralStyle == 0 {
@@ -44,7 +44,7 @@ func faultInside(path string, n *yaml.Node, key, problem string) error {
 	return &FileError{Path: path, Line: n.Line + line, Column: 1, Key: key, Problem: strings.TrimPrefix(problem, m[0])}
 }
 
-// faultKey is a fault of a key, not of its value.
+// faultKey reports a fault of a key, not of its value.
 func faultKey(path string, root *yaml.Node, keys []string, problem string) error {
 	parent := at(root, keys[:len(keys)-1]...)
 	last := keys[len(keys)-1]
@@ -68,8 +68,8 @@ func findAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// yamlFault puts a parser's error where it says, or else where the first character
-// stands that YAML takes nowhere.
+// yamlFault reports a parser's error with its position. If the error has none, that is the first character that YAML
+// does not allow.
 func yamlFault(path string, data []byte, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	msg = strings.TrimPrefix(msg, "unmarshal errors:\n  ")
@@ -85,8 +85,7 @@ func yamlFault(path string, data []byte, err error) error {
 	return e
 }
 
-// unfitCharacter is the line and column of the first character that no YAML may
-// hold; 1, 1 where there is none.
+// unfitCharacter returns the line and column of the first character that YAML does not allow, or 1, 1 if there is none.
 func unfitCharacter(text string) (line, column int) {
 	line, column = 1, 1
 	for _, r := range text {
@@ -102,7 +101,7 @@ func unfitCharacter(text string) (line, column int) {
 	return 1, 1
 }
 
-// unfitNode is the first node that has no place in a link file, and why.
+// unfitNode returns the first node that a link file must not contain, and why.
 func unfitNode(n *yaml.Node) (*yaml.Node, string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" {
 		var v float64

@@ -33,39 +33,38 @@ type Link struct {
 	Remote     EndpointSpec `yaml:"remote,omitempty" json:"remote"`
 	Answers    steps.Given  `yaml:"answers,omitempty" json:"answers,omitempty"`
 
-	Path string     `yaml:"-" json:"-"` // the file it was read from or goes to
-	node *yaml.Node // as read: keeps the user's comments and order
+	Path string     `yaml:"-" json:"-"` // the file that it was read from or is written to
+	node *yaml.Node // as read: preserves the user's comments and order
 }
 
-// Meta names a link.
+// Meta contains the name of a link.
 type Meta struct {
 	Name string `yaml:"name" json:"name"`
 }
 
-// EndpointSpec says what one side is: a context, a host, a file of facts, or
-// nothing.
+// EndpointSpec describes one side: a context, a host, a facts file, or nothing.
 type EndpointSpec struct {
 	Context    string    `yaml:"context,omitempty" json:"context,omitempty"`
 	Kubeconfig string    `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
 	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
 	Facts      string    `yaml:"facts,omitempty" json:"facts,omitempty"`
 	Signer     string    `yaml:"signer,omitempty" json:"signer,omitempty"` // fingerprint of the key that signs Facts
-	// when the newest Facts that a change used were written
+	// Taken is when the newest Facts that a change used were written.
 	Taken time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`
 }
 
 // HostSpec is this machine (root /), or a folder that stands for one.
 type HostSpec struct {
 	Root string `yaml:"root" json:"root"`
-	// Here says of a folder that this process has the network of the machine that
-	// it stands for: the machine's root mounted into a container on it.
+	// Here says that this process shares the network of the machine that a folder stands for: the machine's root is
+	// mounted into a container on it.
 	Here bool `yaml:"here,omitempty" json:"here,omitempty"`
 }
 
-// IsZero tells whether the side is left out.
+// IsZero reports whether the side is omitted.
 func (e EndpointSpec) IsZero() bool { return e == EndpointSpec{} }
 
-// Side is what the link says of one side.
+// Side returns the link's description of one side.
 func (l *Link) Side(s steps.Side) *EndpointSpec {
 	if s == steps.Local {
 		return &l.Local
@@ -73,7 +72,7 @@ func (l *Link) Side(s steps.Side) *EndpointSpec {
 	return &l.Remote
 }
 
-// Name is the link's name.
+// Name returns the link's name.
 func (l *Link) Name() string { return l.Metadata.Name }
 
 var linkName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -81,7 +80,7 @@ var linkName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // MaxName keeps `carrick/link.<name>` within the 63 characters of a label.
 const MaxName = 50
 
-// CheckName says what is wrong with a name for a link.
+// CheckName returns an error if a name for a link is invalid.
 func CheckName(name string) error {
 	if len(name) > MaxName || !linkName.MatchString(name) {
 		return fmt.Errorf(
@@ -91,12 +90,12 @@ func CheckName(name string) error {
 	return nil
 }
 
-// New is an empty link of a guide.
+// New returns an empty link of a guide.
 func New(guide, name string) *Link {
 	return &Link{APIVersion: "carrick/v1alpha1", Kind: "Link", Metadata: Meta{name}, Guide: guide, Answers: steps.Given{}}
 }
 
-// FileError is a fault in a file, with its place.
+// FileError is a fault in a file, with its position.
 type FileError struct {
 	Path         string
 	Line, Column int    // from 1; 0: the whole file
@@ -118,8 +117,7 @@ func (e *FileError) Error() string {
 	return b.String()
 }
 
-// Load reads a link file. Faults are FileErrors, all of them at once
-// (errors.Join), with line and column.
+// Load reads a link file. Faults are FileErrors with line and column, joined by errors.Join.
 func Load(path string, guides []*steps.Guide) (*Link, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -141,8 +139,8 @@ func (l *Link) File(p string) string {
 	return filepath.Join(filepath.Dir(l.Path), p)
 }
 
-// Save writes the link file, all or nothing: a new one readable by its owner
-// alone, one that was read with its mode, its comments and its order.
+// Save writes the link file atomically. A new file is readable only by its owner; a file that was read keeps its mode,
+// comments and order.
 func (l *Link) Save() error {
 	if info, err := os.Lstat(l.Path); err == nil && !info.Mode().IsRegular() {
 		return &FileError{Path: l.Path, Problem: "is not a plain file; carrick does not write through links"}
@@ -157,7 +155,7 @@ func (l *Link) Save() error {
 	return nil
 }
 
-// Marshal is the link as YAML.
+// Marshal returns the link as YAML.
 func (l *Link) Marshal() ([]byte, error) {
 	var fresh yaml.Node
 	if err := fresh.Encode(l); err != nil {
@@ -175,14 +173,13 @@ func (l *Link) Marshal() ([]byte, error) {
 	if err := enc.Encode(node); err != nil {
 		return nil, fmt.Errorf("write link: %w", err)
 	}
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil // a comment at the end has none
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil // a comment at the end has no newline
 }
 
-// KeepLayoutOf takes over the comments and the order of another link file, for when this one is saved.
+// KeepLayoutOf makes Save use the comments and the order of another link file.
 func (l *Link) KeepLayoutOf(other *Link) { l.node = other.node }
 
-// mergeNode makes the mapping old say what fresh says, touching only what
-// differs.
+// mergeNode updates the mapping old to the content of fresh, and changes only what differs.
 func mergeNode(old, fresh *yaml.Node) {
 	for i := 0; i+1 < len(fresh.Content); i += 2 {
 		key, value := fresh.Content[i], fresh.Content[i+1]
@@ -206,8 +203,8 @@ func mergeNode(old, fresh *yaml.Node) {
 	old.Content = kept
 }
 
-// keepLines makes the mappings around a literal block such that can hold it,
-// and tells whether there is one.
+// keepLines changes the style of the mappings around a literal block so that they can contain it. It reports whether
+// there is one.
 func keepLines(n *yaml.Node) bool {
 	block := n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	for _, c := range n.Content {
@@ -228,7 +225,7 @@ func findKey(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// PlainFileError is an error of the operating system about a file in plain words, without its path.
+// PlainFileError returns an error of the operating system about a file in plain words, without its path.
 func PlainFileError(err error) string {
 	switch {
 	case os.IsNotExist(err):
@@ -241,7 +238,7 @@ func PlainFileError(err error) string {
 	return Cause(err).Error()
 }
 
-// Cause is an error of a file without its path, which is said already.
+// Cause returns an error about a file without its path, for a message that already contains the path.
 func Cause(err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return at.Err

@@ -19,10 +19,10 @@ import (
 	"carrick/steps"
 )
 
-// maxLinkFile is far above any link file; more is not read on.
+// maxLinkFile is the maximum size of a link file in bytes, far above that of any real one.
 const maxLinkFile = 1 << 20
 
-// Parse reads a link from data; path is for the messages.
+// Parse parses a link from data; path is for error messages.
 func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	if len(data) > maxLinkFile {
 		return nil, &FileError{Path: path, Problem: "is larger than any link file (1 MiB)"}
@@ -44,7 +44,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 		return nil, fault(path, at, "", problem)
 	}
 	var plain map[string]any
-	if err := root.Decode(&plain); err != nil { // names duplicate keys, too
+	if err := root.Decode(&plain); err != nil { // also reports duplicate keys
 		return nil, yamlFault(path, data, err)
 	}
 	if err := checkSchema(path, root, plain); err != nil {
@@ -60,7 +60,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	return l, nil
 }
 
-// checkLink checks what the schema cannot: the guide and its answers.
+// checkLink validates what the schema cannot: the guide and its answers.
 func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) error {
 	if err := CheckName(l.Metadata.Name); err != nil {
 		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())
@@ -148,7 +148,7 @@ func checkSchema(path string, root *yaml.Node, plain map[string]any) error {
 	return inOrder(faults)
 }
 
-// inOrder joins faults in the order of their lines.
+// inOrder joins faults, sorted by line.
 func inOrder(faults []error) error {
 	slices.SortStableFunc(faults, func(a, b error) int {
 		x, y := (*FileError)(nil), (*FileError)(nil)
