@@ -15,19 +15,18 @@ import (
 	"carrick/steps"
 )
 
-// admission is what the API server of a state does to a dry run: the part of
-// plugins, policies and webhooks.
+// admission is how the API server of a state treats a dry run: the part of plugins, policies and webhooks.
 type admission struct {
 	Resource  string         `json:"resource"`
 	Namespace string         `json:"namespace"` // "": any
-	Match     map[string]any `json:"match"`     // what the object has; null: has not
+	Match     map[string]any `json:"match"`     // fields that the object has; null: has not
 	Patch     map[string]any `json:"patch"`     // a merge patch
 	Warn      string         `json:"warn"`
 	Deny      string         `json:"deny"`
 	Fault     string         `json:"fault"` // as deny, of a webhook that does not answer
 }
 
-// admissions reads the admission sections; one takes the place of the base's.
+// admissions reads the admission sections. A section replaces the base's.
 func (s *state) admissions() error {
 	s.admission = map[steps.Side][]admission{}
 	if s.base != nil {
@@ -47,8 +46,8 @@ func (s *state) admissions() error {
 	return nil
 }
 
-// admit has every rule that matches act on an object, in their order. It answers
-// the request and returns false where one refuses.
+// admit applies every matching rule to an object, in order. If one rejects it, admit answers the request and returns
+// false.
 func admit(
 	w http.ResponseWriter, rules []admission, resource, namespace, name string, object map[string]any,
 ) (map[string]any, bool) {
@@ -77,8 +76,7 @@ func admit(
 	return object, true
 }
 
-// matches tells whether an object has what is asked for: maps in part, everything
-// else as it stands.
+// matches reports whether an object has the given fields: maps match in part, all other values exactly.
 func matches(have, want any) bool {
 	fields, ok := want.(map[string]any)
 	if !ok {

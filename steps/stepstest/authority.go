@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// authority is a cluster's own: it signs the certificate of its API server and
-// those of clients.
+// authority is a cluster's own CA: it signs the certificates of its API server and of clients.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -35,11 +34,11 @@ func newAuthority(name string) *authority {
 	c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
-		panic(err) // the template is whole
+		panic(err) // the template is complete
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		panic(err) // it was just made
+		panic(err) // it was just created
 	}
 	return &authority{cert, key}
 }
@@ -54,12 +53,12 @@ func template(subject pkix.Name, life time.Duration) *x509.Certificate {
 func (a *authority) sign(c *x509.Certificate, public crypto.PublicKey) []byte {
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, public, a.key)
 	if err != nil {
-		panic(err) // the templates are whole
+		panic(err) // the templates are complete
 	}
 	return der
 }
 
-// tls is how the API server shows itself and asks who its clients are.
+// tls returns the API server's TLS configuration, which also requests client certificates.
 func (a *authority) tls() *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *authority) tls() *tls.Config {
 	}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(c, &key.PublicKey)}, PrivateKey: key}},
-		ClientAuth:   tls.RequestClientCert, // who shows none may have a token
+		ClientAuth:   tls.RequestClientCert, // a client without one may have a token
 		ClientCAs:    a.pool(),
 	}
 }
@@ -87,7 +86,7 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// client is who a client's certificate is of; nobody where it is not a good one.
+// client returns the user of a client certificate, or the zero person if the certificate is not valid.
 func (a *authority) client(chain []*x509.Certificate) person {
 	if len(chain) == 0 {
 		return person{}
@@ -101,8 +100,8 @@ func (a *authority) client(chain []*x509.Certificate) person {
 	return person{chain[0].Subject.CommonName, chain[0].Subject.Organization}
 }
 
-// clientKey is the one key of clients. It is the same in each run, so that what
-// names are made of does not change; nothing real trusts it.
+// clientKey is the one key of all clients. It is the same in each run, so that names derived from it don't change;
+// nothing real trusts it.
 var clientKey = func() *ecdsa.PrivateKey {
 	seed := sha256.Sum256([]byte("stepstest"))
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
@@ -146,7 +145,7 @@ func (a *authority) expand(text string) string {
 	})
 }
 
-// inPEM is the base64 of a PEM block, as Secrets and kubeconfigs hold it.
+// inPEM returns the base64 of a PEM block, as Secrets and kubeconfigs contain it.
 func inPEM(kind string, der []byte) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }

@@ -26,32 +26,30 @@ const (
 	benchLink  = "bench"
 	benchAdmin = "carrick-bench"
 	roundTrip  = 50 * time.Millisecond
-	furtherOff = 200 * time.Millisecond // of the passes that count round trips alone
+	furtherOff = 200 * time.Millisecond // of the passes that measure only round trips
 )
 
-// Bench measures a guide by the budgets that hold for every guide, on the
-// scenario of the sandbox that has its name.
+// Bench measures a guide by the budgets that apply to every guide, on the sandbox scenario of the same name.
 type Bench struct {
 	Guide  *steps.Guide
 	Assets fs.FS
-	// Answers of the link; remote is the address by which the API server is some
-	// way off, for a credential that is under test. Here and below that is the
-	// remote one, or the local one of a guide whose remote side is a machine or may be left out.
+	// Answers returns the answers of the link; remote is the address of the API server with added latency, for a
+	// credential under test. Here and below, the cluster is the remote one, or the local one if the guide's remote side is
+	// a machine or optional.
 	Answers func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any
-	// TakesOver tells that the guide edits what somebody else made, such as a chart.
+	// TakesOver means that the guide edits another user's objects, such as a chart's.
 	TakesOver bool
-	// Counted is a namespace of that side: requests of its ServiceAccounts
-	// count, too. Those of a user who signs in otherwise don't.
+	// Counted is a namespace on that side whose ServiceAccounts' requests also count. Requests of users who sign in
+	// otherwise don't.
 	Counted string
-	// Reads are arguments of kubectl, for reads that the guide makes there.
+	// Reads are arguments of kubectl for reads that the guide also does there.
 	Reads [][]string
-	// Breaks is the check that Break makes fail and FixedBy makes pass again, by a
-	// change to that cluster.
+	// Breaks is the check that Break makes fail and FixedBy makes pass again, by changing that cluster.
 	Breaks         string
 	Break, FixedBy func(testing.TB, *cluster.Cluster)
 }
 
-// standing is the guide, applied and green, with both API servers some way off.
+// standing is the applied, green guide, with added latency to both API servers.
 type standing struct {
 	Bench
 	link     string
@@ -74,7 +72,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	for _, side := range clusters(x.Guide) {
 		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
-	// the credential under test goes the far way, too
+	// requests with the credential under test have the latency, too
 	out.answers = x.Answers(b, out.box, far[ground(x.Guide)].URL)
 	made := Open(b, out.box, action.WithDrift(x.Guide), x.Assets, benchLink, out.answers)
 	Apply(b, made, steps.ApplyOptions{TakeOver: x.TakesOver})
@@ -88,7 +86,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	return out
 }
 
-// session is a new session, as the program starts one: without a connection.
+// session opens a new session without connections, as the program does at its start.
 func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 	b.Helper()
 	link, secrets := linkfile.New(x.Guide.Name, x.link), map[string]masked.Value{}
@@ -115,7 +113,7 @@ func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 	)
 }
 
-// move puts both API servers that far off.
+// move sets the latency of both API servers.
 func (x *standing) move(roundTrip time.Duration) {
 	for _, p := range x.way {
 		p.Far(roundTrip)
@@ -130,10 +128,9 @@ func (x *standing) total() int {
 	return n
 }
 
-// Pass is a whole guide's checks with both API servers 50 ms away, and no
-// connection yet; beside it kubectl, for some of the same reads. A second pass
-// each time is 200 ms further off: what the two differ by is round trips alone
-// ("chain"), without what this machine needs for itself.
+// Pass measures a run of all checks with both API servers 50 ms away and no connection yet, and kubectl for some of the
+// same reads. A second pass has 200 ms more latency: the difference between the two is round trips alone ("chain"),
+// without the time that this machine needs itself.
 func (x Bench) Pass(b *testing.B) {
 	s := x.stand(b, roundTrip)
 	for _, way := range []struct {
@@ -173,11 +170,10 @@ func (x *standing) passes(b *testing.B, o cluster.Options) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// patience keeps a pass from calling a busy machine an API server that is gone.
+// timeout is long enough that a busy machine is not mistaken for an unreachable API server.
 const timeout = 30 * time.Second
 
-// pass looks at everything once, in a session of its own, and says how long
-// that took and how many distinct reads it was.
+// pass runs all checks once, in its own session, and returns how long that took and the number of distinct reads.
 func (x *standing) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (took time.Duration, distinct int) {
 	b.Helper()
 	x.move(roundTrip)
@@ -193,8 +189,7 @@ func (x *standing) pass(b *testing.B, roundTrip time.Duration, o cluster.Options
 	return took, read.Reads()
 }
 
-// kubectl is how long kubectl takes for one read, on average of some of the
-// guide's, with what it caches in place.
+// kubectl returns how long kubectl takes for one read, as the average of some of the guide's reads, with a warm cache.
 func (x *standing) kubectl(b *testing.B) time.Duration {
 	b.Helper()
 	x.move(roundTrip)
@@ -214,7 +209,7 @@ func (x *standing) kubectl(b *testing.B) time.Duration {
 	return time.Since(start) / time.Duration(len(x.Reads))
 }
 
-// notGreen says which checks keep a board from being green, and what they found.
+// notGreen lists the checks that keep a board from being green, and their findings.
 func (x *standing) notGreen(board *engine.Board) string {
 	var out strings.Builder
 	for _, c := range x.Guide.Cells() {
@@ -225,7 +220,7 @@ func (x *standing) notGreen(board *engine.Board) string {
 	return out.String()
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns the CPU time that this process has used so far.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

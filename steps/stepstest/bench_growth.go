@@ -16,8 +16,8 @@ import (
 	"carrick/steps/engine"
 )
 
-// Growth is what it takes to check many links at once, in one process, against
-// the same two API servers: one that stands, and the same under other names.
+// Growth measures checks of many links at once, in one process, against the same two API servers: one applied link, and
+// the same link under other names.
 func Growth(
 	b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int,
 	o ...steps.ApplyOptions,
@@ -26,7 +26,7 @@ func Growth(
 	Apply(b, made, o...)
 	Green(b, made)
 	same := map[string]any{}
-	for i := range g.Steps { // what one has made for itself, the others look at
+	for i := range g.Steps { // what one link has created, the others read
 		for _, a := range made.Answers(b.Context(), &g.Steps[i]) {
 			if a.Value != nil {
 				same[a.Question.Key] = revealed(a.Value)
@@ -36,7 +36,7 @@ func Growth(
 	for _, n := range many {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			took, held, unknown := checkAll(b, box, g, assets, same, n)
-			for b.Loop() { // once says it, whatever -benchtime
+			for b.Loop() { // once is enough, whatever -benchtime
 			}
 			b.ReportMetric(took.Seconds(), "s")
 			b.ReportMetric(took.Seconds()/float64(n), "s/link")
@@ -55,9 +55,8 @@ func revealed(v any) any {
 	return v
 }
 
-// checkAll checks n links at once, as carrick check does each, and says how long
-// that took, how much memory they hold in the end, and how many cells could not
-// be told.
+// checkAll checks n links at once, as carrick check does each. It returns how long that took, how much memory they use
+// at the end, and the number of cells without a verdict.
 func checkAll(
 	b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, n int,
 ) (took time.Duration, held, unknown float64) {
@@ -101,7 +100,7 @@ func checkAll(
 	return took, held, unknown
 }
 
-// inUse is the memory that this process holds for its own data, in MB.
+// inUse returns the memory that this process uses for its own data, in MB.
 func inUse() float64 {
 	runtime.GC()
 	var m runtime.MemStats

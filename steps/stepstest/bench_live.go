@@ -16,14 +16,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// live is a session that is followed, with all cells as a screen has them.
+// live is a session that is followed, with all cells, like on a screen.
 type live struct {
 	*engine.Session
-	seen chan steps.Result // of the check that is watched, each time it is looked at
+	seen chan steps.Result // of the watched check, each time it is probed
 	end  func()
 }
 
-// follow follows a session until it is green, and goes on.
+// follow follows a session until it is green, and continues.
 func (x *standing) follow(b *testing.B, check string) *live {
 	b.Helper()
 	s := x.session(b, cluster.Options{})
@@ -58,7 +58,7 @@ func (x *standing) follow(b *testing.B, check string) *live {
 	return l
 }
 
-// until takes verdicts until one has that status.
+// until reads verdicts until one has that status.
 func (l *live) until(b *testing.B, want steps.Status) time.Time {
 	b.Helper()
 	for {
@@ -73,12 +73,11 @@ func (l *live) until(b *testing.B, want steps.Status) time.Time {
 	}
 }
 
-// apart is the time between two changes: more than the calm that a cell keeps
-// after each look, as with changes that people make.
+// apart is the time between two changes: more than the minimum time between two probes of a cell, as with manual
+// changes.
 const apart = 150 * time.Millisecond
 
-// Change is the time from a write that is sent to the verdict that it changes,
-// on a session that follows the whole guide.
+// Change measures the time from a write to the verdict that it changes, in a session that follows the whole guide.
 func (x Bench) Change(b *testing.B) {
 	s := x.stand(b, 0)
 	l := s.follow(b, x.Breaks)
@@ -101,12 +100,12 @@ func (x Bench) Change(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// quiet is how long the idle session is listened to: as long as the longest of
-// the usual max ages, or it would seem to ask for nothing.
+// quiet is how long the requests of an idle session are counted: as long as the longest of the usual max ages, because
+// a shorter time would miss requests.
 const quiet = time.Minute
 
-// Idle is what a green session asks for while nothing happens. What can't be
-// watched (access reviews, the version) has a max age and is asked for again.
+// Idle counts the requests of a green session while nothing happens. Reads that can't be watched (access reviews, the
+// version) have a max age and are repeated.
 func (x Bench) Idle(b *testing.B) {
 	s := x.stand(b, 0)
 	l := s.follow(b, "")
@@ -114,15 +113,14 @@ func (x Bench) Idle(b *testing.B) {
 	start, cpu := s.total(), processorTime(b)
 	<-time.After(quiet)
 	asked, used := s.total()-start, processorTime(b)-cpu
-	for b.Loop() { // one minute says it: the benchmark is run once, whatever -benchtime
+	for b.Loop() { // one minute is enough: the benchmark runs once, whatever -benchtime
 	}
 	b.ReportMetric(float64(asked)*float64(time.Minute/quiet), "requests/min")
 	b.ReportMetric(100*float64(used)/float64(quiet), "%core")
 	b.ReportMetric(0, "ns/op")
 }
 
-// Memory is what the program itself holds while it follows the whole guide on
-// both sides.
+// Memory measures the program's own memory while it follows the whole guide on both sides.
 func (x Bench) Memory(b *testing.B) {
 	s := x.stand(b, 0)
 	link := linkfile.New(x.Guide.Name, benchLink)
@@ -154,7 +152,7 @@ func (x Bench) Memory(b *testing.B) {
 		_ = cmd.Wait()
 	}()
 	lines := bufio.NewScanner(out)
-	for range x.Guide.Cells() { // each says something at least once
+	for range x.Guide.Cells() { // each reports something at least once
 		if !lines.Scan() {
 			b.Fatalf("carrick ended: %v", lines.Err())
 		}

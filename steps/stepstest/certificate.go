@@ -44,7 +44,7 @@ func (p *pair) expand(text string) string {
 	return regexp.MustCompile(`\$\{key\}`).ReplaceAllLiteralString(text, base64.StdEncoding.EncodeToString(key))
 }
 
-// sign makes a certificate that ends after life, which may be negative.
+// sign returns a certificate that expires after life, which may be negative.
 func (p *pair) sign(name string, life time.Duration) []byte {
 	now := time.Now()
 	c := &x509.Certificate{
@@ -59,7 +59,7 @@ func (p *pair) sign(name string, life time.Duration) []byte {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &p.key.PublicKey, p.key)
 	if err != nil {
-		panic(err) // the template above is whole
+		panic(err) // the template above is complete
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -16,7 +16,7 @@ import (
 
 var trip = flag.Duration("chain", 0, "how far off the API servers are for TestChain, such as 2s; 0: it is skipped")
 
-// longestTrip is how long a request of Chain may take on a busy machine.
+// longestTrip is the maximum duration of a request of Chain on a busy machine.
 const longestTrip = time.Minute
 
 // sent is a request and when it was sent.
@@ -25,10 +25,10 @@ type sent struct {
 	what string
 }
 
-// Chain looks at everything once, on the state that mutants are made of, with API servers that are far off, and logs
-// each request with the number of round trips that it waited for, and how long each check took. It needs no control
-// planes, and no quiet machine if the round trip is long enough. Connections take no time: over a network two round
-// trips come before these.
+// Chain runs all checks once, on the state that mutants are based on, with high latency to the API servers. It logs
+// each request with the number of round trips that it waited for, and how long each check took. It requires no control
+// planes, and no idle machine if the round trip is long enough. Connections take no time: over a network, two round
+// trips precede these.
 func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	t.Helper()
 	if *trip == 0 {

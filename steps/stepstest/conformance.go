@@ -18,9 +18,8 @@ import (
 	"carrick/steps"
 )
 
-// Conformance has a real API server look at every asset of a guide, rendered
-// as Golden does: with strict field validation, keeping nothing. Namespaces
-// that the objects name and that are not there stand for as long as the test.
+// Conformance sends every asset of a guide, rendered as Golden does, to a real API server, as a dry run with strict
+// field validation. Namespaces that the objects name and that do not exist are created for the duration of the test.
 func Conformance(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, dir string, answers map[string]any,
 ) {
@@ -68,13 +67,11 @@ func haveNamespace(t *testing.T, box *clustertest.Sandbox, side steps.Side, name
 	box.Cleanup(t, string(side), "delete", "namespace", name)
 }
 
-// UpstreamDir is the environment variable that says where upstream's own
-// definitions stand, a folder a project.
+// UpstreamDir is the environment variable with the path of upstream's own definitions, one folder per project.
 const UpstreamDir = "CARRICK_UPSTREAM"
 
-// Upstream is the path of one of upstream's own files, by default in a folder
-// beside the repository; root leads to the repository. Without that folder it
-// skips the test and says what is left out.
+// Upstream returns the path of one of upstream's own files, by default in a folder next to the repository; root is the
+// path of the repository. Without that folder it skips the test and says what is left out.
 func Upstream(t *testing.T, root, file, proves string) string {
 	t.Helper()
 	dir := os.Getenv(UpstreamDir)
@@ -91,7 +88,7 @@ func Upstream(t *testing.T, root, file, proves string) string {
 	return path
 }
 
-// Define installs upstream's definitions of kinds for as long as the test, and returns when they are served.
+// Define installs upstream's CRDs for the duration of the test, and returns when they are served.
 func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...string) {
 	t.Helper()
 	args := []string{"apply", "--server-side", "--validate=strict", "-o", "name"}
@@ -103,8 +100,7 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...st
 	established(t, box, side, names)
 }
 
-// established returns when the API server serves definitions. kubectl wait ends
-// with an error where there are no conditions at all yet.
+// established returns when the API server serves CRDs. kubectl wait fails while an object has no conditions at all.
 func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names []string) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)

@@ -15,22 +15,22 @@ import (
 	"carrick/steps"
 )
 
-// MatrixEnv is the environment variable that says how crashes are tried: "each"
-// tries every one by itself, which takes an hour; else they are chained.
+// MatrixEnv is the environment variable that selects how crashes are tested: "each" tests every one separately, which
+// takes an hour; otherwise they are chained.
 const MatrixEnv = "CARRICK_MATRIX"
 
 const (
-	runWithin   = 10 * time.Minute // what one run may take that nobody kills
-	spareRuns   = 10               // more runs than that share of the changes that a chain may need
+	runWithin   = 10 * time.Minute // timeout of a run that is not killed
+	spareRuns   = 10               // maximum number of runs of a chain, beyond its share of the changes
 	mostRuns    = 200
 	greenInTime = "480s"
 )
 
-// crash is where the program is killed: at the n-th change of a run, which is a
-// request that may change something, or a change to the files of a machine.
+// crash is where the program is killed: at the n-th change of a run, which is a request that may change something, or a
+// change to the files of a machine.
 type crash struct {
 	n     int
-	after bool // the API server has answered it, and carrick does not hear of it; of a file: before the next change
+	after bool // the API server has answered it, but carrick does not receive the answer; of a file: before the next change
 }
 
 func (c crash) String() string {
@@ -40,9 +40,8 @@ func (c crash) String() string {
 	return fmt.Sprintf("before %d", c.n)
 }
 
-// Crashes proves that the program can be killed around every change that it
-// makes, and that the next one goes on from there: apply to where it would have
-// come without a crash, undo to nothing.
+// Crashes proves that the program can be killed around each of its changes, and that the next run continues from there:
+// apply to the same state as without a crash, undo to nothing.
 func (x Proof) Crashes(t *testing.T) {
 	t.Parallel()
 	t.Run("files", x.gated)
@@ -72,7 +71,7 @@ func (x Proof) Crashes(t *testing.T) {
 	if d := cmp.Diff(x.same(before, s.snapshot(t)), x.same(before, crashed)); d != "" {
 		t.Errorf("what crashed on its way is not what went through (-through +crashed):\n%s", d)
 	}
-	if len(applied) > changes*3/2+spareRuns { // what takes back and makes again, as a token, is met by half the runs more
+	if len(applied) > changes*3/2+spareRuns { // what is reverted and created again, such as a token, adds half the runs
 		t.Errorf("%d crashes of apply for %d changes", len(applied), changes)
 	}
 	for command, crashes := range map[string][]string{"apply": applied, "undo": undone} {
@@ -86,7 +85,7 @@ func (x Proof) Crashes(t *testing.T) {
 	t.Logf("%s: killed %d times in apply (%d changes), %d times in undo", x.Guide.Name, len(applied), changes, len(undone))
 }
 
-// gated says by its name where crashes between changes to files can't be tried.
+// gated skips a subtest, named accordingly, if crashes between changes to files can't be tested.
 func (x Proof) gated(t *testing.T) {
 	if len(clusters(x.Guide)) == len(steps.Sides) {
 		t.Skip("no side is a machine: there are no files")
@@ -96,16 +95,15 @@ func (x Proof) gated(t *testing.T) {
 	}
 }
 
-// chain runs a command again and again. Each run is killed at its first change,
-// once that is made, or before its second, in turn; so there is a crash after
-// every change. Where a run takes back what it made, as a token, it begins anew with
-// each: one that is killed where another was already lets the next one come further.
-// It returns where it was killed, when a run comes to its end.
+// chain runs a command repeatedly. Each run is killed, in turn, right after its first change or before its second, so
+// there is a crash after every change. A run that reverts its own creations, such as a token, starts over each time: if
+// it is killed at a known place, the next one may get further. chain returns where the runs were killed, when one
+// completes.
 func (s *stage) chain(t *testing.T, command string) []string {
 	t.Helper()
 	began := time.Now()
 	var where []string
-	met, known := map[string]bool{}, 0 // places, and how many runs in a row were killed at one that is known
+	met, known := map[string]bool{}, 0 // places, and the number of consecutive runs killed at a known one
 	for i := range mostRuns {
 		at := crash{1 + known, true}
 		if i%2 == 1 {
@@ -128,8 +126,7 @@ func (s *stage) chain(t *testing.T, command string) []string {
 	return nil
 }
 
-// crash runs a command and kills it; killed is where, "" when it came to its end
-// before.
+// crash runs a command and kills it. killed is the place, or "" if the command completed first.
 func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -141,7 +138,7 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 			mu.Lock()
 			defer mu.Unlock()
 			if asked.Resource == "serviceaccounts/token" && len(s.box.Hosts) > 0 {
-				return true // it changes nothing by itself: the file that it goes into is the change
+				return true // it changes nothing itself: the file that it goes into is the change
 			}
 			*count++
 			if here && killed == "" && *count == at.n {
@@ -180,7 +177,7 @@ func (s *stage) intercept(before, after func(proxy.Request) bool) {
 	}
 }
 
-// changes is how many changes were made so far.
+// changes returns the number of changes so far.
 func (s *stage) changes() int {
 	n := int(s.files.Load())
 	for _, p := range s.way {
@@ -189,7 +186,7 @@ func (s *stage) changes() int {
 	return n
 }
 
-// finish runs a command that has to succeed.
+// finish runs a command that must succeed.
 func (s *stage) finish(t *testing.T, command string) {
 	t.Helper()
 	r := s.start(t, command, "--yes")
@@ -209,7 +206,7 @@ func (s *stage) holds(t *testing.T) {
 	}
 }
 
-// snapshot is all that stands in the clusters and beside them.
+// snapshot returns the content of the clusters and everything next to them.
 func (s *stage) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	out := Snapshot(t, s.box)
@@ -224,7 +221,7 @@ func (s *stage) snapshot(t *testing.T) map[string]string {
 	return out
 }
 
-// eachCrash tries every crash of apply and of undo by itself.
+// eachCrash tests every crash of apply and of undo separately.
 func (x Proof) eachCrash(t *testing.T) {
 	var want map[string]string
 	counts := map[string]int{}

@@ -24,8 +24,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Open is a session of a link on the two real API servers of the sandbox.
-// Answers are as in a link file, secret ones beside them.
+// Open opens a session of a link on the two real API servers of the sandbox. answers are as in a link file, and secret
+// ones are separate.
 func Open(
 	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 ) *engine.Session {
@@ -41,7 +41,7 @@ func Open(
 	return OpenWith(t, g, assets, name, answers, ends)
 }
 
-// hostEnd is the folder that stands for a machine of the scenario that is seeded. It is closed with the test.
+// hostEnd returns the folder that stands for a machine of the seeded scenario. The test's cleanup closes it.
 func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.Endpoint {
 	t.Helper()
 	h, err := host.NewWith(box.Hosts[string(side)], host.Options{Here: box.Here[string(side)]})
@@ -52,7 +52,7 @@ func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.End
 	return engine.Endpoint{Host: h, Name: h.Root}
 }
 
-// spec is what a link file says of a side of the sandbox.
+// spec returns a link file's description of a side of the sandbox.
 func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kubeconfig.Access) linkfile.EndpointSpec {
 	if g.Sides[side].Kind == steps.Host {
 		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: box.Hosts[string(side)], Here: box.Here[string(side)]}}
@@ -60,15 +60,15 @@ func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kube
 	return linkfile.EndpointSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
 }
 
-// clusters are the sides of a guide that have an API server.
+// clusters returns the sides of a guide that have an API server.
 func clusters(g *steps.Guide) []steps.Side {
 	return slices.DeleteFunc(
 		slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host },
 	)
 }
 
-// ground is the side on whose cluster something is read, broken and mended by itself: the remote one, unless that is a
-// machine, or may be left out.
+// ground returns the side on whose cluster objects are read, broken and fixed separately: the remote one, unless that
+// is a machine or optional.
 func ground(g *steps.Guide) steps.Side {
 	if remote := g.Sides[steps.Remote]; remote.Kind == steps.Host || remote.Optional {
 		return steps.Local
@@ -76,7 +76,7 @@ func ground(g *steps.Guide) steps.Side {
 	return steps.Remote
 }
 
-// OpenWith is a session of a link between these ends.
+// OpenWith opens a session of a link between these endpoints.
 func OpenWith(
 	t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.Endpoint,
 ) *engine.Session {
@@ -101,7 +101,7 @@ func OpenWith(
 	)
 }
 
-// Apply does all that a link asks for, and fails the test if it can't.
+// Apply applies everything that a link asks for, and fails the test if it can't.
 func Apply(t testing.TB, s *engine.Session, o ...steps.ApplyOptions) *engine.Plan {
 	t.Helper()
 	options := steps.ApplyOptions{}
@@ -118,7 +118,7 @@ func Apply(t testing.TB, s *engine.Session, o ...steps.ApplyOptions) *engine.Pla
 	return p
 }
 
-// Undo takes back what a link made, and fails the test if it can't.
+// Undo reverts what a link created, and fails the test if it can't.
 func Undo(t testing.TB, s *engine.Session) *engine.Plan {
 	t.Helper()
 	return undo(t, s, nil)
@@ -136,8 +136,8 @@ func undo(t testing.TB, s *engine.Session, say steps.Progress) *engine.Plan {
 	return p
 }
 
-// undoEach undoes like Undo, and wants each action of which an undo is planned to change something: what it made could
-// go along with something else, and nobody would see that its own undo does nothing. Those in gone may change nothing.
+// undoEach undoes like Undo, and requires that each action with a planned undo changes something. Otherwise its objects
+// could be deleted along with others, and a broken undo would go unnoticed. Those in gone may change nothing.
 func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	t.Helper()
 	type at struct {
@@ -162,7 +162,7 @@ func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	return p
 }
 
-// refused fails the test unless apply stops at what is somebody else's.
+// refused fails the test unless apply stops at another user's object.
 func refused(t *testing.T, s *engine.Session) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), engine.Scope{})
@@ -175,11 +175,10 @@ func refused(t *testing.T, s *engine.Session) {
 	}
 }
 
-// greenWithin is how long checks may take to hold after a change: a limit for slow machines, no budget.
+// greenWithin is how long checks may take to hold after a change: a limit for slow machines, not a budget.
 const greenWithin = 5 * time.Minute
 
-// Green fails the test unless every check comes to hold, and says which do
-// not.
+// Green fails the test unless every check comes to hold, and lists those that do not.
 func Green(t testing.TB, s *engine.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
@@ -206,8 +205,8 @@ func Green(t testing.TB, s *engine.Session) {
 	}
 }
 
-// Given are the answers of a walk through the scenario that was seeded last, in the shape of a link file's, and more
-// that take their place.
+// Given returns the answers of a walk through the last seeded scenario, in the form of a link file; those in more
+// override them.
 func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[string]any) map[string]any {
 	t.Helper()
 	out := parsed(t, g, box.Answers)
@@ -215,7 +214,7 @@ func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[stri
 	return out
 }
 
-// parsed returns answers as a user types them, as a link file has them.
+// parsed converts typed answers to the form of a link file.
 func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -232,10 +231,9 @@ func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]
 	return out
 }
 
-// Cycle proves, on real API servers, what every guide promises: apply makes it
-// green, a second apply changes nothing, undo leaves both sides as they were, but
-// for what is theirs: others make it because of what carrick did, and it stays. It returns the actions that undo
-// reverted.
+// Cycle proves, on real API servers, what every guide promises: apply makes it green, a second apply changes nothing,
+// and undo restores both sides, except for what others create because of carrick's changes, which is kept. It returns
+// the actions that undo reverted.
 func Cycle(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	theirs ...func(name string) bool,
@@ -244,7 +242,8 @@ func Cycle(
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, theirs)
 }
 
-// CycleBut is Cycle where undo of some actions may find nothing left: another system deletes what they created.
+// CycleBut is Cycle for a guide whose undo of some actions may find nothing left, because another system deletes what
+// they created.
 func CycleBut(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	gone ...string,
@@ -253,8 +252,8 @@ func CycleBut(
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, nil, gone...)
 }
 
-// CycleOver is Cycle for a guide that edits what somebody else made, such as a chart:
-// it is refused once, and then taken over.
+// CycleOver is Cycle for a guide that edits another user's objects, such as a chart's: apply is rejected once, and then
+// takes them over.
 func CycleOver(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	theirs ...func(name string) bool,
@@ -263,7 +262,7 @@ func CycleOver(
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{TakeOver: true}, theirs)
 }
 
-// unchanged fails the test if carrick takes what it has just written for changed.
+// unchanged fails the test if carrick reports drift in what it has just written.
 func unchanged(t testing.TB, s *engine.Session) {
 	t.Helper()
 	cells := slices.DeleteFunc(s.Guide().Cells(), func(c steps.Cell) bool { return !action.IsDrift(c.Check) })

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
-// builtIn are the kinds of Kubernetes' own that assets may hold.
+// builtIn returns the built-in kinds of Kubernetes that assets may contain.
 func builtIn() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
@@ -30,8 +30,8 @@ func builtIn() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// decodeStrictly decodes an object of one of Kubernetes' own kinds into its
-// type; a field that the type does not have is an error. Custom resources pass.
+// decodeStrictly decodes an object of a built-in kind into its type; an unknown field is an error. It accepts all
+// custom resources.
 func decodeStrictly(obj *unstructured.Unstructured) error {
 	scheme, err := builtIn()
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"carrick/steps/engine"
 )
 
-// decoyKinds are kinds by whose names and labels guides find what runs in a cluster.
+// decoyKinds are the kinds by whose names and labels guides discover what runs in a cluster.
 const decoyKinds = "deployments,daemonsets,configmaps,services,secrets"
 
-// What a decoy says where the original has a host, an address, a version or its namespace.
+// The values with which a decoy replaces a host, an address, a version or its namespace.
 const (
 	forgedHost    = "forged.example.org"
 	forgedAddress = "203.0.113.66"
@@ -36,7 +36,7 @@ var (
 	hostText    = regexp.MustCompile(`\b[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}\b`)
 )
 
-// kept are keys whose values a server would refuse otherwise.
+// kept are keys whose values must remain, or a server would reject the object.
 var kept = map[string]bool{
 	"fieldPath": true, "resource": true, "mountPath": true, "name": true, "key": true, "type": true, "apiVersion": true,
 }
@@ -63,8 +63,8 @@ func forge(v any, namespace string) any {
 	return v
 }
 
-// decoys copies what runs in a cluster into the tenant's namespace, with names, labels and annotations, and with values
-// of the tenant's own. It returns those that were not there before, as plants names them.
+// decoys copies what runs in a cluster into the tenant's namespace, with names, labels and annotations, and with the
+// tenant's own values. It returns those that did not exist before, as plants names them.
 func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	t.Helper()
 	var list struct{ Items []unstructured.Unstructured }
@@ -120,8 +120,8 @@ func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	return planted
 }
 
-// deceived plants decoys on each side, and fails where the guide then knows something else. It returns what it planted,
-// as shown has it.
+// deceived plants decoys on each side, and fails if they change what the guide discovers. It returns what it planted,
+// in the form of shown.
 func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	t.Helper()
 	adopts := when == "set-up"
@@ -140,8 +140,8 @@ func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	return planted
 }
 
-// known is what the guide knows of a site by itself: the answers to all questions, those of what stands there, and the
-// facts that it shares with the other side.
+// known returns what the guide discovers about a site: the answers to all questions, including those from an existing
+// set-up, and the facts that it shares with the other side.
 func (s *stage) known(t *testing.T, adopts bool) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// discovery is what the fake says that it serves: what a check may dry-run, the kinds of the definitions that a state
-// holds and what its server section names, PodSecurityPolicies where it holds one, as clusters before 1.25 do, and
-// MutatingAdmissionPolicies from 1.36 on.
+// discovery answers with what the fake serves: what a check may dry-run, the kinds of the CRDs in a state and those in
+// its server section, PodSecurityPolicies if it contains one, as in clusters before 1.25, and MutatingAdmissionPolicies
+// from 1.36 on.
 func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}
@@ -65,7 +65,7 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 	reply(w, 200, list)
 }
 
-// addWritten adds the kinds of what a guide writes.
+// addWritten adds the kinds of the objects that a guide writes.
 func (s *server) addWritten(all catalogue, core bool) catalogue {
 	for _, o := range s.written {
 		kind := o.GroupVersionKind()
@@ -82,7 +82,7 @@ func (s *server) addWritten(all catalogue, core bool) catalogue {
 	return all
 }
 
-// catalogue is what is served, by group and version.
+// catalogue lists what is served, by group and version.
 type catalogue []apidiscovery.APIGroupDiscovery
 
 func (c *catalogue) serves(group, version, kind string) bool {
@@ -116,7 +116,7 @@ func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDisco
 	g.Versions[j].Resources = append(g.Versions[j].Resources, kind)
 }
 
-// define adds the versions that a definition serves, where it says how its kind is called.
+// define adds the versions that a CRD serves, if it names its kind.
 func (c *catalogue) define(crd *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		v, _, _ := unstructured.NestedString(crd.Object, path...)

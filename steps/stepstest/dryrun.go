@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tried are the resources whose dry runs a state answers.
+// tried are the resources for which a state answers dry runs.
 var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims", "secrets", "amaltheasessions"}
 
-// dryRun judges an object as an API server does that is to keep nothing: by the
-// rights of who asks, by what the state's admission section says, and then by its
-// kind. Everything else is refused. With a merger it takes objects of any kind that exist, and merges.
+// dryRun judges an object in a dry run as an API server does: by the user's permissions, then the state's admission
+// section, then the object's kind. It rejects all other kinds. With a merger it accepts existing objects of any kind,
+// and merges.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	var live *unstructured.Unstructured
@@ -76,8 +76,8 @@ func (s *server) has(kind, name string) bool {
 	)
 }
 
-// tryService says which node port is taken, and nothing of the range that ports
-// are from (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go).
+// tryService reports which node port is in use. It does not check the range of ports (kubernetes/kubernetes:
+// pkg/registry/core/service/portallocator/operation.go).
 func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured) {
 	var asked corev1.Service
 	if err := convert(o, &asked); err != nil {
@@ -99,8 +99,8 @@ func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured)
 	reply(w, 201, o.Object)
 }
 
-// nodePortTaken tells whether a Service of the state has that port, or one that
-// nobody sees any more: the annotation "leaked-node-port" of a Namespace.
+// nodePortTaken reports whether a Service of the state has that port, or whether the port is leaked: the annotation
+// "leaked-node-port" of a Namespace.
 func (s *server) nodePortTaken(port int32) bool {
 	for _, o := range s.objects {
 		if o.GetAnnotations()["leaked-node-port"] == fmt.Sprint(port) {

@@ -27,11 +27,11 @@ type fakes struct {
 	web         *web
 	root        string // of the host; "": no side is a host
 	kubeconfigs map[steps.Side]string
-	scrub       []string // pairs for a replacer: what differs from run to run
+	scrub       []string // pairs for a replacer: values that differ from run to run
 
-	// around is put around the requests to a side's API server; nil: nothing is.
+	// around wraps the requests to a side's API server; nil: they are not wrapped.
 	around func(steps.Side) func(http.RoundTripper) http.RoundTripper
-	// patient is how long an API server may say nothing, where that is longer than the state says.
+	// patient is the timeout of an API server, if it is longer than the state's.
 	patient time.Duration
 }
 
@@ -80,7 +80,7 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 	return f
 }
 
-// session opens a session with the state's answers. Who opens it closes it.
+// session opens a session with the state's answers. The caller must close it.
 func (f *fakes) session(t *testing.T) *engine.Session {
 	t.Helper()
 	st := f.state

@@ -18,26 +18,26 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is a fault as it happens to a whole API server.
+// trouble is a fault of a whole API server.
 type trouble struct {
 	fault    proxy.Fault
-	stops    bool     // the API server itself is away
-	harmless bool     // everything comes out as without it
-	watches  bool     // it happens to watches alone
-	holds    []string // checks that hold in this trouble, for it is no trouble to them
+	stops    bool     // the API server itself is down
+	harmless bool     // all results are the same as without it
+	watches  bool     // it affects only watches
+	holds    []string // checks that hold in this trouble, because it does not affect them
 }
 
 const (
-	hugeBody  = 65 << 20 // more than carrick takes
-	hugeTimes = 6        // so often at most, then 503: this machine has to make them
+	hugeBody  = 65 << 20 // more than carrick accepts
+	hugeTimes = 6        // maximum number of such responses, then 503: this machine must generate them
 
-	watchTimes = 300 // so many watches, which is each of a guide about twice
+	watchTimes = 300 // number of such watches, about twice for each of a guide's
 
-	lookWithin    = 4 * time.Minute // what a check of everything may take in any trouble
+	lookWithin    = 4 * time.Minute // timeout for running all checks in any trouble
 	applyWithin   = 10 * time.Minute
-	noticedWithin = 5 * time.Minute // until nothing of a server in trouble passes any longer
+	noticedWithin = 5 * time.Minute // until no check of a server in trouble passes any longer
 	recovers      = 5 * time.Minute // until all is green again
-	mostMemory    = 512 << 20       // what the program may hold in any trouble: one large answer a side, decoded
+	mostMemory    = 512 << 20       // maximum memory of the program in any trouble: one large response per side, decoded
 	briefly       = 4 * time.Second
 )
 
@@ -60,7 +60,7 @@ func troubles() []trouble {
 	}
 }
 
-// rules are what makes a trouble of a fault.
+// rules returns the proxy's rules for a fault of that kind.
 func (x trouble) rules(kind proxy.Rule) []proxy.Rule {
 	kind.Fault = x.fault
 	if x.fault.Name == proxy.Huge(0).Name {
@@ -68,14 +68,13 @@ func (x trouble) rules(kind proxy.Rule) []proxy.Rule {
 		kind.Times, then.Fault = hugeTimes, proxy.Unavailable()
 		return []proxy.Rule{kind, then}
 	}
-	if x.watches { // nobody answers so for ever
+	if x.watches { // it is answered eventually
 		kind.Times = watchTimes
 	}
 	return []proxy.Rule{kind}
 }
 
-// brings puts a side into trouble; what stands is cut off, so that it is met by
-// everybody.
+// brings puts a side into trouble and cuts its open connections, so that every client is affected.
 func (s *stage) brings(t *testing.T, x trouble, side steps.Side) {
 	t.Helper()
 	if x.stops {
@@ -94,8 +93,8 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 	s.way[side].Set()
 }
 
-// Faults proves what the program makes of an API server in trouble: it takes no
-// error for a pass, says what to do, and goes on when the trouble is over.
+// Faults proves how the program handles an API server in trouble: it never takes an error for a pass, says what to do,
+// and continues when the trouble is over.
 func (x Proof) Faults(t *testing.T) {
 	t.Parallel()
 	t.Run("apply", func(t *testing.T) {
@@ -113,8 +112,8 @@ func (x Proof) Faults(t *testing.T) {
 	})
 }
 
-// faultsOfCheck checks a set-up that is green, with one side in trouble. Of two clusters faultsOfLive brings the one
-// into trouble, so here it is the other one; only a server that is away is met by both.
+// faultsOfCheck checks a green set-up with one side in trouble. For two clusters, faultsOfLive uses one of them, so
+// this test uses the other one; only a server that is down is tested on both.
 func (s *stage) faultsOfCheck(t *testing.T) {
 	s.without(t)
 	sides := clusters(s.Guide)
@@ -128,7 +127,7 @@ func (s *stage) faultsOfCheck(t *testing.T) {
 	}
 }
 
-// without says by name which sides are left out.
+// without names the sides that are left out.
 func (s *stage) without(t *testing.T) {
 	for _, side := range steps.Sides {
 		if s.way[side] == nil {
@@ -145,7 +144,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	}
 	s.brings(t, x, side)
 	words := []string{"check", "-o", "json"}
-	if x.harmless { // a machine that is busy may keep an API server from answering for seconds: that is no verdict on this
+	if x.harmless { // on a busy machine an API server may not answer for seconds: that is no verdict on this trouble
 		words = append(words, "--wait", "200s")
 	}
 	r := s.start(t, words...)
@@ -169,7 +168,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 		s.honest(t, x, c.Check, c.Side == side, side, steps.Result{Status: c.Status, Found: c.Found, Fix: c.Fix})
 	}
 	if !x.stops {
-		return // the next run remembers nothing of it
+		return // the next run has no memory of it
 	}
 	after := s.start(t, "check", "--wait", greenInTime)
 	if code := after.code(t, runWithin); code != 0 {
@@ -177,8 +176,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	}
 }
 
-// honest fails the test where a verdict is not what can be known while a side is
-// in trouble.
+// honest fails the test if a verdict claims what can't be known while a side is in trouble.
 func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side steps.Side, v steps.Result) {
 	t.Helper()
 	blind := slices.Contains(s.Blind[side], check) || slices.Contains(x.holds, check)
@@ -192,7 +190,7 @@ func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side s
 	}
 }
 
-// sane fails the test where the program held too much or did not end well.
+// sane fails the test if the program used too much memory or did not end properly.
 func (s *stage) sane(t *testing.T, r *run) {
 	t.Helper()
 	switch held := r.peak(); {
@@ -211,7 +209,7 @@ func (s *stage) sane(t *testing.T, r *run) {
 	)
 }
 
-// lastWords is the message with which a run ended.
+// lastWords returns the message with which a run ended.
 func lastWords(r *run) string {
 	said := r.err.String()
 	return said[max(strings.LastIndex("\n"+said, "\ncarrick: "), 0):]
@@ -227,8 +225,8 @@ func notPassed(report engine.Report) string {
 	return out.String()
 }
 
-// faultsOfApply brings an apply from nothing into each trouble. Each run begins
-// where the one before it ended; the last comes to the end.
+// faultsOfApply runs an apply from nothing in each trouble. Each run begins where the previous one ended; the last one
+// completes.
 func (s *stage) faultsOfApply(t *testing.T) {
 	for i, x := range troubles() {
 		if x.harmless {
@@ -261,7 +259,7 @@ func (s *stage) calm() {
 	}
 }
 
-// fresh sees to it that there is something to apply.
+// fresh makes sure that there is something to apply.
 func (s *stage) fresh(t *testing.T) {
 	t.Helper()
 	r := s.start(t, "diff")
@@ -274,7 +272,7 @@ func (s *stage) fresh(t *testing.T) {
 	}
 }
 
-// changesFail lets all changes fail but the first few of each side.
+// changesFail makes all changes fail except the first few on each side.
 func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
 	s.fresh(t)
 	for _, side := range clusters(s.Guide) {
@@ -290,9 +288,8 @@ func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
 	plainEnd(t, r)
 }
 
-// looksFail brings a run into trouble with all that it reads, on both sides,
-// once it has changed something, for a while. Then it either has stopped with a
-// word why, or goes on; with its next change it is told to end.
+// looksFail makes all reads of a run on both sides fail for a while, once it has changed something. The run must either
+// have stopped with a reason or continue; at its next change it is told to end.
 func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.fresh(t)
 	var changed, over, more atomic.Bool
@@ -303,7 +300,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 		switch {
 		case changed.CompareAndSwap(false, true):
 			close(first)
-			<-on // the answer comes when the trouble is there
+			<-on // answer once the trouble has begun
 		case over.Load() && more.CompareAndSwap(false, true):
 			close(next)
 		}
@@ -343,7 +340,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.sane(t, r)
 	switch code {
 	case 0:
-	case 1, 6, 130: // 1: the answer to its first change did not reach it
+	case 1, 6, 130: // 1: the answer to its first change was lost
 		plainEnd(t, r)
 	default:
 		t.Errorf("exit code %d\n%s", code, r.said())
@@ -369,8 +366,8 @@ func plainEnd(t *testing.T, r *run) {
 	}
 }
 
-// madeAnew lets somebody else make an object anew, under the same name, between
-// carrick's look at it and its delete: what is theirs stays.
+// recreated makes another user recreate an object under the same name between carrick's read and its delete: the new
+// object must be kept.
 func (s *stage) recreated(t *testing.T) {
 	of := Remade{"secrets", []string{"secret", "generic"}, []string{"--from-literal=theirs=1"}}
 	if s.Remade != nil {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// followed is a session that is followed as a screen follows it.
+// followed is a session that is followed as a screen does.
 type followed struct {
 	*engine.Session
 	boards chan *engine.Board // the latest
@@ -49,7 +49,7 @@ func (s *stage) follow(t *testing.T) *followed {
 	return f
 }
 
-// until waits for a board about which nothing is wrong any more.
+// until waits for a board in which wrong finds nothing.
 func (f *followed) until(t *testing.T, within time.Duration, wrong func(*engine.Board) []string) {
 	t.Helper()
 	due := time.After(within)
@@ -76,9 +76,8 @@ func (f *followed) notGreen(b *engine.Board) []string {
 	return out
 }
 
-// faultsOfLive follows a set-up that is green, brings the side into trouble whose
-// check can be broken, and breaks it: the board must not stay green. When the
-// trouble is over it finds what is wrong, and is green once that is mended.
+// faultsOfLive follows a green set-up, puts the side whose check can be broken into trouble, and breaks the check: the
+// board must not stay green. When the trouble is over, it must show the failure, and be green once that is fixed.
 func (s *stage) faultsOfLive(t *testing.T) {
 	f := s.follow(t)
 	side := ground(s.Guide)
@@ -92,7 +91,7 @@ func (s *stage) faultsOfLive(t *testing.T) {
 }
 
 func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Cluster, broken steps.Cell) {
-	t.Cleanup(s.calm) // though it fails
+	t.Cleanup(s.calm) // even if it fails
 	fails := func(b *engine.Board) []string {
 		if v := b.Verdict(broken); v.Status != steps.Fail {
 			return []string{fmt.Sprintf("%s: %s: %s", broken.Check, v.Status, v.Found)}
@@ -129,7 +128,7 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 	)
 }
 
-// held are the cells of the side in trouble that hold all the same.
+// held returns the cells of the side in trouble that hold nevertheless.
 func (s *stage) held(b *engine.Board, x trouble) []string {
 	var out []string
 	for _, c := range s.Guide.Cells() {

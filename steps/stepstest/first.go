@@ -16,14 +16,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// First is the trouble that the troubles view opens on, for one fault of the sandbox.
+// First is the trouble at which the troubles view opens for one fault of the sandbox.
 type First struct {
-	Check string // "": none, or only what is not done yet: Why
-	Why   string // why the fault is no trouble in a demo that has just begun; "" with a Check
+	Check string // "": none, or only what is not applied yet: Why
+	Why   string // why the fault is not a trouble in a new demo; "" with a Check
 }
 
-// FirstTroubles wants that the demo opens on the cause of every fault that the sandbox has of a guide, and that what f
-// does there is not empty. The table has each of them.
+// FirstTroubles requires that the demo opens at the cause of every fault that the sandbox has for a guide, and that the
+// action of key f is not empty there. The table must contain each fault.
 func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]First) {
 	t.Helper()
 	Live(t, "live", slices.Sorted(maps.Keys(table)), func(t *testing.T, box *clustertest.Sandbox, fault string) {
@@ -42,7 +42,7 @@ func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]
 	})
 }
 
-// demoOf is a session as carrick demo opens it: it adopts a set-up that exists.
+// demoOf opens a session as carrick demo does: it adopts an existing set-up.
 func demoOf(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS) *Site {
 	t.Helper()
 	given := parsed(t, g, box.Given)
@@ -62,7 +62,7 @@ func demoOf(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS
 	return fresh
 }
 
-// looked is what a session that has adopted what it can sees.
+// looked returns the board of a session that has adopted what it can.
 func (x *Site) looked() (*engine.Board, error) {
 	if _, err := x.Adopt(x.t.Context()); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (x *Site) looked() (*engine.Board, error) {
 	return b, nil
 }
 
-// adopt signs in where the guide has an API, adopts, and answers what the demo answers.
+// adopt signs in if the guide has an API, adopts, and gives the demo's answers.
 func (x *Site) adopt(given map[string]any) {
 	x.t.Helper()
 	if _, err := x.SignIn(x.t.Context(), nil); err != nil {
@@ -92,7 +92,7 @@ func (x *Site) adopt(given map[string]any) {
 	x.Forget()
 }
 
-// opensOn waits until the first trouble is as wanted.
+// opensOn waits until the first trouble is the expected one.
 func (x *Site) opensOn(want First) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), firstWithin)
@@ -113,7 +113,7 @@ func (x *Site) opensOn(want First) {
 		return waits || want.Check != "" && first.Cell.Check != want.Check
 	})
 	if want.Check == "" {
-		return // what comes first is another matter: Why
+		return // Why explains what comes first instead
 	}
 	if first.Cell.Check != want.Check {
 		x.t.Fatalf("the troubles are\n%s\nwant %s first", strings.Join(all, "\n"), want.Check)
@@ -126,7 +126,7 @@ func (x *Site) opensOn(want First) {
 
 const firstWithin = 45 * time.Second
 
-// offers wants that what f does about a trouble changes something.
+// offers requires that the action of key f changes something for a trouble.
 func (x *Site) offers(of engine.Trouble) {
 	x.t.Helper()
 	check, _ := x.Guide().Check(of.Cell.Check)

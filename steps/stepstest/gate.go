@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// A gate is asked before each change that a program makes to the files under a folder, by the kernel: a rename or
-// a removal. So the program can be killed between any two of them.
+// The kernel asks a gate before each change that a program makes to the files under a folder: a rename or a removal. So
+// the program can be killed between any two of them.
 
-// fileChange is one such change, which is about to be made.
+// fileChange is one such change that is about to happen.
 type fileChange struct {
 	call   string // rename or unlink
-	folder string // as the machine knows it
+	folder string // as a path on the machine
 	name   string
 }
 
@@ -20,10 +20,10 @@ func (c fileChange) String() string {
 	return c.call + " " + strings.TrimSuffix(c.folder, "/") + "/" + c.name
 }
 
-// tidying tells whether it takes away what an earlier run has left half-written.
+// tidying reports whether it removes a temporary file of an earlier run.
 func (c fileChange) tidying() bool { return c.call == "unlink" && strings.HasPrefix(c.name, part) }
 
-// part begins the name of a file that is being written.
+// part is the prefix of the names of temporary files.
 const part = ".carrick-"
 
 // gate counts the changes of one run.
@@ -31,7 +31,7 @@ type gate struct {
 	root string
 	ask  func(fileChange) bool // false: the program was killed
 
-	ours, theirs *os.File // the ends of the socket by which the kernel's listener comes
+	ours, theirs *os.File // the ends of the socket that passes the kernel's listener
 	end          chan struct{}
 	ended        sync.WaitGroup
 }

@@ -11,11 +11,11 @@ import (
 	"unsafe"
 )
 
-// gateEnv is the path of the program whose doorkeeper the test binary is: it has the kernel ask before each change, and
-// becomes the program then.
+// gateEnv is the path of the program that the test binary runs behind a gate: the test binary makes the kernel ask
+// before each change, and then executes the program.
 const gateEnv = "CARRICK_PROOF_GATE"
 
-// Of the kernel's interface (linux/seccomp.h), what package syscall does not have.
+// The parts of the kernel's interface (linux/seccomp.h) that package syscall lacks.
 const (
 	sysSeccomp     = 317
 	sysRenameat2   = 316
@@ -31,7 +31,7 @@ const (
 	removeFolder   = 0x200
 )
 
-// watched are the calls that change what is in a folder.
+// watched are the system calls that change the entries of a folder.
 var watched = map[uint32]string{syscall.SYS_RENAMEAT: "rename", sysRenameat2: "rename", syscall.SYS_UNLINKAT: "unlink"}
 
 func init() {
@@ -43,7 +43,7 @@ func init() {
 	os.Exit(125)
 }
 
-// becomeGated installs the filter and becomes the program. The goroutine of init is locked to its thread.
+// becomeGated installs the filter and executes the program. The goroutine of init is locked to its thread.
 func becomeGated() error {
 	fd, err := listen()
 	if err != nil {
@@ -59,7 +59,7 @@ func becomeGated() error {
 	return syscall.Exec(program, os.Args, os.Environ())
 }
 
-// listen has the kernel ask before each of the watched calls of this thread and what it becomes.
+// listen makes the kernel ask before each of the watched calls of this thread and of the program that it executes.
 func listen() (int, error) {
 	const load, equal, ret = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K
 	filter := []syscall.SockFilter{{Code: load}}
@@ -78,11 +78,11 @@ func listen() (int, error) {
 	return int(fd), nil
 }
 
-// gates tells why no program can be gated here; nil: it can.
+// gates returns why no program can be gated here, or nil.
 func gates() error {
 	fd := -1
 	out := make(chan error)
-	go func() { // on a thread that ends with it
+	go func() { // on a thread that ends with the goroutine
 		runtime.LockOSThread()
 		var err error
 		fd, err = listen()
@@ -156,7 +156,7 @@ type answered struct {
 	flags uint32
 }
 
-// answer waits for one call and lets it be made, unless the program was killed; false: there are no more.
+// answer waits for one call and allows it, unless the program was killed; false: there are no more.
 func (g *gate) answer(fd int) bool {
 	type pollFD struct {
 		fd              int32
@@ -187,7 +187,7 @@ func (g *gate) answer(fd int) bool {
 	return true
 }
 
-// change is what a call changes under the root.
+// change returns what a call changes under the root.
 func (g *gate) change(r request) (fileChange, bool) {
 	c := fileChange{call: watched[r.nr]}
 	name, folder := r.args[1], int32(r.args[0])
@@ -208,7 +208,7 @@ func (g *gate) change(r request) (fileChange, bool) {
 	text := make([]byte, 255)
 	n, _ := memory.ReadAt(text, int64(name))
 	c.name, _, _ = strings.Cut(string(text[:n]), "\x00")
-	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // of a folder it fails, and the right one follows
+	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // it fails for a folder, and the correct call follows
 		info, err := os.Lstat(filepath.Join(at, c.name))
 		return c, err == nil && !info.IsDir()
 	}

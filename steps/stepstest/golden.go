@@ -18,11 +18,9 @@ import (
 	"carrick/steps/action"
 )
 
-// Golden renders every asset of a guide with the answers and facts of the
-// state "healthy" in dir, and more answers, decodes what is of Kubernetes' own
-// kinds into their types, and compares each asset with the file of its name
-// under dir/golden. Values of Secrets and certificates are left out of the
-// files.
+// Golden renders every asset of a guide with the answers and facts of the state "healthy" in dir, and additional
+// answers. It decodes built-in kinds into their types, and compares each asset with the file of its name under
+// dir/golden. The files omit values of Secrets and certificates.
 func Golden(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) {
 	t.Helper()
 	found := map[string]string{}
@@ -57,7 +55,7 @@ type asset struct {
 	scrub   *strings.Replacer
 }
 
-// rendered are all assets of a guide, in the order of doing.
+// rendered returns all assets of a guide, in the order of applying.
 func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) []asset {
 	t.Helper()
 	s, _, scrub := open(t, g, assets, dir, "healthy", answers)
@@ -81,17 +79,17 @@ func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers ma
 	return out
 }
 
-// ownTime is when something was tried, in a record of that.
+// ownTime matches the time of a trial in its record.
 var ownTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// ownHash is an annotation of carrick's that holds a hash, of text that may hold a
-// certificate: another one in each run. YAML quotes one that is all digits.
+// ownHash matches an annotation of carrick with a hash of text that may contain a certificate, which differs in each
+// run. YAML quotes one that is all digits.
 var ownHash = regexp.MustCompile(`(?m)^( *carrick/[\w.-]+: )"?[0-9a-f]{12}"?$`)
 
 var pemBlock = regexp.MustCompile(`-----BEGIN ([A-Z ]+)-----[^-]*-----END [A-Z ]+-----\n?`)
 
-// shown is an object without what must not or can't stand in a file: the values
-// of Secrets, and certificates that differ from run to run.
+// shown returns an object without what a file must not or can't contain: the values of Secrets, and certificates that
+// differ from run to run.
 func shown(obj *unstructured.Unstructured) any {
 	if obj.GetKind() == "Secret" && obj.GetAPIVersion() == "v1" {
 		for _, field := range []string{"data", "stringData"} {
@@ -123,8 +121,7 @@ func withoutPEM(v any) any {
 	return v
 }
 
-// compareFiles compares a folder with what was found, by file name; with
-// -update it makes the folder so.
+// compareFiles compares a folder with found, by file name; with -update it writes the folder.
 func compareFiles(t *testing.T, dir string, found map[string]string) {
 	t.Helper()
 	if *update {

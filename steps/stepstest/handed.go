@@ -14,8 +14,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// StandHanded is a session on the fake servers of a state in which one side is known by the file alone that its admin
-// hands over, of a link of that name. answers are its reader's, beside the state's own, which both have.
+// StandHanded opens a session of a link of that name on the fake servers of a state, in which one side is known only
+// from its admin's facts file. answers are the reader's, in addition to the state's own, which both have.
 func StandHanded(
 	t *testing.T, g *steps.Guide, assets fs.FS, dir, state, link string, side steps.Side, answers map[string]any,
 ) *engine.Session {

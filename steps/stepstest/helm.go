@@ -15,9 +15,8 @@ import (
 
 var fileMacro = regexp.MustCompile(`\$\{(file|line|helm-release) ([^ }/]+)\}`)
 
-// fileMacros replaces what stands for a files/ section in the data of a Secret:
-// ${file FILE} by its base64, ${line FILE} by its text without the last line end,
-// ${helm-release FILE} by the value of key release in a Secret of Helm's, of the
+// fileMacros replaces references to a files/ section in the data of a Secret: ${file FILE} by its base64, ${line FILE}
+// by its text without the last line end, ${helm-release FILE} by the value of key release in Helm's Secret for the
 // release that the file describes as YAML.
 func fileMacros(text, folder string) (string, error) {
 	var failed error
@@ -38,8 +37,8 @@ func fileMacros(text, folder string) (string, error) {
 	return out, failed
 }
 
-// HelmRelease is a release, described as YAML, as Helm keeps it under key release
-// of a Secret: JSON, gzip, base64.
+// HelmRelease encodes a release, described as YAML, as Helm stores it under key release of a Secret: JSON, gzip,
+// base64.
 func HelmRelease(release []byte) ([]byte, error) {
 	json, err := yaml.YAMLToJSON(release)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// isLog tells of a file that a machine writes by itself.
+// isLog reports whether a machine writes the file automatically.
 func isLog(name string) bool {
 	return strings.HasPrefix(name, "/var/log/") || strings.HasSuffix(name, ".log")
 }
 
-// Files are the files and folders of a machine, by path: the mode, and of a file on
-// the lines after it what is in it. Its logs are left out.
+// Files returns the files and folders of a machine, by path: the mode and, for a file, its content on the following
+// lines. It omits logs.
 func Files(t testing.TB, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -49,7 +49,7 @@ func Files(t testing.TB, root string) map[string]string {
 // jwtText is a token of a ServiceAccount, or of a user.
 var jwtText = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 
-// tokens are those that stand in files of a machine.
+// tokens returns the tokens in files of a machine.
 func (s *stage) tokens(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -61,8 +61,8 @@ func (s *stage) tokens(t *testing.T) []string {
 	return out
 }
 
-// wholeFiles fails the test where a file of a machine is half-written, or one that others than its owner may read holds
-// a secret.
+// wholeFiles fails the test if a file of a machine is half-written, or if a file that other users can read contains a
+// secret.
 func (s *stage) wholeFiles(t *testing.T) {
 	t.Helper()
 	known := s.secrets(t)
@@ -82,11 +82,11 @@ func (s *stage) wholeFiles(t *testing.T) {
 	}
 }
 
-// recordFolders are those that carrick's records stand in, the lowest first.
+// recordFolders are the folders of carrick's records, the lowest first.
 var recordFolders = []string{"/var/lib/carrick/" + proofLink, "/var/lib/carrick"}
 
-// dropEmpty removes the empty folders of records that were not there before. The last record goes before the folder
-// that it stands in: who is killed between the two leaves that, for nothing knows of it any more.
+// dropEmpty removes the empty folders of records that did not exist before. The last record is deleted before its
+// folder: a run that is killed between the two leaves the folder, because no record names it any more.
 func (s *stage) dropEmpty(t *testing.T, before map[string]string) {
 	t.Helper()
 	for side, root := range s.box.Hosts {

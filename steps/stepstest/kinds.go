@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// EveryKind is a guide that asks one question of each kind, and one that takes many answers where the kind allows that.
+// EveryKind returns a guide that asks one question of each kind, and one with several answers if the kind allows that.
 func EveryKind() []*steps.Guide {
 	kinds := []steps.AnswerKind{
 		steps.Text, steps.Name, steps.Namespace, steps.HostName, steps.Port, steps.Number, steps.CIDR, steps.Label,

@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// Live tries each name on real control planes as a case of a kind, with a sandbox of its own. The test that calls it
-// and its cases run in parallel.
+// Live tries each name on real control planes as a subtest, with its own sandbox. The calling test and its subtests run
+// in parallel.
 func Live(t *testing.T, kind string, names []string, try func(t *testing.T, box *clustertest.Sandbox, name string)) {
 	t.Helper()
 	t.Parallel()
@@ -33,8 +33,8 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// Cycles runs one cycle for each name, as Live does. It fails when none of them undoes an action of the guide, unless
-// the action is listed: as one that another test undoes, or that has nothing to undo.
+// Cycles runs one cycle for each name, as Live does. It fails if none of them undoes an action of the guide, unless the
+// action is listed as one that another test undoes, or that has nothing to undo.
 func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t *testing.T, name string) []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -64,7 +64,7 @@ func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t 
 	}
 }
 
-// Except returns the names of a table, sorted, without some of them: make test tries these, make verify the rest.
+// Except returns the sorted names of a table, without some of them: make test tries these, make verify the rest.
 func Except[V any](table map[string]V, without []string) []string {
 	for _, name := range without {
 		if _, ok := table[name]; !ok {
