@@ -30,7 +30,7 @@ const (
 // change to the files of a machine.
 type crash struct {
 	n     int
-	after bool // the API server has answered it, but carrick does not receive the answer; of a file: before the next change
+	after bool // the API server has answered, but carrick does not see it; of a file: before the next change
 }
 
 func (c crash) String() string {

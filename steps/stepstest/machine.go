@@ -18,7 +18,7 @@ import (
 	"carrick/steps"
 )
 
-// machine is a folder that stands for the host of a side, and what a folder can't be.
+// machine is a folder that stands for the host of a side, and the properties that a folder can't have.
 type machine struct {
 	files    map[string]string // by absolute path
 	links    map[string]string
@@ -30,7 +30,7 @@ type machine struct {
 	here     bool               // this process has its network
 }
 
-// command is what a command line gives.
+// command is the result of a command line.
 type command struct {
 	Out  string `yaml:"out"`
 	Err  string `yaml:"err"`
@@ -63,7 +63,7 @@ func newMachine(base *machine) *machine {
 	}
 }
 
-// section puts a machine section over what the base has.
+// section merges a machine section over the base's.
 func (m *machine) section(text string) error {
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	dec.KnownFields(true)
@@ -76,7 +76,7 @@ func (m *machine) section(text string) error {
 			return fmt.Errorf("modes: %s: write it as 0644", path)
 		}
 	}
-	for path := range over.Files { // with all that was said of it
+	for path := range over.Files { // with all their properties
 		delete(m.modes, path)
 		delete(m.owners, path)
 	}
@@ -129,7 +129,7 @@ func (m *machine) write(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for path, mode := range m.modes { // of folders that hold files, too
+	for path, mode := range m.modes { // including folders that contain files
 		if err := os.Chmod(filepath.Join(root, path), mode); err != nil {
 			t.Fatalf("modes: %v", err)
 		}
@@ -137,7 +137,7 @@ func (m *machine) write(t *testing.T) string {
 	return root
 }
 
-// open makes a host of the folder with the machine's files.
+// open returns a host on the folder with the machine's files.
 func (m *machine) open(t *testing.T, root string) *host.Host {
 	t.Helper()
 	o := host.Options{
@@ -160,16 +160,16 @@ func writeFile(path, text string, mode fs.FileMode) error {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		return err
 	}
-	return os.Chmod(path, mode) // the umask took some
+	return os.Chmod(path, mode) // the umask removed some bits
 }
 
-// owner is root's, where the state says nothing else.
+// owner returns the owner of a path: root unless the state says otherwise.
 func (m *machine) owner(path string) (uid, gid int, ok bool) {
 	uid = m.owners[path]
 	return uid, uid, true
 }
 
-// run gives what the state says of a command line; any other command is not there.
+// run returns the state's result for a command line; any other command is not found.
 func (m *machine) run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
 	c, ok := m.commands[strings.Join(append([]string{name}, args...), " ")]
 	switch {
@@ -181,7 +181,7 @@ func (m *machine) run(ctx context.Context, name string, args ...string) (stdout,
 	return c.Out, c.Err, err
 }
 
-// hostSide is the side of a guide on which a host stands; "": none.
+// hostSide returns the side of a guide that is a host, or "" if there is none.
 func hostSide(g *steps.Guide) steps.Side {
 	for _, side := range steps.Sides {
 		if g.Sides[side].Kind == steps.Host {

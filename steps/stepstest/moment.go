@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// unix is ${unix 20h}, a moment from now in seconds as tokens have it.
+// unix matches ${unix 20h}, a time from now in seconds, as tokens contain it.
 var unix = regexp.MustCompile(`\$\{unix (-?[0-9a-z]+)\}`)
 
 var ago = regexp.MustCompile(`\$\{ago ([^ }]+)\}`)
 
-// timed replaces ${now}, ${unix 20h} and ${ago 90s} by that time as Kubernetes writes it. A
-// time that can't be read stays, as what is wrong with it.
+// timed replaces ${now}, ${unix 20h} and ${ago 90s} by that time in Kubernetes' format. It leaves a time that can't be
+// parsed, so that the error shows it.
 func timed(text string, now time.Time) string {
 	text = strings.ReplaceAll(text, "${now}", now.UTC().Format(time.RFC3339))
 	text = unix.ReplaceAllStringFunc(text, func(m string) string {

@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// addedField is a field that can take the effect from an object which does not have it.
+// addedField is a field that can disable an object that does not have it.
 type addedField struct {
 	kinds  []string
-	beside []any // what carrick has to write of the object for that
+	beside []any // what carrick must write of the object for that
 	at     []string
 	value  any
 }
 
-// everything is a rule of an admission policy that matches all there is.
+// everything is a rule of an admission policy that matches all resources.
 var everything = []any{map[string]any{
 	"apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "operations": []any{"*"}, "resources": []any{"*"},
 }}
@@ -55,7 +55,7 @@ var addedFields = []addedField{
 	{[]string{"Service"}, []any{"spec", "ports"}, []string{"spec", "externalIPs"}, []any{"203.0.113.66"}},
 }
 
-// added are the changes of an object that give it such a field. writes reports whether carrick writes a path of it.
+// added returns the changes that give an object such a field. writes reports whether carrick writes a path of it.
 func added(kind string, object map[string]any, writes func(at []any) bool) []change {
 	var out []change
 	for _, f := range addedFields {

@@ -26,7 +26,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// mutantBase is the green state that mutants are made of: the state "healthy" with everything that the guide's actions
+// mutantBase is the green state that mutants are based on: the state "healthy" with everything that the guide's actions
 // write, as apply writes it.
 type mutantBase struct {
 	*fakes
@@ -40,8 +40,8 @@ type mutantBase struct {
 // onceKinds are kinds whose objects run once: drift ignores them, and so does the base.
 var onceKinds = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// The state that mutants are made of. "made" is "healthy" with what the link has noted of rows that it created in an
-// API, for a guide that does so.
+// The states that mutants are based on. "made" is "healthy" with the link's notes of rows that it created in an API,
+// for a guide that does so.
 const (
 	healthyState = "healthy"
 	madeState    = "made"
@@ -81,7 +81,7 @@ func newMutantBase(t *testing.T, g *steps.Guide, assets fs.FS, dir string) *muta
 	return b
 }
 
-// look runs all checks, each by itself.
+// look runs all checks, each separately.
 func (b *mutantBase) look(t *testing.T) map[steps.Cell]steps.Result {
 	t.Helper()
 	s := b.session(t)
@@ -141,7 +141,7 @@ func (b *mutantBase) write(t *testing.T) {
 	}
 }
 
-// noteInventory puts annotations on the ClusterRole with the inventory.
+// noteInventory adds annotations to the ClusterRole of the inventory.
 func (s *server) noteInventory(notes map[string]string) {
 	at := slices.IndexFunc(s.objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "ClusterRole" && o.GetName() == inventoryRole
@@ -160,7 +160,7 @@ func (s *server) noteInventory(notes map[string]string) {
 	s.objects[at].SetAnnotations(all)
 }
 
-// inventoryRole is the ClusterRole with the inventory. It is the engine's own and no subject of mutants.
+// inventoryRole is the ClusterRole of the inventory. It belongs to the engine and is not mutated.
 const inventoryRole = "carrick:test"
 
 // writeObjects applies the objects of an action.
@@ -207,7 +207,7 @@ func (b *mutantBase) writeObjects(t *testing.T, s *engine.Session, a *steps.Acti
 	return entries
 }
 
-// withoutMarks is an object without carrick's marks: undo goes by the inventory, and drift ignores them.
+// withoutMarks returns an object without carrick's marks: undo uses the inventory, and drift ignores the marks.
 func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.DeepCopy()
 	meta := out.Object["metadata"].(map[string]any)
@@ -221,7 +221,7 @@ func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// wholeManagers completes managedFields of which a state has only what a check reads.
+// wholeManagers completes managedFields of which a state contains only what a check reads.
 func wholeManagers(o *unstructured.Unstructured) {
 	if o == nil {
 		return
@@ -238,7 +238,7 @@ func wholeManagers(o *unstructured.Unstructured) {
 	o.SetManagedFields(list)
 }
 
-// writtenLongAgo dates what a manager wrote before everything that the state has started since.
+// writtenLongAgo dates a manager's writes before everything that the state has started since.
 func writtenLongAgo(o *unstructured.Unstructured, manager string) {
 	list := o.GetManagedFields()
 	for i := range list {
@@ -277,7 +277,7 @@ func (b *mutantBase) writeFile(t *testing.T, s *engine.Session, action string) {
 	}
 }
 
-// trace finds out what each check reads that passes.
+// trace records what each passing check reads.
 func (b *mutantBase) trace(t *testing.T) {
 	t.Helper()
 	for _, s := range b.servers {

@@ -18,28 +18,28 @@ import (
 	"carrick/steps"
 )
 
-// faults are the single changes of recorded states that are not green: of what others write, that is what can matter.
-// A state that changes several things at once says of none of them that it matters by itself.
+// faults are the single changes of recorded states that are not green: for objects that others write, these are the
+// changes that matter. If a state changes several things at once, it does not show that any of them matters alone.
 type faults map[string]map[string]bool // by object, file or page: paths, as differ has them
 
 // fault is one change of a state.
 type fault struct{ where, path string }
 
-// What ends the path of a list that is longer, of what is removed, and of a number that is smaller.
+// Suffixes of the path of a longer list, of a removed value, and of a smaller number.
 const (
 	longer  = "[+]"
 	removed = "[-]"
 	less    = "<"
 )
 
-// notGreenLine is a verdict of a want section that is no pass.
+// notGreenLine matches a verdict in a want section that is not a pass.
 var notGreenLine = regexp.MustCompile(`(?m)^\S+ \S+ (fail|warn|unknown|waiting)\b`)
 
 func objectKey(side steps.Side, o *unstructured.Unstructured) string {
 	return strings.Join([]string{string(side), o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, "|")
 }
 
-// faults reads the states beside the base. Their macros are expanded as the base's are.
+// faults reads the states other than the base. Their macros are expanded like the base's.
 func (b *mutantBase) faults(t *testing.T) faults {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(b.dir, "*.txtar"))
@@ -78,7 +78,7 @@ func (b *mutantBase) faults(t *testing.T) faults {
 	return out
 }
 
-// faultsOf are the changes of one state.
+// faultsOf returns the changes of one state.
 func (b *mutantBase) faultsOf(s *state, files string, have map[string]*unstructured.Unstructured) ([]fault, error) {
 	s.logs = map[string]string{}
 	host := b.servers[steps.Remote]
@@ -130,7 +130,7 @@ func (b *mutantBase) faultsOf(s *state, files string, have map[string]*unstructu
 	return append(out, list...), err
 }
 
-// hostFaults are the changes of the host's files. The path of one is the line that is changed, or "mode", or "".
+// hostFaults returns the changes of the host's files. The path of a change is the changed line, or "mode", or "".
 func (b *mutantBase) hostFaults(s *state, expand func(string) string) ([]fault, error) {
 	var out []fault
 	for _, part := range s.archive.Files {
@@ -165,7 +165,7 @@ func (b *mutantBase) hostFaults(s *state, expand func(string) string) ([]fault, 
 	return out, nil
 }
 
-// objectFaults are the changes that the patches of one side make.
+// objectFaults returns the changes that the patches of one side make.
 func objectFaults(side steps.Side, text string, have map[string]*unstructured.Unstructured) ([]fault, error) {
 	var out []fault
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -196,7 +196,7 @@ func objectFaults(side steps.Side, text string, have map[string]*unstructured.Un
 	}
 }
 
-// differ returns the paths at which a value differs from another; of a merge patch those that it has.
+// differ returns the paths at which a value differs from another; for a merge patch, those that it contains.
 func differ(is, was any, patch bool) map[string]bool {
 	out := map[string]bool{}
 	var walk func(is, was any, at []any, patch bool)

@@ -19,10 +19,10 @@ type change struct {
 	what string // "deleted", "altered", "one more"
 	at   []any  // keys and indexes
 	edit func(old any) any
-	less bool // a number that is altered becomes smaller
+	less bool // a number becomes smaller when altered
 }
 
-// gone is what a change makes of what it deletes.
+// gone is the value that a deletion returns.
 type gone struct{}
 
 // apply returns a copy of a value with the change.
@@ -34,7 +34,7 @@ func (c change) apply(root any) any {
 	return edited(runtime.DeepCopyJSONValue(root), c.at, edit)
 }
 
-// edited puts what edit makes of the value at a path in its place.
+// edited replaces the value at a path by the result of edit.
 func edited(v any, at []any, edit func(any) any) any {
 	if len(at) == 0 {
 		return edit(v)
@@ -57,8 +57,8 @@ func edited(v any, at []any, edit func(any) any) any {
 	return v
 }
 
-// changes are those of a value: each leaf and each element deleted, each leaf altered, each list with one more element,
-// each map of strings with one more key.
+// changes returns the changes of a value: each leaf and each element deleted, each leaf altered, each list with one
+// more element, each map of strings with one more key.
 func changes(v any, at []any) []change {
 	path := pathText(at)
 	add := func(what string, edit func(any) any) change {
@@ -100,7 +100,7 @@ func changes(v any, at []any) []change {
 	return out
 }
 
-// stringMaps are fields that hold maps of strings with keys of anybody's.
+// stringMaps are fields that contain maps of strings with arbitrary keys.
 var stringMaps = []string{
 	"labels", "annotations", "data", "matchLabels", "selector", "nodeSelector", "parameters",
 }
@@ -113,7 +113,7 @@ func isStringMap(at []any) bool {
 	return slices.Contains(stringMaps, key)
 }
 
-// alteredSibling is a value like those of a map.
+// alteredSibling returns a value like those of a map.
 func alteredSibling(m map[string]any) any {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if text, is := m[key].(string); is {
@@ -123,7 +123,7 @@ func alteredSibling(m map[string]any) any {
 	return "x"
 }
 
-// alteredElement is an element like another: with another name, or another first value.
+// alteredElement returns an element like another, with another name or another first value.
 func alteredElement(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -139,7 +139,7 @@ func alteredElement(v any) any {
 			v[key] = altered(v[key], nil)
 			return v
 		}
-		for _, key := range keys { // a rule of RBAC has nothing but lists
+		for _, key := range keys { // an RBAC rule contains only lists
 			if list, is := v[key].([]any); is && len(list) > 0 {
 				list[0] = alteredElement(list[0])
 				return v
@@ -157,7 +157,7 @@ var (
 	lastByte = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)(\d+)(/\d+)?$`)
 )
 
-// altered is another value of the same shape.
+// altered returns another value of the same type.
 func altered(v any, at []any) any {
 	switch v := v.(type) {
 	case bool:
@@ -185,7 +185,7 @@ func alteredText(v string, at []any) string {
 	case v == "false":
 		return "true"
 	}
-	for was, now := range map[string]string{"=true": "=false", "=false": "=true"} { // of a command line, or of a unit
+	for was, now := range map[string]string{"=true": "=false", "=false": "=true"} { // of a command line or a unit
 		if before, after, is := strings.Cut(v, was); is {
 			return before + now + after
 		}
@@ -201,8 +201,8 @@ func alteredText(v string, at []any) string {
 		n, _ := strconv.Atoi(m[1])
 		return fmt.Sprintf("%d%s", n+1, m[2])
 	}
-	if strings.HasPrefix(v, "-----BEGIN ") { // what is after the end is no part of it
-		i := len(v) * 2 / 5 // of a key of an elliptic curve: in the private half
+	if strings.HasPrefix(v, "-----BEGIN ") { // text after the end is not part of it
+		i := len(v) * 2 / 5 // in an elliptic curve key: in the private half
 		return v[:i] + map[bool]string{true: "B", false: "A"}[v[i] == 'A'] + v[i+1:]
 	}
 	if len(at) > 0 && at[0] == "data" {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// plainJSON is a value with the types that JSON gives it.
+// plainJSON returns a value with the types of decoded JSON.
 func plainJSON(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -25,8 +25,8 @@ func plainJSON(v any) any {
 	return out
 }
 
-// ofFiles are the mutants of the host's files: of what the guide writes each line, the mode and the owner, and of other
-// files those that are the only change of a recorded state that is not green.
+// ofFiles returns the mutants of the host's files: for those that the guide writes each line, the mode and the owner,
+// and for other files the changes that are the only one of a recorded state that is not green.
 func (b *mutantBase) ofFiles(f faults) []mutant {
 	var out []mutant
 	m := b.state.machine

@@ -15,12 +15,12 @@ import (
 // mutant is the base with one thing changed.
 type mutant struct {
 	name  string
-	of    string       // what was changed: mutants of one thing tend to be killed by one check
+	of    string       // what was changed: one check tends to kill all mutants of it
 	cells []steps.Cell // that may have read it
 	put   func(t *testing.T) (restore func())
 }
 
-// mutants are all of the base, in a fixed order.
+// mutants returns all mutants of the base, in a fixed order.
 func (b *mutantBase) mutants(t *testing.T) []mutant {
 	t.Helper()
 	f := b.faults(t)
@@ -41,14 +41,14 @@ func (b *mutantBase) mutants(t *testing.T) []mutant {
 	return append(out, b.ofPages(f)...)
 }
 
-// fixed are fields that nobody can change: an object is found by them, or the API server sets them.
+// fixed are fields that can't be changed: they identify an object, or the API server sets them.
 var fixed = []string{
 	"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
 	"metadata.generation", "metadata.creationTimestamp",
 }
 
-// ofObject are the mutants of one object: every field that the guide writes, and of the others those that are the only
-// change of a recorded state that is not green.
+// ofObject returns the mutants of one object: every field that the guide writes, and of the others those that are the
+// only change of a recorded state that is not green.
 func (b *mutantBase) ofObject(srv *server, at int, f faults) []mutant {
 	o, key := srv.objects[at], objectKey(srv.side, srv.objects[at])
 	written, made := b.made[o]
@@ -83,7 +83,7 @@ func (b *mutantBase) ofObject(srv *server, at int, f faults) []mutant {
 	return out
 }
 
-// readers are the checks that may have read an object; got: one by its name.
+// readers returns the checks that may have read an object; got: one did by its name.
 func (b *mutantBase) readers(side steps.Side, o *unstructured.Unstructured) (cells []steps.Cell, got bool) {
 	for _, c := range b.passes {
 		read, byName := b.reads[c].of(side, o)
@@ -94,13 +94,13 @@ func (b *mutantBase) readers(side steps.Side, o *unstructured.Unstructured) (cel
 	return cells, got
 }
 
-// become has another server answer until restore is called.
+// become makes another server answer until restore is called.
 func (s *server) become(other *server) (restore func()) {
 	s.mutant.Store(other)
 	return func() { s.mutant.Store(nil) }
 }
 
-// ofPages are the mutants of what HTTP APIs answer: of each page that a check asked for.
+// ofPages returns the mutants of HTTP APIs' responses: of each page that a check requested.
 func (b *mutantBase) ofPages(f faults) []mutant {
 	var out []mutant
 	for _, key := range slices.Sorted(maps.Keys(b.state.web)) {
@@ -143,7 +143,7 @@ func (b *mutantBase) ofPages(f faults) []mutant {
 	return out
 }
 
-// asked reports whether a check asked for a page, at the web or by way of an API server.
+// asked reports whether a check requested a page, from the web or through an API server.
 func (r *reads) asked(path string) bool {
 	for p := range r.pages {
 		if strings.HasSuffix(p, path) {
@@ -153,7 +153,7 @@ func (r *reads) asked(path string) bool {
 	return false
 }
 
-// show has a page answer something else until restore is called; nil: 404.
+// show makes a page return something else until restore is called; nil: 404.
 func (b *mutantBase) show(key string, list []webAnswer) (restore func()) {
 	other := maps.Clone(b.state.web)
 	other[key] = list

@@ -16,30 +16,30 @@ import (
 	"carrick/steps/engine"
 )
 
-// Harmless names mutants that may stay green, and why: what they change matters to nothing, or is seen elsewhere.
+// Harmless names mutants that may stay green, and why: their change has no effect, or is detected elsewhere.
 type Harmless struct {
 	Where string // a regular expression on whole names of mutants
 	Why   string
 }
 
-// goal is the least score, in percent.
+// goal is the minimum score, in percent.
 const goal = 98
 
-// Mutants changes one thing at a time in a guide's green state and fails the test where too few of the changes make a
-// check that passed say something else. It prints the score and names the survivors. harmless are mutants that may stay
-// green: they don't count, and each has to be one that does stay green.
+// Mutants changes one thing at a time in a guide's green state and fails the test if too few of the changes alter the
+// verdict of a passing check. It prints the score and names the survivors. harmless are mutants that may stay green:
+// they don't count, and each must in fact stay green.
 //
-// The green state is "healthy" with all that the guide's actions write where the answers ask for them, as apply writes
-// it, and with the checks for drift (action.WithDrift). The mutants are the same each time:
+// The green state is "healthy" with everything that the guide's actions write if the answers ask for them, as apply
+// writes it, and with the checks for drift (action.WithDrift). The mutants are the same each time:
 //
 //   - of each object, file and line that an action writes: every field, element and line deleted and altered, lists and
-//     maps of strings with one more, modes, owners, and fields that take the effect from an object (addedFields);
+//     maps of strings with one more, modes, owners, and fields that disable an object (addedFields);
 //   - of other objects, files and pages that a check reads: objects read by name deleted, pages deleted, and the
-//     changes of the recorded states that change one thing and are not green, with other values;
+//     changes of the recorded states that are not green and change one thing, with other values;
 //   - in each namespace with objects that an action writes: one more object of each kind that combines (extraObjects).
 //
 // Not covered are objects of a chart, which count as read only, Jobs and Pods of trials, outputs of commands, and the
-// inventory of the link. Nothing reacts to a change as controllers do: its consequences are not seen.
+// inventory of the link. No controllers run, so the consequences of a change are not covered.
 func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []Harmless) {
 	t.Helper()
 	t.Parallel()
@@ -64,8 +64,8 @@ func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []
 	score(t, all, slices.Sorted(slices.Values(slices.Concat(alive...))), harmless)
 }
 
-// killed reports whether a check that passed says something else of a mutant. Checks that killed mutants of the same
-// thing are run first.
+// killed reports whether the verdict of a passing check differs for a mutant. It first runs the checks that killed
+// mutants of the same thing.
 func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.Cell) bool {
 	defer m.put(t)()
 	s := b.session(t)
@@ -88,7 +88,7 @@ func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.C
 	return false
 }
 
-// probed is what a check says, asked again where a busy machine was too late.
+// probed returns the verdict of a check, and probes again after a timeout on a busy machine.
 func probed(t *testing.T, s *engine.Session, c steps.Cell) (r steps.Result) {
 	for range 3 {
 		if r, _ = s.Probe(t.Context(), c); !late(r) {
@@ -98,12 +98,12 @@ func probed(t *testing.T, s *engine.Session, c steps.Cell) (r steps.Result) {
 	return r
 }
 
-// late reports whether a check says that nothing answered in time: of the mutant that says nothing.
+// late reports whether a verdict is a timeout, which says nothing about the mutant.
 func late(r steps.Result) bool {
 	return r.Status == steps.Unknown && silences.MatchString(r.Found)
 }
 
-// score prints what became of the mutants, and fails where too many survive.
+// score prints the results of the mutants, and fails if too many survive.
 func score(t *testing.T, all int, alive []string, harmless []Harmless) {
 	t.Helper()
 	used := make([]bool, len(harmless))
@@ -127,7 +127,7 @@ func score(t *testing.T, all int, alive []string, harmless []Harmless) {
 		}
 	}
 	counted := all - (len(alive) - len(survivors))
-	percent := math.Round(1000*float64(counted-len(survivors))/float64(counted)) / 10 // as it is printed
+	percent := math.Round(1000*float64(counted-len(survivors))/float64(counted)) / 10 // as printed
 	t.Logf("mutants: %d, killed %d, harmless %d, survivors %d, score %.1f %%",
 		all, all-len(alive), len(alive)-len(survivors), len(survivors), percent)
 	for _, name := range survivors {
@@ -138,7 +138,7 @@ func score(t *testing.T, all int, alive []string, harmless []Harmless) {
 	}
 }
 
-// alwaysHarmless are fields that matter in no object.
+// alwaysHarmless are fields that have no effect in any object.
 var alwaysHarmless = []Harmless{
 	{
 		Where: `.*: metadata\.(labels|annotations) one more`,

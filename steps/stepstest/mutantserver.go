@@ -33,7 +33,7 @@ func (a *asked) note(r *http.Request) {
 	a.requests = append(a.requests, askedRequest{r.Method, r.URL.Path, byAdmin(r)})
 }
 
-// take returns what was recorded so far, and begins anew.
+// take returns the recorded requests and clears the record.
 func (a *asked) take() []askedRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *asked) take() []askedRequest {
 
 func byAdmin(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+admin }
 
-// with is the server with other objects and more admission. It answers when it is the mutant of s.
+// with returns the server with other objects and more admission rules. It answers while it is the mutant of s.
 func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *server {
 	return &server{
 		Server: s.Server, side: s.side, objects: objects, denied: s.denied, version: s.version, skew: s.skew, pair: s.pair,
@@ -54,8 +54,8 @@ func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *
 	}
 }
 
-// direct answers the admin's requests without a connection. Others, such as those with the credentials of a kubeconfig
-// that a guide has written, go to the server, with all of TLS.
+// direct answers the admin's requests without a connection. Other requests, such as those with the credentials of a
+// kubeconfig that a guide has written, go to the server over TLS.
 type direct struct {
 	server *server
 	others http.RoundTripper

@@ -17,24 +17,22 @@ import (
 	"carrick/steps/engine"
 )
 
-// skews are how far two clocks are apart: a server tells its time in whole seconds.
+// skews matches the difference between two clocks: a server's time has a resolution of one second.
 var skews = regexp.MustCompile(`(?:\d+h)?\d+m\d+s (ahead of|behind)`)
 
-// moments are dates and long times, which differ from day to day.
+// moments matches dates and long durations, which differ from day to day.
 var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s|\d\d:\d\d:\d\d|\b[0-9a-f]{16}\b`)
 
-// silences are the ways to say that a side does not answer: which of them a
-// check meets depends on who asked first.
+// silences matches the messages that a side does not answer: which one a check gets depends on the order of requests.
 var silences = regexp.MustCompile(
 	`no good answer since \S+: |no answer within 10s|the API server (has not answered since \S+|did not answer in time.*)`,
 )
 
 var update = flag.Bool("update", false, "write what was found into the states' want sections")
 
-// Play plays every state of a folder through the guide's checks and compares
-// the verdicts with its want section. Then it asks of every check for both
-// directions, of shared checks too: a state in which it holds, and one that
-// makes it fail or warn, or, for what asks whether a side is there, unknown.
+// Play runs all checks of the guide on every state of a folder and compares the verdicts with its want section. Then it
+// requires two states for every check, including shared ones: one in which it holds, and one in which it fails or warns
+// or, for a check of whether a side answers, is unknown.
 //
 // It runs in parallel with tests on control planes, which mostly wait.
 func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
@@ -56,7 +54,7 @@ func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 					good[c.Check] = true
 				case steps.Fail, steps.Warn:
 					bad[c.Check] = true
-				case steps.Unknown: // whatever a check looks at, a side that is silent makes it that
+				case steps.Unknown: // a side that does not answer makes every check unknown
 					silent[c.Check] = true
 				}
 			}
@@ -119,15 +117,15 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 	}
 }
 
-// Stand is a session on the fake servers of a state, for tests of what is not a
-// check: facts, by way of the answers that they are defaults of.
+// Stand opens a session on the fake servers of a state, for tests of facts, read through the answers whose defaults
+// they are.
 func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *engine.Session {
 	t.Helper()
 	s, _, _ := open(t, g, assets, dir, name, nil)
 	return s
 }
 
-// StandWith is Stand on a state that has no base of its own, with further sections, such as "-- local --" and objects.
+// StandWith is Stand on a state without a base, with additional sections, such as "-- local --" and objects.
 func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections string) *engine.Session {
 	t.Helper()
 	base, err := os.ReadFile(filepath.Join(dir, name+".txtar"))
@@ -143,8 +141,8 @@ func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections s
 	return Stand(t, g, assets, dir, "with")
 }
 
-// open is a session on the fake servers of a state, with more answers than the
-// state's own. The replacer takes out what differs from run to run.
+// open opens a session on the fake servers of a state, with additional answers. The replacer removes values that differ
+// from run to run.
 func open(
 	t *testing.T, g *steps.Guide, assets fs.FS, dir, name string, more map[string]any,
 ) (*engine.Session, *state, *strings.Replacer) {
@@ -170,8 +168,7 @@ func (p *played) compare(t *testing.T) {
 	}
 }
 
-// lines are the verdicts as they stand in a want section; of a state with a
-// base, those that differ from it.
+// lines returns the verdicts as a want section contains them; for a state with a base, only those that differ from it.
 func (p *played) lines() string {
 	var out []string
 	for _, c := range p.guide.Cells() {
@@ -185,7 +182,7 @@ func (p *played) lines() string {
 // fixPrefix begins each line of a fix in a want section, below its verdict.
 const fixPrefix = "fix: "
 
-// fixLines are the lines of a fix as they stand in a want section, each after a line break.
+// fixLines returns the lines of a fix as a want section contains them, each after a line break.
 func fixLines(fix string) string {
 	var out strings.Builder
 	for line := range strings.Lines(moments.ReplaceAllString(fix, "…")) {
@@ -194,7 +191,7 @@ func fixLines(fix string) string {
 	return out.String()
 }
 
-// scrub leaves out of a finding what is not the same at each run.
+// scrub removes from a finding what differs from run to run.
 func scrub(found string) string {
 	found = strings.Join(strings.Fields(found), " ")
 	found = silences.ReplaceAllStringFunc(found, func(m string) string {

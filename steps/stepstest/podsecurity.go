@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// reviewOther answers what somebody else may do, as RBAC judges it.
+// reviewOther answers a SubjectAccessReview of another user, as RBAC does.
 func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person) {
 	if !s.allows(
 		who,
@@ -41,8 +41,8 @@ func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person)
 	reply(w, 201, v)
 }
 
-// proxied answers what stands behind a pod or a Service: the state's web section
-// has it as "GET /proxy/NAMESPACE/services/NAME:PORT/path".
+// proxied answers a request through the proxy of a pod or a Service: the state's web section has it as "GET
+// /proxy/NAMESPACE/services/NAME:PORT/path".
 func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 	head, path, _ := strings.Cut(r.URL.Path, "/proxy/")
 	a, _ := parsePath(head)
@@ -63,15 +63,13 @@ func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 
 const enforce = "pod-security.kubernetes.io/enforce"
 
-// levels of pod security, from open to narrow.
+// levels of pod security, from least to most restrictive.
 var levels = []string{"", "privileged", "baseline", "restricted"}
 
-// tryNamespace says which pods that are in a namespace its level would refuse,
-// and tryPod judges a pod by the level of its namespace, both with the words of
-// Kubernetes. Of the standards they know what tells volumes apart (hostPath:
-// privileged; nfs: baseline), capabilities that are added, and who does not give
-// up privilege escalation
-// (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/policy).
+// tryNamespace reports which existing pods of a namespace its level would reject, and tryPod judges a pod by the level
+// of its namespace, both with Kubernetes' messages. Of the standards they implement the types of volumes (hostPath:
+// privileged; nfs: baseline), added capabilities, and privilege escalation (kubernetes/kubernetes:
+// staging/src/k8s.io/pod-security-admission/policy).
 func (s *server) tryNamespace(w http.ResponseWriter, o *unstructured.Unstructured) {
 	level := o.GetLabels()[enforce]
 	for _, pod := range s.objects {
@@ -105,7 +103,7 @@ func (s *server) tryPod(w http.ResponseWriter, o *unstructured.Unstructured) {
 	reply(w, 201, o.Object)
 }
 
-// beyondLevel says what a level refuses of a pod; "": nothing.
+// beyondLevel returns what a level rejects in a pod, or "".
 func beyondLevel(o *unstructured.Unstructured, level string) string {
 	var pod corev1.Pod
 	if convert(o, &pod) != nil {

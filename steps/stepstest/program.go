@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ProgramPath is the environment variable that holds the path of a carrick program built from this tree.
+// ProgramPath is the environment variable with the path of a carrick program built from this tree.
 const ProgramPath = "CARRICK_PROGRAM"
 
 // Program returns the path of the carrick program: that of CARRICK_PROGRAM, or one that it builds from this tree.
@@ -30,8 +30,7 @@ func Program(tb testing.TB) string {
 
 var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
-// Resident is how much memory a process holds, in bytes. It skips the test
-// where the system does not tell.
+// Resident returns the resident memory of a process, in bytes. It skips the test if the system does not report it.
 func Resident(tb testing.TB, pid int) int64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

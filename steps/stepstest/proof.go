@@ -21,55 +21,54 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Proof is what it takes to prove of a guide that it gets through faults and
-// crashes: what its benchmarks take, and a little more.
+// Proof configures the tests that a guide handles faults and crashes: the configuration of its benchmarks, and a little
+// more.
 type Proof struct {
 	Bench
-	// Blind are checks that ask nothing of their own side's API server once it is
-	// in trouble, by side: what they say then is no verdict made of an error. Each
-	// has to be looked at before it is named here.
+	// Blind are checks, by side, that send nothing to their own side's API server once it is in trouble, so that their
+	// verdict is not based on an error. Verify a check before you add it here.
 	Blind map[steps.Side][]string
-	// Random is what two runs of this guide never have in common, as a regular
-	// expression; "": nothing but what no two runs of any guide have.
+	// Random is a regular expression for what differs between any two runs of this guide; "": nothing in addition to what
+	// differs for every guide.
 	Random string
-	// Theirs are things in a snapshot that others make of what the guide sets up, and that stay after an undo; nil:
-	// there are none.
+	// Theirs reports whether a snapshot's object is created by others because of what the guide sets up, and is kept after
+	// an undo; nil: there are none.
 	Theirs func(name string) bool
-	// Remade is the kind of object that somebody makes anew before it is deleted, and how kubectl creates one of a
-	// name; nil: a Secret.
+	// Remade is the kind of an object that another user recreates before it is deleted, and how kubectl creates one of a
+	// given name; nil: a Secret.
 	Remade *Remade
-	// Asked are answers that the admin gives, because a tenant's object can look like the one that they are found by.
+	// Asked are answers that the admin gives, because a tenant's object can look like the one that they are discovered
+	// from.
 	Asked []string
-	// More is what is kept beside the clusters, by name.
+	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
 }
 
-// Remade is a kind of object, and what stands before and after the name where kubectl creates one.
+// Remade is a kind of object, and the arguments before and after the name with which kubectl creates one.
 type Remade struct {
 	Resource      string // as a request names it: secrets
 	Before, After []string
 }
 
-// stage is the program, a link of its own, and a proxy before each API server.
+// stage is the program, a link of its own, and a proxy in front of each API server.
 type stage struct {
 	Proof
 	box     *clustertest.Sandbox
 	program string
 	way     map[steps.Side]*proxy.Proxy
 	answers map[string]any
-	dir     string // all that the program may write to
+	dir     string // the only folder that the program may write to
 	link    string
 	access  map[steps.Side]kubeconfig.Access
 	args    []string // of each command
 
 	files  atomic.Int64                          // changes to files so far
-	keeper atomic.Pointer[func(fileChange) bool] // asked before each change to a file; nil: nobody is
+	keeper atomic.Pointer[func(fileChange) bool] // called before each change to a file; nil: not called
 }
 
 const proofLink = "proof"
 
-// stage sets one up on the guide's scenario; the site is put back with the
-// test.
+// stage sets one up on the guide's scenario. The test's cleanup restores the site.
 func (x Proof) stage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
@@ -117,8 +116,8 @@ func (x Proof) stage(t *testing.T) *stage {
 	return s
 }
 
-// trustBoth has the kubeconfig of a guide that joins a machine to a cluster trust the API server itself, too: what the
-// machine asks of it is not carrick's, and goes there directly.
+// trustBoth makes the kubeconfig of a guide that joins a machine to a cluster also trust the API server itself: the
+// machine's own requests are not carrick's, and bypass the proxy.
 func (s *stage) trustBoth(t *testing.T) {
 	t.Helper()
 	for side, access := range s.access {
@@ -150,14 +149,14 @@ func (s *stage) in(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// run is the program at work.
+// run is one run of the program.
 type run struct {
 	cmd         *exec.Cmd
 	stdout, err bytes.Buffer
 	began       time.Time
 	took        time.Duration
 	ended       chan struct{}
-	held        atomic.Int64 // the most memory, in bytes
+	held        atomic.Int64 // the maximum memory, in bytes
 }
 
 // start starts a command of the program on the link.
@@ -197,7 +196,7 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 	return r
 }
 
-// gate is put before a command where a side is a machine, and the system can; nil: it is not.
+// gate is put before a command if a side is a machine and the system supports it; nil: it does not.
 func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 	t.Helper()
 	for _, root := range s.box.Hosts {
@@ -220,14 +219,13 @@ func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 	return nil
 }
 
-// kill ends the program as a power cut does, and returns when it is gone.
+// kill ends the program as a power cut would, and returns when it is gone.
 func (r *run) kill() {
 	_ = r.cmd.Process.Kill()
 	<-r.ended
 }
 
-// code is the exit code of a program that has to end by itself within a time;
-// -1: it was killed.
+// code returns the exit code of a program that must end within a time, or -1 if it was killed.
 func (r *run) code(t *testing.T, within time.Duration) int {
 	t.Helper()
 	select {
@@ -242,7 +240,7 @@ func (r *run) code(t *testing.T, within time.Duration) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// stumbled names what no output may hold.
+// stumbled returns what the output contains and no output may contain.
 func (r *run) stumbled() string {
 	for _, bad := range []string{"goroutine ", "panic:", "carrick has a fault here", "carrick itself stumbled", "\x1b"} {
 		if strings.Contains(r.said(), bad) {
@@ -255,12 +253,12 @@ func (r *run) stumbled() string {
 func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
 func (r *run) said() string   { return r.err.String() + r.stdout.String() }
 
-// measure keeps the most memory that the program holds while it runs. What the kernel says of a child that has ended
-// counts the process that forked it, too, which is this one with the bodies that it makes.
+// measure records the maximum memory of the program while it runs. The kernel's figure for a terminated child includes
+// the process that forked it, which is this one with the response bodies that it generates.
 func (r *run) measure(program string) {
 	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
 	for {
-		exe, _ := os.Readlink(proc + "exe") // another one until it is executed
+		exe, _ := os.Readlink(proc + "exe") // another program until exec
 		status, _ := os.ReadFile(proc + "status")
 		if m := highWater.FindSubmatch(status); m != nil && filepath.Base(exe) == filepath.Base(program) {
 			kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
@@ -276,5 +274,5 @@ func (r *run) measure(program string) {
 
 var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
-// peak is the most memory that it has held, in bytes, as far as the system tells.
+// peak returns the maximum memory, in bytes, as far as the system reports it.
 func (r *run) peak() int64 { return r.held.Load() }

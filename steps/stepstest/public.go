@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// openCA is the authority that this test binary's machine trusts, and no other; nil: it is as it is.
+// openCA is the only CA that this test binary's machine trusts; nil: the system's CAs are unchanged.
 var openCA *openAuthority
 
 type openAuthority struct {
@@ -25,8 +25,8 @@ type openAuthority struct {
 	pem  []byte
 }
 
-// TrustPublic gives this test binary a machine that trusts one public authority, for states whose section shows says
-// "public". To be called before anything asks for the machine's own: in TestMain. remove takes its file away.
+// TrustPublic makes this test binary trust exactly one public CA, for states whose section shows says "public". Call it
+// in TestMain, before anything loads the system's CAs. remove deletes its file.
 func TrustPublic() (remove func(), err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// allows judges as RBAC does. The admin may do everything that is not denied.
+// allows authorizes as RBAC does. The admin can do everything that is not denied.
 func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool {
 	if who.name == admin {
 		line := strings.Join(strings.Fields(strings.Join([]string{a.Verb, resource(a), a.Namespace}, " ")), " ")
@@ -28,10 +28,10 @@ func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool 
 	return false
 }
 
-// masters is the group that RBAC lets do everything.
+// masters is the group that is allowed everything.
 const masters = "system:masters"
 
-// is tells whether a subject of a binding is that person.
+// is reports whether a subject of a binding is that person.
 func (who person) is(s rbacv1.Subject) bool {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -55,7 +55,7 @@ func covers(list []string, v string) bool {
 	return slices.Contains(list, v) || slices.Contains(list, "*")
 }
 
-// rules are those of all roles that are bound to a user in a namespace.
+// rules returns the rules of all roles that are bound to a user in a namespace.
 func (s *server) rules(who person, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, o := range s.objects {
@@ -90,7 +90,7 @@ func (s *server) roleRules(ref rbacv1.RoleRef, namespace string) []rbacv1.Policy
 		if o.GetKind() != ref.Kind || o.GetName() != ref.Name || (ref.Kind == "Role" && o.GetNamespace() != namespace) {
 			continue
 		}
-		var r rbacv1.ClusterRole // both kinds keep their rules in one place
+		var r rbacv1.ClusterRole // both kinds have their rules in the same field
 		if convert(o, &r) == nil {
 			return r.Rules
 		}

@@ -10,7 +10,7 @@ import (
 	"carrick/steps"
 )
 
-// counted is a FlowSchema that nothing delays: it is there to be counted by.
+// counted is a FlowSchema that delays nothing: it exists only for its request counts.
 const counted = `
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: FlowSchema
@@ -32,9 +32,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 `
 
-// Requests makes an admin of that name on a side, to be impersonated, and
-// returns how many requests the API server itself has counted so far of that
-// admin and of the ServiceAccounts of a namespace.
+// Requests creates an admin of that name on a side, to be impersonated, and returns how many requests the API server
+// itself has counted so far of that admin and of the ServiceAccounts of a namespace.
 func Requests(tb testing.TB, box *clustertest.Sandbox, side steps.Side, admin, namespace string) func() int {
 	tb.Helper()
 	on := string(side)

@@ -22,14 +22,13 @@ import (
 	"carrick/steps"
 )
 
-// Writes counts the requests that change something: neither dry runs nor
-// reviews do.
+// Writes counts the requests that change something, which excludes dry runs and reviews.
 type Writes struct{ n atomic.Int64 }
 
-// Count is how many there were.
+// Count returns the number of such requests.
 func (w *Writes) Count() int { return int(w.n.Load()) }
 
-// Options have a cluster's requests counted.
+// Options makes a cluster's requests count.
 func (w *Writes) Options(o cluster.Options) cluster.Options {
 	o.Around = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -47,8 +46,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Granted is a Role or ClusterRole that was printed for somebody who lacks
-// rights, and the user group that it is bound to.
+// Granted is a Role or ClusterRole that was printed for a user with missing permissions, and the user group that it is
+// bound to.
 type Granted struct {
 	Namespace string // "": a ClusterRole
 	Name      string
@@ -56,12 +55,12 @@ type Granted struct {
 	Group     string
 }
 
-// Grants reads what was printed for somebody who lacks rights.
+// Grants parses what was printed for a user with missing permissions.
 func Grants(tb testing.TB, text, group string) []Granted {
 	tb.Helper()
 	var out []Granted
 	for _, doc := range strings.Split(text, "---\n") {
-		var role rbacv1.ClusterRole // both kinds keep their rules in one place
+		var role rbacv1.ClusterRole // both kinds have their rules in the same field
 		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
 			tb.Fatalf("%v:\n%s", err, doc)
 		}
@@ -88,13 +87,13 @@ func Bind(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 	put(tb, box, side, docs)
 }
 
-// Lacked is one right of what was granted: one verb on one kind.
+// Lacked is one permission of what was granted: one verb on one resource.
 type Lacked struct {
 	Role Granted
 	Rule rbacv1.PolicyRule
 }
 
-// Right is that right.
+// Right returns that permission.
 func (l Lacked) Right() permission.Rule {
 	resource, sub, _ := strings.Cut(l.Rule.Resources[0], "/")
 	r := permission.Rule{
@@ -106,7 +105,7 @@ func (l Lacked) Right() permission.Rule {
 	return r
 }
 
-// Rights are all rights of what was granted, by role and verb.
+// Rights returns all permissions of what was granted, by role and verb.
 func Rights(roles []Granted) []Lacked {
 	var out []Lacked
 	for _, role := range roles {
@@ -130,15 +129,15 @@ func Rights(roles []Granted) []Lacked {
 	return out
 }
 
-// Without is a user who lacks some rights of one role, and has all the others.
+// Without is a user who lacks some permissions of one role and has all the others.
 type Without struct {
 	User   string
-	Groups []string // which grant what the other roles do
+	Groups []string // which grant the other roles
 	Lacks  []Lacked
-	Has    Granted // what is left of the role
+	Has    Granted // the rest of the role
 }
 
-// UsersWithout makes users who lack those rights, so many of one verb and role each.
+// UsersWithout creates users who lack those permissions, a number of them per verb and role.
 func UsersWithout(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int,
 ) []Without {
@@ -172,8 +171,8 @@ func UsersWithout(
 	return out
 }
 
-// Less binds all that was granted but some rights to groups of one user, and
-// returns the groups, in the order of what was granted.
+// Less binds everything that was granted except some permissions to groups of one user, and returns the groups, in the
+// order of what was granted.
 func Less(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Lacked, user string,
 ) []string {
@@ -192,7 +191,7 @@ func Less(
 	return groups
 }
 
-// Remaining is what was granted without some rights, bound to these groups.
+// Remaining returns what was granted except some permissions, bound to these groups.
 func Remaining(roles []Granted, without []Lacked, groups []string) []Granted {
 	var out []Granted
 	for i, role := range roles {

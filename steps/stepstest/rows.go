@@ -7,17 +7,15 @@ import (
 	"carrick/steps"
 )
 
-// Row is one thing that upstream needs, by its number in the list of what it
-// was found to need, and the checks that look at it.
+// Row is one requirement of upstream, by its number in the list of requirements, and the checks that verify it.
 type Row struct {
 	Number int
 	Asks   string
 	Checks []string
 }
 
-// Rows proves that each of count rows has a check, and that at most one row in
-// ten is left out. What the states in dir are wanted to be says in which a check
-// passes and in which it does not; Play proves that the checks say so.
+// Rows proves that each of count rows has a check, and that at most one row in ten is left out. The want sections of
+// the states in dir say in which states a check passes and in which it does not; Play proves that they are correct.
 func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	t.Helper()
 	wanted := Wanted(t, dir)
@@ -30,7 +28,7 @@ func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 			t.Errorf("row %d (%s): no check looks at it", r.Number, r.Asks)
 		}
 		looked := false
-		for _, name := range r.Checks { // each of them, so that all that lacks is said at once
+		for _, name := range r.Checks { // all of them, to report everything missing at once
 			looked = r.looksAt(t, g, name, wanted[name]) || looked
 		}
 		if !looked {
@@ -42,8 +40,8 @@ func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	}
 }
 
-// looksAt tells whether a check of a row is more than a word that it is left
-// out, and asks for a state in which it passes and one in which it does not.
+// looksAt reports whether a check of a row does more than say that it is left out. It requires a state in which the
+// check passes and one in which it does not.
 func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps.Status][]string) bool {
 	t.Helper()
 	c, _ := g.Check(name)
@@ -55,7 +53,7 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 		return false
 	}
 	bad := slices.Concat(states[steps.Fail], states[steps.Warn])
-	if c.On == steps.Both && len(c.Needs) == 0 { // a side that does not answer is all that it can find
+	if c.On == steps.Both && len(c.Needs) == 0 { // its only failure is a side that does not answer
 		bad = slices.Concat(bad, states[steps.Unknown])
 	}
 	if len(states[steps.Pass]) == 0 || len(bad) == 0 {
@@ -67,11 +65,10 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 	return true
 }
 
-// everywhere are the checks that guides have beside what upstream needs.
+// everywhere are the checks of all guides in addition to upstream's requirements.
 var everywhere = []string{"reachable", "signed-in", "clock", "two-clusters", "may-make"}
 
-// EveryCheckHasARow proves that no check of a guide stands there without a row, but
-// those that every guide has, and those beside.
+// EveryCheckHasARow proves that each check of a guide has a row, except those of all guides and those in beside.
 func EveryCheckHasARow(t *testing.T, g *steps.Guide, rows []Row, beside ...string) {
 	t.Helper()
 	named := slices.Concat(everywhere, beside)

@@ -15,17 +15,17 @@ import (
 	"testing"
 )
 
-// random is what two runs never have in common: UIDs, times, keys and hashes of
-// them, also at the end of names, and ports that a cluster chooses.
+// random matches what always differs between two runs: UIDs, times, keys and hashes of them, also at the end of names,
+// and ports that a cluster chooses.
 var random = regexp.MustCompile(
 	`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|sha256:[0-9a-f]+|\b[0-9A-HJKMNP-TV-Z]{26}\b|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`,
 )
 
-// allotted are kinds that a cluster makes of others, under names of its choice.
+// allotted are kinds that a cluster creates for others, with generated names.
 var allotted = []string{"ipaddresses.networking.k8s.io"}
 
-// same is what was made since before, without what is random by nature: what
-// differs in a name alone is counted.
+// same returns what was created since before, without random values; objects that differ only in their names are
+// counted.
 func (x Proof) same(before, now map[string]string) map[string]string {
 	own := regexp.MustCompile(x.Random)
 	out := map[string]string{}
@@ -52,8 +52,7 @@ func (x Proof) same(before, now map[string]string) map[string]string {
 	return out
 }
 
-// withoutData is an object without the values of a Secret, of which only whether
-// there is one counts.
+// withoutData returns an object without the values of a Secret: only whether each exists matters.
 func withoutData(text string) string {
 	var object map[string]any
 	if json.Unmarshal([]byte(text), &object) != nil || object["kind"] != "Secret" {
@@ -67,11 +66,10 @@ func withoutData(text string) string {
 	return string(b)
 }
 
-// shortest is how long a value must be to count as a secret: shorter ones are
-// words.
+// shortest is the minimum length of a value to count as a secret: shorter ones are words.
 const shortest = 20
 
-// secrets are the values of all Secrets in both clusters, and secret answers.
+// secrets returns the values of all Secrets in both clusters, and secret answers.
 func (s *stage) secrets(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -107,7 +105,7 @@ func (s *stage) secrets(t *testing.T) []string {
 	return out
 }
 
-// public tells of a Secret's value that it is none.
+// public reports whether a value of a Secret is not secret.
 func public(key, value string) bool {
 	address, err := url.Parse(value)
 	isAddress := err == nil && address.Scheme == "https" && address.User == nil && address.RawQuery == ""
@@ -115,8 +113,7 @@ func public(key, value string) bool {
 		strings.Contains(strings.ToLower(key), "public")
 }
 
-// nothingSecret fails the test where a file that the program may have written
-// holds a secret of either cluster.
+// nothingSecret fails the test if a file that the program may have written contains a secret of either cluster.
 func (s *stage) nothingSecret(t *testing.T) {
 	t.Helper()
 	known := s.secrets(t)

@@ -40,21 +40,21 @@ type server struct {
 	pair    *pair
 	signs   *authority
 	logs    map[string]string
-	refuses bool            // nobody is signed in
-	minted  map[string]bool // tokens that stand on a host: good until they end
+	refuses bool            // no credentials are accepted
+	minted  map[string]bool // tokens on a host: valid until they expire
 	pages   map[string][]webAnswer
 
 	admission []admission
 	refusals  []admission                  // of dry runs that merge
-	also      []schema.GroupVersionKind    // served besides
-	level     string                       // of pod security, where a namespace has none
+	also      []schema.GroupVersionKind    // served in addition
+	level     string                       // of pod security, if a namespace has none
 	written   []*unstructured.Unstructured // by the guide: their kinds are served, too
 	merger    *merge.Merger                // nil: dry runs merge nothing
-	mutant    atomic.Pointer[server]       // answers in this one's place; nil: none does
+	mutant    atomic.Pointer[server]       // answers instead of this one; nil: none does
 	asked     *asked                       // nil: requests are not recorded
 }
 
-// admin is who the contexts sign in as.
+// admin is the user of the contexts.
 const admin = "admin"
 
 func newServer(side steps.Side) *server {
@@ -63,13 +63,13 @@ func newServer(side steps.Side) *server {
 		signs: newAuthority(string(side) + "-kubernetes"),
 	}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some states are about
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some states are about failing handshakes
 	s.TLS, s.EnableHTTP2 = s.signs.tls(), true     // as API servers speak
 	s.StartTLS()
 	return s
 }
 
-// set puts the server into a state.
+// set applies a state to the server.
 func (s *server) set(st *state) error {
 	s.objects, s.logs, s.pages, s.admission = st.objects[s.side], st.logs, st.web, st.admission[s.side]
 	for _, d := range st.denied {
@@ -106,7 +106,7 @@ func (s *server) set(st *state) error {
 	return nil
 }
 
-// minor is the 36 of "v1.36.3".
+// minor returns the minor version, such as 36 for "v1.36.3".
 func (s *server) minor() int {
 	n, _ := strconv.Atoi(strings.Split(s.version, ".")[1])
 	return n
@@ -121,7 +121,7 @@ func (s *server) stop() {
 
 func (s *server) ca() []byte { return s.signs.pem() }
 
-// expand replaces what only a running server knows.
+// expand replaces what is known only once the server runs.
 func (s *server) expand(text string) string {
 	text = strings.ReplaceAll(text, "${ca}", base64.StdEncoding.EncodeToString(s.ca()))
 	text = strings.ReplaceAll(text, "${ca-pem}\n", string(s.ca()))
@@ -140,13 +140,13 @@ func (s *server) expand(text string) string {
 	})
 }
 
-// person is who a request is from; without a name it is nobody.
+// person is the user of a request; without a name it is anonymous.
 type person struct {
 	name   string
 	groups []string
 }
 
-// user is who a request is from, by a certificate or else by a token.
+// user returns the user of a request, by a certificate or else by a token.
 func (s *server) user(r *http.Request) person {
 	if s.refuses {
 		return person{}
@@ -161,8 +161,8 @@ func (s *server) user(r *http.Request) person {
 	if s.minted[bearer] {
 		return person{subject(bearer), []string{"system:serviceaccounts"}}
 	}
-	for _, o := range s.objects { // only tokens that a Secret of this cluster holds are good
-		if o.GetKind() != "Secret" || o.GetAnnotations()["refused"] != "" { // what an API server does not take any more
+	for _, o := range s.objects { // only tokens in a Secret of this cluster are valid
+		if o.GetKind() != "Secret" || o.GetAnnotations()["refused"] != "" { // a token that the API server no longer accepts
 			continue
 		}
 		v, _, _ := unstructured.NestedString(o.Object, "data", "token")
@@ -225,8 +225,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metrics are what the web section has for "GET /metrics"; "get /metrics" among what is
-// denied refuses them.
+// metrics answers with the web section's "GET /metrics"; "get /metrics" in the denied section forbids it.
 func (s *server) metrics(w http.ResponseWriter) {
 	if slices.Contains(s.denied, "get /metrics") {
 		fail(w, 403, metav1.StatusReasonForbidden, `forbidden: User "admin" cannot get path "/metrics"`)
@@ -319,7 +318,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 	)
 }
 
-// fieldsOf are the fields that a list can select by.
+// fieldsOf returns the fields that a list can select by.
 func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	if o.GetKind() == "Event" {
@@ -331,7 +330,7 @@ func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	return set
 }
 
-// parsePath reads /api/v1/namespaces/x/pods/y and its kin.
+// parsePath parses /api/v1/namespaces/x/pods/y and similar paths.
 func parsePath(path string) (*authorizationv1.ResourceAttributes, bool) {
 	p := strings.Split(strings.Trim(path, "/"), "/")
 	a := &authorizationv1.ResourceAttributes{}

@@ -15,16 +15,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// Site is a set-up of the sandbox with something wrong, and a session on it that
-// looks, and does what fixes say.
+// Site is a faulty set-up of the sandbox, and a session on it that runs checks and follows their fixes.
 type Site struct {
 	*engine.Session
 	Box *clustertest.Sandbox
 	t   testing.TB
 }
 
-// SiteOf is what was seeded, and a link with answers; or, adopted, one that takes on
-// what stands there, too.
+// SiteOf returns the seeded set-up and a link with answers. If adopted, the link also adopts the existing set-up.
 func SiteOf(
 	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, adopted bool, answers map[string]any,
 ) *Site {
@@ -45,7 +43,7 @@ func SiteOf(
 	return x
 }
 
-// Reds are the verdicts that are neither pass nor skip, by "check@side".
+// Reds returns the verdicts that are neither pass nor skip, by "check@side".
 func (x *Site) Reds() map[string]steps.Result {
 	x.t.Helper()
 	x.Forget()
@@ -59,8 +57,7 @@ func (x *Site) Reds() map[string]steps.Result {
 	return out
 }
 
-// Of is the verdict of a check, on the side where it says something; of one that
-// looks from both it is the local one.
+// Of returns the verdict of a check, on the side where it has one; for a check of both sides, the local one.
 func (x *Site) Of(check string) steps.Result {
 	x.t.Helper()
 	cell := x.cell(check)
@@ -81,8 +78,8 @@ func (x *Site) cell(check string) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: check, Side: side}
 }
 
-// Named wants that a check does not hold, with words in what it found and in its fix. What was broken a moment ago may
-// show a moment later: it waits for that.
+// Named requires that a check does not hold, with words in its finding and in its fix. A recent fault may take a moment
+// to show, so it waits.
 func (x *Site) Named(check, found, fix string) steps.Result {
 	x.t.Helper()
 	named := func(v steps.Result) bool {
@@ -100,15 +97,14 @@ func (x *Site) Named(check, found, fix string) steps.Result {
 	return v
 }
 
-// Finding is what a check has to say of something that is wrong: words of what it
-// found and of its fix, and whether its fix, as it is printed, is run and has to
-// make it hold.
+// Finding is what a check must report about a fault: words of its finding and of its fix, and whether the printed fix
+// is run and must make the check hold.
 type Finding struct {
 	Check, Found, Fix string
 	Fixed             bool
 }
 
-// Finds wants all that is to be said to be said, and does then what the fixes say.
+// Finds requires all the findings, and then follows the fixes.
 func (x *Site) Finds(all []Finding) {
 	x.t.Helper()
 	x.Forget()
@@ -123,9 +119,8 @@ func (x *Site) Finds(all []Finding) {
 	}
 }
 
-// Mends does what the fix of a check says, as it is printed, unless the fix of
-// another one has mended it, and wants the check to hold then. was is what it said
-// before.
+// Mends follows the printed fix of a check, unless the fix of another check has already fixed it, and requires the
+// check to hold then. was is its earlier verdict.
 func (x *Site) Mends(check string, was steps.Result) {
 	x.t.Helper()
 	x.Forget()
@@ -134,20 +129,19 @@ func (x *Site) Mends(check string, was steps.Result) {
 		return
 	}
 	fix := now.Fix
-	if now.Status == steps.Skip { // what it needs does not hold yet
+	if now.Status == steps.Skip { // a check that it needs does not hold yet
 		fix = was.Fix
 	}
 	x.Fix(fix)
 	x.Holds(check, fix)
 }
 
-// mended tells whether there is nothing left to say: a skip is good, too, where it
-// does not wait for something else.
+// mended reports whether nothing remains to fix: a skip is good, too, if it is not blocked by another check.
 func mended(v steps.Result) bool {
 	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "says nothing before")
 }
 
-// Holds waits until a check does, after something was done.
+// Holds waits until a check holds.
 func (x *Site) Holds(check, after string) {
 	x.t.Helper()
 	if v, err := x.until(check, mended); err != nil {
@@ -155,7 +149,7 @@ func (x *Site) Holds(check, after string) {
 	}
 }
 
-// until looks at a check anew until its verdict is as wanted.
+// until probes a check until its verdict is the expected one.
 func (x *Site) until(check string, wanted func(steps.Result) bool) (v steps.Result, err error) {
 	x.t.Helper()
 	cell := x.cell(check)
@@ -176,9 +170,8 @@ var (
 	itsFiles  = regexp.MustCompile(` /(etc|root|var|home|opt)/`)
 )
 
-// Fix does as a fix says: carrick by its engine, commands by a shell that has
-// kubectl, those of a machine within the folder that stands for it, whose files
-// belong to whoever runs this.
+// Fix follows a fix: it runs carrick by its engine, commands by a shell that has kubectl, and commands on a machine in
+// the folder that stands for it, whose files belong to the current user.
 func (x *Site) Fix(text string) {
 	x.t.Helper()
 	if there := onMachine.FindString(text); there != "" {
@@ -206,7 +199,7 @@ func (x *Site) Fix(text string) {
 				shell = append(shell, then)
 			}
 			did = true
-		case kubectl || len(shell) > 0: // what follows may be the text that it is given
+		case kubectl || len(shell) > 0: // the following lines may be its input
 			shell, did = append(shell, line), true
 		}
 	}
@@ -216,7 +209,7 @@ func (x *Site) Fix(text string) {
 	}
 }
 
-// apply does by the engine what a line with carrick apply says.
+// apply runs a line with carrick apply by the engine.
 func (x *Site) apply(text string) {
 	x.t.Helper()
 	lines := applyLine.FindAllStringSubmatch(text, -1)
@@ -235,7 +228,7 @@ func (x *Site) apply(text string) {
 	}
 }
 
-// machine is the folder of the side that is one.
+// machine returns the folder of the side that is a machine.
 func (x *Site) machine() string {
 	x.t.Helper()
 	for _, side := range steps.Sides {

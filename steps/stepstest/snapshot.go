@@ -14,17 +14,15 @@ import (
 	"carrick/steps"
 )
 
-// passing are kinds that come and go by themselves.
+// passing are kinds whose objects come and go automatically.
 var passing = []string{
 	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpointslices.discovery.k8s.io", "endpoints",
 	"pods.metrics.k8s.io", "nodes.metrics.k8s.io", "componentstatuses", "nodes",
 }
 
-// Snapshot is everything that both clusters hold, by side, kind and name,
-// without what changes by itself and what a controller makes of something else;
-// and of a side that is a machine its files and folders.
-// It waits for namespaces that are on their way out, an earlier test's or this
-// one's.
+// Snapshot returns the content of both clusters, by side, kind and name, without what changes automatically and what
+// controllers create; and for a side that is a machine, its files and folders. It waits for namespaces that are being
+// deleted, by an earlier test or this one.
 func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -51,7 +49,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 				t.Fatalf("list %s of side %s: %v", name, side, err)
 			}
 			for _, o := range list.Items {
-				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // a kubelet asks each time that it starts
+				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // a kubelet requests one each time it starts
 				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil ||
 					signer == certificatesv1.KubeletServingSignerName {
 					continue
@@ -71,7 +69,7 @@ func plain(o *unstructured.Unstructured) string {
 		unstructured.RemoveNestedField(o.Object, "metadata", f)
 	}
 	delete(o.Object, "status")
-	// how often it was rolled out
+	// The revision counts rollouts.
 	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	b, _ := json.Marshal(o.Object)
 	return string(b)

@@ -39,10 +39,10 @@ type state struct {
 	machine *machine                // of the side that is a host
 	want    string
 
-	admission map[steps.Side][]admission // what becomes of dry runs
+	admission map[steps.Side][]admission // rules for dry runs
 }
 
-// section is the text of a section, and whether there is one.
+// section returns the text of a section, and whether it exists.
 func (s *state) section(name string) (string, bool) {
 	for _, f := range s.archive.Files {
 		if f.Name == name {
@@ -78,7 +78,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
-	shows, _ := s.section("shows") // first: ${web-shown} is that
+	shows, _ := s.section("shows") // first: ${web-shown} refers to it
 	if err := w.show(w.expand(shows)); err != nil {
 		return nil, fmt.Errorf("%s: shows: %w", path, err)
 	}
@@ -134,8 +134,8 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	return s, nil
 }
 
-// patience is how long an API server may say nothing before that is a finding: one
-// that does answer may take its time on a busy machine. 0 is what it is for users.
+// timeout returns how long an API server may not answer before that is a finding: one that does answer may take longer
+// on a busy machine. 0 is the users' default.
 func (s *state) timeout(side steps.Side) time.Duration {
 	for _, word := range s.server[side] {
 		if word == "down" || word == "hangs" || word == "refuses" {
@@ -145,7 +145,7 @@ func (s *state) timeout(side steps.Side) time.Duration {
 	return timeout
 }
 
-// write puts files/NAME sections into a folder, and keeps logs/ sections.
+// write writes files/NAME sections into a folder, and stores logs/ sections.
 func (s *state) write(folder string, expand func(string) string) error {
 	for _, f := range s.archive.Files {
 		if name, ok := strings.CutPrefix(f.Name, "files/"); ok {
@@ -160,7 +160,7 @@ func (s *state) write(folder string, expand func(string) string) error {
 	return nil
 }
 
-// onHost puts host/PATH sections and the machine section over what the base has.
+// onHost merges host/PATH sections and the machine section over the base's.
 func (s *state) onHost(expand func(string) string) error {
 	var base *machine
 	if s.base != nil {
@@ -193,7 +193,7 @@ func (s *state) inherit() {
 	s.denied = append(s.denied, s.base.denied...)
 }
 
-// merge puts documents over the objects of a side.
+// merge merges documents over the objects of a side.
 func (s *state) merge(side steps.Side, text string) error {
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	for {
@@ -262,7 +262,7 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 	return nil
 }
 
-// empty removes all that is in a namespace.
+// empty removes all objects of a namespace.
 func (s *state) empty(side steps.Side, namespace string) error {
 	all := len(s.objects[side])
 	s.objects[side] = slices.DeleteFunc(
@@ -274,7 +274,7 @@ func (s *state) empty(side steps.Side, namespace string) error {
 	return nil
 }
 
-// foldStringData does to a Secret what an API server does.
+// foldStringData merges stringData into data, as an API server does.
 func foldStringData(secret map[string]any) {
 	text, _ := secret["stringData"].(map[string]any)
 	data, _ := secret["data"].(map[string]any)
@@ -288,7 +288,7 @@ func foldStringData(secret map[string]any) {
 	delete(secret, "stringData")
 }
 
-// rewrite puts a new want into the file.
+// rewrite writes a new want section into the file.
 func (s *state) rewrite(want string) error {
 	found := false
 	for i := range s.archive.Files {

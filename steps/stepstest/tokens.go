@@ -13,8 +13,8 @@ import (
 
 var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+|[+-][^ }]+))?(?: ([^ }]+))?\}`)
 
-// mint is expand for the files of a host: the server takes the tokens in them
-// until they end, as it takes those that it gave to who asked for one.
+// mint is expand for the files of a host: the server accepts the tokens in them until they expire, like tokens that it
+// issued on request.
 func (s *server) mint(text string) string {
 	for _, m := range token.FindAllStringSubmatch(text, -1) {
 		made, err := jwt(m[2], m[3], m[4], m[5])
@@ -25,9 +25,8 @@ func (s *server) mint(text string) string {
 	return s.expand(text)
 }
 
-// jwt is a token without a signature that counts: the fake believes it.
-// exp is a Unix time, or the time from now on ("+20h"); life is how long it was
-// good for when it was made; "": it does not say.
+// jwt returns a token without a valid signature, which the fake accepts. exp is a Unix time, or the time from now on
+// ("+20h"); life is its total validity; "": it has no start.
 func jwt(namespace, name, exp, life string) (string, error) {
 	claims := map[string]any{
 		"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name,
@@ -50,8 +49,7 @@ func jwt(namespace, name, exp, life string) (string, error) {
 	return unsigned(body), nil
 }
 
-// start is what times of tokens count from: one and the same in a run, so that
-// two of the same words are one token.
+// start is the reference time of tokens. It is constant in a run, so that equal macros give equal tokens.
 var start = time.Now()
 
 func ends(exp string) (time.Time, error) {
@@ -71,7 +69,7 @@ func unsigned(body []byte) string {
 		enc.EncodeToString([]byte("stand-in"))
 }
 
-// subject is who a token is of.
+// subject returns the subject of a token.
 func subject(token string) string {
 	claims, _ := bearer.Parse(masked.New(token))
 	return claims.Subject

@@ -17,7 +17,7 @@ import (
 // tenantSpace is the namespace of a tenant, who can write in it and nowhere else. It comes first in most lists.
 const tenantSpace = "a-tenant"
 
-// forgeable are kinds that a tenant can write, as kubectl names them.
+// forgeable are kinds that a tenant can write, by their names in kubectl.
 var forgeable = map[string]string{
 	"ConfigMap": "configmap", "Secret": "secret", "ServiceAccount": "serviceaccount", "Role": "role",
 	"RoleBinding": "rolebinding",
@@ -32,11 +32,10 @@ type entered struct {
 	action                            string
 }
 
-// Trust proves that undo goes by the inventory. A tenant copies what the link created into a namespace of their own,
-// marks, field managers and all, with old values to put back; and whoever can write an object that the link only
-// changed says there that the link created it, and that it had other values, or takes the marks off what the link
-// created. Undo leaves the copies, and all else is as before. Before the apply and after it, decoys stand in the
-// tenant's namespace, see decoys.
+// Trust proves that undo uses only the inventory. A tenant copies what the link created into a namespace of their own,
+// with marks, field managers and old values to restore. A user who can write an object that the link only changed marks
+// it as created by the link, with other old values, or removes the marks from what the link created. Undo must keep the
+// copies and restore everything else. Before and after the apply, the tenant's namespace contains decoys, see decoys.
 func (x Proof) Trust(t *testing.T) {
 	t.Parallel()
 	s := x.stage(t)
@@ -82,7 +81,7 @@ func (x Proof) Trust(t *testing.T) {
 		}
 		cases.Note(t, "trust", t.Name()+"/planted "+key, now == was)
 		s.box.Run(t, side, "", "-n", tenantSpace, "delete", forgeable[kind], name, "--ignore-not-found")
-		maps.DeleteFunc(before, func(key, _ string) bool { // it took the place of a decoy
+		maps.DeleteFunc(before, func(key, _ string) bool { // it replaced a decoy
 			return strings.HasPrefix(key, side+" "+forgeable[kind]+"s") && strings.HasSuffix(key, " "+tenantSpace+"/"+name)
 		})
 		tried++
@@ -110,7 +109,7 @@ func (x Proof) Trust(t *testing.T) {
 	}
 }
 
-// inventory is what the link's inventory on a side has.
+// inventory returns the content of the link's inventory on a side.
 func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	t.Helper()
 	text := s.box.Run(t, string(side), "", "get", "clusterrole", "carrick:"+proofLink, "-o", "json", "--ignore-not-found")
@@ -145,7 +144,7 @@ func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	return out
 }
 
-// plants copies an object into the tenant's namespace, with its marks and under its field manager.
+// plants copies an object into the tenant's namespace, with its marks and its field manager.
 func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	t.Helper()
 	if forgeable[e.Kind] == "" || e.Namespace == "" {
@@ -170,7 +169,7 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 			o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports",
 		)
 	}
-	// of no class: a volume of the link's would keep undo from removing what made it
+	// Without a class: a volume of the link's would keep undo from deleting its provisioner.
 	if e.Kind == "PersistentVolumeClaim" {
 		_ = unstructured.SetNestedField(o.Object, "planted", "spec", "storageClassName")
 	}
@@ -192,14 +191,14 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	return true
 }
 
-// forges says on an object that the link only changed that the link created it, and that it had other values.
+// forges marks an object that the link only changed as created by the link, with other old values.
 func (s *stage) forges(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	s.box.Run(t, string(side), "", append(at(e), "annotate", "--overwrite", strings.ToLower(e.Kind), e.Name,
 		"carrick/created-by="+proofLink, `carrick/before={"metadata":{"labels":{"forged":"yes"}}}`)...)
 }
 
-// strips takes an object's mark and field managers away.
+// strips removes an object's marks and field managers.
 func (s *stage) strips(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	patch := `{"metadata":{"managedFields":[{}],"labels":{"carrick/link.` + proofLink + `":null}}}`
@@ -213,7 +212,7 @@ func at(e entered) []string {
 	return []string{"-n", e.Namespace}
 }
 
-// shown is an object without what servers write by themselves; "": it does not exist.
+// shown returns an object without what servers write automatically, or "" if it does not exist.
 func (s *stage) shown(t *testing.T, side steps.Side, kind, namespace, name string) string {
 	t.Helper()
 	text := s.box.Run(

@@ -11,9 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// Wanted are the verdicts in the want sections of a folder's states: of each
-// check, the names of the states in which it has a status. Play proves that
-// they are what the checks say.
+// Wanted returns the verdicts in the want sections of a folder's states: for each check and status, the names of the
+// states. Play proves that they are correct.
 func Wanted(t *testing.T, dir string) map[string]map[steps.Status][]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

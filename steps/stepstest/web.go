@@ -31,8 +31,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// web is the fake HTTP API of a state. It answers what the state's web section
-// says and 404 to the rest. It can't be written to.
+// web is the fake HTTP API of a state. It answers as the state's web section says, and with 404 otherwise. It rejects
+// writes.
 type web struct {
 	*httptest.Server
 	ca      []byte // PEM
@@ -47,8 +47,7 @@ type web struct {
 	asked   *asked // nil: requests are not recorded
 }
 
-// webAnswer is one answer to "METHOD /path"; the first whose When holds is
-// given.
+// webAnswer is one answer to "METHOD /path". The first one whose When matches is used.
 type webAnswer struct {
 	Status int               `yaml:"status"` // 0: 200
 	JSON   any               `yaml:"json"`
@@ -70,15 +69,14 @@ func newWeb() (*web, error) {
 		if c := w.shown.Load(); c != nil {
 			return &tls.Config{Certificates: []tls.Certificate{*c}}, nil
 		}
-		return nil, nil // as it is
+		return nil, nil // no change
 	}
 	w.own, err = x509.ParseCertificate(w.TLS.Certificates[0].Certificate[0])
 	return w, err
 }
 
-// ServeTLS serves on loopback until the test ends, with a certificate for
-// localhost and 127.0.0.1 that nobody else has signed; it is its own CA, in
-// PEM.
+// ServeTLS serves on loopback until the test ends, with a self-signed certificate for localhost and 127.0.0.1, which is
+// also the returned CA, in PEM.
 func ServeTLS(tb testing.TB, h http.Handler) (s *httptest.Server, ca []byte) {
 	tb.Helper()
 	s, ca, err := serveTLS(h)
@@ -108,15 +106,14 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 	}
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests are about
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests are about failing handshakes
 	s.StartTLS()
 	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
 
-// expand replaces what only the running API knows, ${claims ALG {…}}, times and
-// WireGuard responders.
+// expand replaces what is known only once the API runs, ${claims ALG {…}}, times and WireGuard responders.
 func (w *web) expand(text string) string {
 	text = w.certs(w.tunnels.expand(timed(text, w.now)))
 	u, _ := url.Parse(w.URL) // of httptest
@@ -136,7 +133,7 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scrub are pairs for a replacer: what differs from run to run.
+// scrub returns pairs for a replacer: values that differ from run to run.
 func (w *web) scrub() []string {
 	u, _ := url.Parse(w.URL)
 	return []string{
@@ -145,8 +142,8 @@ func (w *web) scrub() []string {
 	}
 }
 
-// webSection reads "METHOD /path" -> an answer, or a list of them; nothing
-// takes one away. Without a query in the path any query fits.
+// webSection parses "METHOD /path" -> an answer, or a list of them; null removes one. A path without a query matches
+// any query.
 func webSection(into map[string][]webAnswer, text string) error {
 	var raw map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {

@@ -18,21 +18,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// webShows is a shows section: the certificate that the HTTP API shows in the place of its own.
+// webShows is a shows section: the certificate that the HTTP API presents instead of its own.
 type webShows struct {
 	Name  string `yaml:"name"`  // its common name; "": that of For
-	For   string `yaml:"for"`   // the name or address that it is good for; "": none
-	From  string `yaml:"from"`  // how long from now it begins to be good; "": two days ago
-	Life  string `yaml:"life"`  // how long from now, may be negative; "": a year
-	Alone bool   `yaml:"alone"` // it signs itself; else the API's own CA does
+	For   string `yaml:"for"`   // the name or address for which it is valid; "": none
+	From  string `yaml:"from"`  // start of its validity, from now; "": two days ago
+	Life  string `yaml:"life"`  // expiry, from now, may be negative; "": a year
+	Alone bool   `yaml:"alone"` // it is self-signed; else the API's own CA signs it
 
-	Public bool `yaml:"public"` // the public authority signs it (TrustPublic)
+	Public bool `yaml:"public"` // the public CA signs it (TrustPublic)
 }
 
 var webCert = regexp.MustCompile(`\$\{web-cert ([^ }]+) ([^ }]+)\}`)
 
 // certs expands ${web-cert NAME LIFETIME} and ${web-key}: a certificate that the API's CA has signed, and its key; and
-// ${web-shown}: the one that it shows.
+// ${web-shown}: the one that the API presents.
 func (w *web) certs(text string) string {
 	now := &w.TLS.Certificates[0]
 	if c := w.shown.Load(); c != nil {
@@ -58,7 +58,7 @@ func (w *web) certs(text string) string {
 	return regexp.MustCompile(`\$\{web-key\}`).ReplaceAllLiteralString(text, base64.StdEncoding.EncodeToString(key))
 }
 
-// leaf makes a certificate of the API's key.
+// leaf returns a certificate for the API's key.
 func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	life := 365 * 24 * time.Hour
 	if s.Life != "" {
@@ -101,7 +101,7 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: w.key}, err
 }
 
-// show has the API show another certificate; "" is its own.
+// show makes the API present another certificate; "" is its own.
 func (w *web) show(text string) error {
 	var s webShows
 	if err := yaml.Unmarshal([]byte(text), &s); err != nil || text == "" {
@@ -112,5 +112,5 @@ func (w *web) show(text string) error {
 	return err
 }
 
-// ownKey is the key of the certificate that a server shows.
+// ownKey returns the key of the certificate that a server presents.
 func ownKey(c *tls.Config) *ecdsa.PrivateKey { return c.Certificates[0].PrivateKey.(*ecdsa.PrivateKey) }

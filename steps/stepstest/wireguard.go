@@ -15,8 +15,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// responders are the WireGuard devices of a state, by the macro that asked for
-// each. They are real ones that answer handshakes; nothing goes through them.
+// responders are the WireGuard devices of a state, by their macro. They are real devices that answer handshakes but
+// forward no traffic.
 type responders struct {
 	ports   map[string]string
 	devices []*device.Device
@@ -24,9 +24,8 @@ type responders struct {
 
 var responder = regexp.MustCompile(`\$\{wireguard ([^ }]+) ([^ }]+)\}`)
 
-// expand replaces ${wireguard PRIVATE PEER} by the port on loopback where a
-// device with that private key listens that knows that peer, keys in base64.
-// The same macro is the same device. What does not start stays, as its error.
+// expand replaces ${wireguard PRIVATE PEER} by the loopback port of a device with that private key and that peer, with
+// keys in base64. Equal macros refer to the same device. If a device can't start, the error replaces the macro.
 func (r *responders) expand(text string) string {
 	return responder.ReplaceAllStringFunc(text, func(m string) string {
 		port := r.ports[m]
@@ -75,14 +74,14 @@ func (r *responders) start(private, peer string) (port string, err error) {
 	return "", fmt.Errorf("${wireguard}: the device says nothing of its port")
 }
 
-// close ends the devices.
+// close stops the devices.
 func (r *responders) close() {
 	for _, d := range r.devices {
 		d.Close()
 	}
 }
 
-// scrub are pairs for a replacer: ports differ from run to run.
+// scrub returns pairs for a replacer: ports differ from run to run.
 func (r *responders) scrub() []string {
 	var out []string
 	for _, port := range r.ports {
@@ -91,7 +90,7 @@ func (r *responders) scrub() []string {
 	return out
 }
 
-// noTunnel is the network device of a tunnel through which nothing goes.
+// noTunnel is the network device of a tunnel without traffic.
 type noTunnel struct {
 	events chan tun.Event
 	closed chan struct{}
