@@ -22,8 +22,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// accountChecks ask the API server, with the new kubeconfig and without keeping anything, whether it can act as another
-// ServiceAccount.
+// accountChecks verify that the new kubeconfig cannot act as another ServiceAccount. They ask
+// the API server and keep no objects.
 func accountChecks() []steps.Check {
 	const risks = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks"
 	return []steps.Check{
@@ -81,20 +81,22 @@ func accountChecks() []steps.Check {
 	}
 }
 
-// A policy takes effect some seconds after it was written.
+// API servers enforce a policy only some seconds after it was written.
 const (
 	trialAge    = 3 * time.Second
 	trialSteady = 15 * time.Second
 )
 
-// inTheWay means that the API server refuses the trial for a reason that says nothing of accounts, such as a quota.
+// inTheWay means that the API server rejects the trial for a reason unrelated to accounts, such
+// as a quota.
 type inTheWay struct{ why string }
 
 func (e *inTheWay) Error() string {
 	return "it can't be told: the API server refuses the trial for another reason: " + e.why
 }
 
-// denialTrial is a pair of objects that differ in what must be denied, and the right to create such.
+// denialTrial is a pair of objects that differ only in the field that must be denied, and the
+// permission to create them.
 type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
 	create            permission.Rule
@@ -123,7 +125,8 @@ func connectorTrial(e steps.Env) denialTrial {
 	})
 }
 
-// sessions is a trial of a session as Renku creates it, and of the same session after harm.
+// sessions is a trial with a session as Renku creates it, and the same session after harm has
+// changed its spec.
 func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	session := func() (o *unstructured.Unstructured, spec map[string]any) {
 		o = trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
@@ -145,8 +148,8 @@ func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	}
 }
 
-// trialName is another one in each run: who has the credential could create an object of that name, which is no trial
-// then.
+// trialName is random in each run: whoever has the credential could otherwise create an object
+// of that name in advance, and the trial would test nothing.
 var trialName = "carrick-preview-" + rand.String(8)
 
 func trialObject(version, kind, namespace string) *unstructured.Unstructured {
@@ -157,8 +160,8 @@ func trialObject(version, kind, namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// denied reports whether the API server refuses Renku's kubeconfig the harmful object and takes the harmless one, and
-// why. The error is a *inTheWay where it refuses both.
+// denied reports whether the API server rejects the harmful object and accepts the harmless one
+// from Renku's kubeconfig, and why. The error is an *inTheWay if it rejects both.
 func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
 	as, err := withKubeconfig(e)
 	if err != nil {
@@ -178,7 +181,7 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 	if why, refused := check.Refusal(harmless); refused {
 		return "", false, &inTheWay{why}
 	}
-	if apierrors.IsForbidden(harmless) { // by RBAC: it may lack patch alone, which a dry run of an apply takes, too
+	if apierrors.IsForbidden(harmless) { // by RBAC: only patch may be missing, which a dry run of an apply also requires
 		may, err := as.Can(ctx, t.create)
 		if err == nil && !may[0].Allowed {
 			return "it has no permission to create any", true, nil
@@ -201,8 +204,8 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 	return "", false, harmful
 }
 
-// refusedByPolicy reports whether that is the refusal of an admission policy or a webhook. A quota refuses whatever
-// comes too late, and the credential can change it.
+// refusedByPolicy reports whether an admission policy or a webhook rejected the request. A
+// rejection by a quota does not count: the credential can change the quota.
 func refusedByPolicy(why string) bool {
 	return strings.HasPrefix(why, "ValidatingAdmissionPolicy '") || strings.HasPrefix(why, "admission webhook ")
 }
@@ -227,7 +230,7 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 	return steps.Passed("it can create %s: %s", none, why)
 }
 
-// untold is the verdict of a check that the API server did not let ask.
+// untold is the verdict of a check that the API server did not allow to ask.
 func untold(e steps.Env, way *inTheWay) steps.Result {
 	return steps.Result{
 		Status: steps.Unknown, Found: way.Error(), Err: way,
@@ -235,10 +238,11 @@ func untold(e steps.Env, way *inTheWay) steps.Result {
 	}
 }
 
-// soon is how long the API servers of a cluster may take to go by a new policy.
+// soon is the time within which all API servers of a cluster enforce a new policy.
 const soon = 30 * time.Second
 
-// inForceSoon reports whether the link's policies are so new that API servers may not go by them yet.
+// inForceSoon reports whether the link's policies are so new that API servers may not enforce
+// them yet.
 func inForceSoon(ctx context.Context, e steps.Env) bool {
 	if !limitsAccounts(e) {
 		return false
@@ -259,11 +263,11 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.StartList("", check.RoleBindings, check.ClusterRoleBindings)
 	e.Cluster.StartList(ns, check.Secrets)
 	every := false
-	way := (*inTheWay)(nil) // why it is not known whether it can act as every account
+	way := (*inTheWay)(nil) // set if it is unknown whether the kubeconfig can act as every account
 	for _, t := range []denialTrial{tokenTrial(e), sessionTrial(e)} {
 		_, is, err := t.denied(ctx, e)
 		switch {
-		case errors.Is(err, failure.ErrNotServed): // nobody can create one
+		case errors.Is(err, failure.ErrNotServed): // the API is not served, so no one can create one
 			continue
 		case errors.As(err, &way):
 			continue
@@ -288,7 +292,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	}
 	others := 0
 	grants = slices.DeleteFunc(grants, func(g check.Grant) bool {
-		if g.Account == identityName(e) || check.PullsOnly(ctx, e.Cluster, g) { // its permissions are checked one by one
+		if g.Account == identityName(e) || check.PullsOnly(ctx, e.Cluster, g) { // these permissions have their own checks
 			return true
 		}
 		others++
@@ -323,8 +327,8 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
 }
 
-// oldTokens are the token Secrets of the sessions' namespace by their ServiceAccount: the credential can read them,
-// whoever made them and when.
+// oldTokens returns the names of the token Secrets in the session namespace by their
+// ServiceAccount. The credential can read all of them, regardless of who created them and when.
 func oldTokens(ctx context.Context, e steps.Env) (map[string]string, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{})
 	out := map[string]string{}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// accountPolicies is the action that creates the policies which keep Renku's kubeconfig from acting as other
-// ServiceAccounts of the sessions' namespace.
+// accountPolicies is the action that creates the admission policies that prevent Renku's
+// kubeconfig from acting as other ServiceAccounts of the session namespace.
 func accountPolicies() steps.Action {
 	return steps.Action{
 		Name: "account-policies", Title: "Deny Renku's kubeconfig the other accounts of the namespace",
@@ -27,7 +27,7 @@ func accountPolicies() steps.Action {
 	}
 }
 
-// sessionRules are the validations of the sessions that Renku's kubeconfig writes.
+// sessionRules are the validations of the AmaltheaSessions that Renku's kubeconfig writes.
 func sessionRules(e steps.Env) []any {
 	rules := []any{denial(accountRule(e, "object.spec"),
 		"sessions run as another ServiceAccount than the one that the cluster's row in Renku names")}
@@ -55,7 +55,8 @@ func denial(expression, message string) map[string]any {
 	return map[string]any{"expression": expression, "message": message, "reason": "Forbidden"}
 }
 
-// accountRule is a CEL expression that holds where a pod's spec names one of the sessions' accounts or none.
+// accountRule is a CEL expression that is true if a pod's spec names one of the sessions'
+// accounts or none.
 func accountRule(e steps.Env, spec string) string {
 	var quoted []string
 	for _, name := range sessionAccounts(e) {
@@ -67,15 +68,17 @@ func accountRule(e steps.Env, spec string) string {
 
 const noDriverVolumes = "Renku's kubeconfig creates no pods with CSI or ephemeral volumes on this cluster"
 
-// volumesRule is a CEL expression that denies volumes which a CSI driver, such as csi-rclone, creates for the pod.
+// volumesRule is a CEL expression that is false if a pod has volumes that a CSI driver, such as
+// csi-rclone, creates for it.
 func volumesRule(spec, field string) string {
 	return fmt.Sprintf("!has(%[1]s.%[2]s) || %[1]s.%[2]s.all(v, !has(v.ephemeral) && !has(v.csi))", spec, field)
 }
 
-// policyPrefix begins the names of the policies, which are cluster-wide.
+// policyPrefix is the prefix of the policies' names. It contains the namespace because policies
+// are cluster-wide.
 func policyPrefix(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
 
-// policySuffixes end the names of the policies and of their bindings.
+// policySuffixes are the suffixes of the names of the policies and of their bindings.
 var policySuffixes = []string{"tokens", "sessions", "workloads"}
 
 func limitsAccounts(e steps.Env) bool { return e.Answers.Bool("identity.policies") }
@@ -98,7 +101,8 @@ func policiesQuestion() steps.Question {
 	}
 }
 
-// sessionAccounts are the ServiceAccounts that sessions may run as; "" is the namespace's default.
+// sessionAccounts are the ServiceAccounts that sessions are allowed to use; "" is the
+// namespace's default.
 func sessionAccounts(e steps.Env) []string {
 	out := []string{"", "default"}
 	if name := e.Answers.Text("sessions.service-account"); name != "" && name != "default" {
@@ -107,7 +111,7 @@ func sessionAccounts(e steps.Env) []string {
 	return out
 }
 
-// policiesFix is how to get policies that work.
+// policiesFix is the command that puts working policies in place.
 func policiesFix(ctx context.Context, e steps.Env) string {
 	if limitsAccounts(e) && onlyWarns(ctx, e) {
 		return e.ApplyStep("identity") + " --replace"
@@ -122,9 +126,9 @@ func policiesFix(ctx context.Context, e steps.Env) string {
 		e.ApplyStep("identity")
 }
 
-// onlyWarns reports whether someone has one of the link's policies warn. Server-side apply adds Deny to that set, and
-// API servers refuse both together: the binding has to be recreated
-// (kubernetes/kubernetes: pkg/apis/admissionregistration/validation/validation.go).
+// onlyWarns reports whether a user has set one of the link's policies to Warn. Server-side
+// apply adds Deny to that set, and API servers reject the combination, so the binding must be
+// recreated (kubernetes/kubernetes: pkg/apis/admissionregistration/validation/validation.go).
 func onlyWarns(ctx context.Context, e steps.Env) bool {
 	for _, of := range policySuffixes {
 		o, err := e.Cluster.Get(ctx, check.ValidatingBindings, "", policyPrefix(e)+"-"+of)

@@ -11,7 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// addressSource is where upstream builds the sessions' addresses.
+// addressSource is the upstream code that builds the sessions' addresses.
 const addressSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services " +
 	"(notebooks/core_sessions.py, crc/api.spec.yaml)"
 
@@ -77,7 +77,7 @@ func addressChecks() []steps.Check {
 
 var dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// checkSessionHost is what an Ingress asks of a host (RFC 1123).
+// checkSessionHost applies the rules that an Ingress has for a host (RFC 1123).
 func checkSessionHost(v string) error {
 	_, err := netip.ParseAddr(v)
 	switch {
@@ -95,7 +95,7 @@ func checkSessionHost(v string) error {
 	return nil
 }
 
-// checkSessionPath keeps the rule that Renku's API does not.
+// checkSessionPath enforces a rule that Renku's API does not check.
 func checkSessionPath(v string) error {
 	switch {
 	case !strings.HasPrefix(v, "/"):
@@ -108,7 +108,7 @@ func checkSessionPath(v string) error {
 	return nil
 }
 
-// registered is a text of the cluster as Renku has it; "" where it has none.
+// registered returns a text field of the cluster as Renku stores it, or "" if it is not set.
 func registered(e steps.Env, field string) string {
 	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
@@ -130,7 +130,7 @@ func sessionPath(_ context.Context, e steps.Env) steps.Result {
 
 func sessionHost(e steps.Env) string { return e.Answers.Text("sessions.host") }
 
-// renkuHosts are the names under which the portal itself is known.
+// renkuHosts are the host names of the Renku portal itself.
 func renkuHosts(e steps.Env) []string {
 	_, host, _ := strings.Cut(renkuOrigin(e), "://")
 	if at, err := netip.ParseAddrPort(host); err == nil {

@@ -33,11 +33,10 @@ func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%v", addrs)
 }
 
-// ingressAddress is an address at which a Service of the remote cluster can be
-// reached.
+// ingressAddress is an address of a Service of the remote cluster.
 type ingressAddress struct{ service, address string }
 
-// ingressAddresses are those of all load balancers that serve port.
+// ingressAddresses returns the addresses of all load balancers that serve port.
 func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAddress, error) {
 	services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	if err != nil {
@@ -123,7 +122,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	problem := report.Problem
-	if !report.Trusted && ca != "" { // Renku's own CA is a good one, too
+	if !report.Trusted && ca != "" { // a certificate signed by Renku's own CA is also valid
 		roots, err := probe.SystemAnd([]byte(ca))
 		if err != nil {
 			return steps.Errored(err)
@@ -159,11 +158,12 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(where+" shows a certificate that browsers refuse: "+problem, fix)
 }
 
-// shows tells whether a certificate is that of a Secret of the sessions' namespace.
+// shows reports whether leaf is the certificate in a Secret of the session namespace. It also
+// returns true if the Secret cannot be read.
 func shows(ctx context.Context, e steps.Env, secret string, leaf *x509.Certificate) bool {
 	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), secret, "tls.crt")
 	if err != nil {
-		return true // what can't be read excuses nothing
+		return true // an unreadable Secret must not hide a finding
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	return err != nil || chain[0].Equal(leaf)

@@ -19,11 +19,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// What a set-up that stands already calls things. It begins at the kubeconfig
-// that Renku was given: its key, its server, its namespace, and by its token the
-// ServiceAccount.
+// The adopters read the answers from an existing set-up. They start from the kubeconfig in
+// Renku's Secret: its key, its server, its namespace, and the ServiceAccount that its token
+// belongs to.
 
-// adoptNamespace is where Renku's data service runs.
+// adoptNamespace returns the namespace of Renku's data service.
 func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	found, err := check.List[appsv1.Deployment](
 		ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + dataServiceApp},
@@ -47,7 +47,7 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptTracking is a value of Renku's release.
+// adoptTracking reads a value of Renku's Helm release.
 func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -59,7 +59,7 @@ func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// adoptGivenServer is the server in the kubeconfig that Renku was given.
+// adoptGivenServer returns the server of the kubeconfig in Renku's Secret.
 func adoptGivenServer(_ context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil || k["server"] == "" {
@@ -68,7 +68,7 @@ func adoptGivenServer(_ context.Context, e steps.Env) (any, string, error) {
 	return k["server"], "the server in the kubeconfig under key " + k["key"], nil
 }
 
-// adoptKey is the key under which that kubeconfig stands.
+// adoptKey returns the key of that kubeconfig.
 func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -78,9 +78,9 @@ func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	return k["key"], fmt.Sprintf("the key of Secret %s/%s that leads to the remote cluster", ns, name), nil
 }
 
-// adoptSessions is the namespace of the ServiceAccount whose token Renku was given, where a Secret of the remote
-// cluster holds that token. What the kubeconfig says can be anyone's: apply creates the sessions' account in that
-// namespace.
+// adoptSessions returns the namespace of the ServiceAccount whose token Renku has, but only if
+// a Secret of the remote cluster contains that token. The content of a kubeconfig cannot be
+// trusted, and apply creates the sessions' account in that namespace.
 func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -107,8 +107,9 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	return ns, "the namespace of the token under key " + k["key"], nil
 }
 
-// adoptIdentity is the ServiceAccount of a token that the cluster itself made: claims alone can be anyone's, and apply
-// hands a token of that account to whoever reads Renku's Secret.
+// adoptIdentity returns the ServiceAccount of a token that the cluster itself issued. Claims
+// alone cannot be trusted, and apply gives a token of that account to everyone who can read
+// Renku's Secret.
 func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	switch {
@@ -139,7 +140,7 @@ func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	return k["account"], "who the token under key " + k["key"] + " is of", nil
 }
 
-// tokenSecrets are the token Secrets of a ServiceAccount of the sessions' namespace.
+// tokenSecrets returns the token Secrets of a ServiceAccount in the session namespace.
 func tokenSecrets(ctx context.Context, e steps.Env, account string) ([]*cluster.Secret, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{}, corev1.ServiceAccountTokenKey)
 	return slices.DeleteFunc(slices.Clone(all), func(s *cluster.Secret) bool {
@@ -148,14 +149,14 @@ func tokenSecrets(ctx context.Context, e steps.Env, account string) ([]*cluster.
 	}), err
 }
 
-// holdsHanded reports whether a token Secret holds the token that Renku was given.
+// holdsHanded reports whether a token Secret contains the token that Renku has.
 func holdsHanded(e steps.Env, s *cluster.Secret) bool {
 	token, _ := e.Peer.Masked("handed-token")
 	return !token.IsZero() && s.Data[corev1.ServiceAccountTokenKey] == token
 }
 
-// adoptTokenSecret is the Secret that holds that very token; where none does, the
-// only one of the ServiceAccount.
+// adoptTokenSecret returns the Secret that contains exactly that token, or else the only token
+// Secret of the ServiceAccount.
 func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -186,7 +187,7 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptGivenCA tells which CA the kubeconfig that Renku was given trusts.
+// adoptGivenCA returns which CA the kubeconfig in Renku's Secret trusts.
 func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -208,8 +209,8 @@ func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptBackup names a file for a value that somebody else wrote under the key, so
-// that it can be taken over without being lost.
+// adoptBackup names a backup file for a value that another tool wrote under the key, so that
+// taking over the key does not lose it.
 func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -227,10 +228,10 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	return k["key"] + ".before", "where the old value is saved, should you have key " + k["key"] + " taken over", nil
 }
 
-// adoptQuotas are the priority classes of Renku's pools: those that are labelled
-// as Renku's, or that look as Renku's own do. Not those that a quota in the
-// sessions' namespace names: who has the kubeconfig creates quotas there, and is
-// granted to delete the classes.
+// adoptQuotas returns the priority classes of Renku's pools: those with Renku's label or with
+// the form of Renku's own. It ignores classes that only a quota in the session namespace names,
+// because whoever has the kubeconfig can create quotas there and is granted permission to
+// delete the classes.
 func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -252,8 +253,8 @@ func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	return out, "priority classes as Renku makes them", nil
 }
 
-// adoptIsolation can be told of what carrick made alone: there its policies are
-// missing on purpose. Elsewhere a set-up without policies is a gap.
+// adoptIsolation returns an answer only for a set-up that carrick created: there, missing
+// policies are intended. In any other set-up they are a gap.
 func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
 	ns := sessionsNamespace(e)
 	o, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)

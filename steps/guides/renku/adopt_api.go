@@ -15,14 +15,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// What only Renku's API tells of a set-up that stands already.
+// These adopters read the parts of an existing set-up that only Renku's API knows.
 
 var errSignIn = errors.New(
 	"only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE, or --sign-in",
 )
 
-// adoptRow is the cluster as Renku has it. Where Renku was given nothing for the
-// remote cluster, there is none to look for.
+// adoptRow returns the cluster as Renku stores it. If Renku has no kubeconfig for the remote
+// cluster, there is no row to look up.
 func adoptRow(e steps.Env) (map[string]any, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func adoptRow(e steps.Env) (map[string]any, error) {
 	return localFacts(e).Map("cluster-row")
 }
 
-// asRegistered is an answer that a field of the cluster in Renku tells; one that
-// Renku has no value for is empty.
+// asRegistered adopts the value of a field of the cluster in Renku; it is empty if the field is
+// not set.
 func asRegistered(field string) steps.Adopter {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
@@ -53,8 +53,8 @@ func asRegistered(field string) steps.Adopter {
 	}
 }
 
-// registeredClass is a class that Renku names for sessions. One that the remote
-// cluster does not have is a fault to be named, not an answer.
+// registeredClass adopts a class that Renku names for sessions. A class that does not exist on
+// the remote cluster is left for a check to report.
 func registeredClass(field string) steps.Adopter {
 	gvr := check.StorageClasses
 	if field == "session_ingress_class_name" {
@@ -77,9 +77,8 @@ func registeredClass(field string) steps.Adopter {
 	}
 }
 
-// registeredAddress is a part of the sessions' address. Where Renku's login lets
-// in another host alone, what is registered does not work: that is a fault to be
-// named, not an answer.
+// registeredAddress adopts a part of the sessions' address. If Renku's login allows only
+// another host, the registered address does not work; that is left for a check to report.
 func registeredAddress(field string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
@@ -94,7 +93,8 @@ func registeredAddress(field string) steps.Adopter {
 	}
 }
 
-// adoptFramed: only a session that opens in a frame has its origin allowed.
+// adoptFramed reports true if CORS is enabled: only sessions that open in a frame allow the
+// origin.
 func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {
@@ -104,8 +104,8 @@ func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
 	return notes[enableCORS] == "true", "the cluster in Renku, " + fieldNotes, nil
 }
 
-// adoptAnnotations are those that carrick would not set itself: what it sets
-// otherwise than they stand is a difference to be shown, not an answer.
+// adoptAnnotations returns the annotations that carrick does not set itself. An annotation that
+// carrick sets to another value is a difference to show, not an answer.
 func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {
@@ -125,7 +125,7 @@ func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
 	return out, "the cluster in Renku, " + fieldNotes, nil
 }
 
-// adoptPool is the one pool of the cluster, as Renku's API gives it.
+// adoptPool returns the only pool of the cluster, parsed and as Renku's API returns it.
 func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 	if _, err := adoptRow(e); err != nil {
 		return pool{}, nil, err
@@ -159,8 +159,8 @@ func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 	)
 }
 
-// adoptSpec describes the pool that stands; where the default describes it, too,
-// it is the default.
+// adoptSpec describes the existing pool. If the default describes the same pool, it returns the
+// default.
 func adoptSpec(ctx context.Context, e steps.Env) (any, string, error) {
 	stands, raw, err := adoptPool(ctx, e)
 	if err != nil {
@@ -189,7 +189,7 @@ func adoptSpec(ctx context.Context, e steps.Env) (any, string, error) {
 	return string(text), from, err
 }
 
-// only are the fields of a map that may be described, where they have a value.
+// only returns the entries of m that are known fields and have a value.
 func only(m map[string]any, fields map[string]poolField) map[string]any {
 	out := map[string]any{}
 	for key, v := range m {

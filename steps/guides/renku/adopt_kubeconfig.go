@@ -19,7 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// givenFacts tell what Renku was given for this cluster, whoever gave it.
+// givenFacts describe the kubeconfig that Renku has for this cluster, regardless of who created
+// it.
 func givenFacts() []steps.Fact {
 	return []steps.Fact{
 		{
@@ -34,8 +35,8 @@ func givenFacts() []steps.Fact {
 	}
 }
 
-// readLoose makes out a kubeconfig: "server", "ca", "namespace", and who it signs
-// in as ("account", "account-namespace", or "with"). The token comes beside it.
+// readLoose parses a kubeconfig into "server", "ca", "namespace", and the user it authenticates
+// as ("account", "account-namespace", or "with"). It returns the token separately.
 func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	text := m.Reveal()
 	if len(text) > 1<<20 {
@@ -68,8 +69,7 @@ func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	return out, token
 }
 
-// leads tells whether a kubeconfig leads to a cluster: to its address, or by its
-// authority.
+// leads reports whether a kubeconfig points to a cluster, by its address or by its CA.
 func leads(k map[string]string, server, ca string) bool {
 	return sameServer(k["server"], server) || check.SamePEM(k["ca"], ca)
 }
@@ -87,8 +87,8 @@ func serverHostPort(server string) string {
 	return strings.ToLower(check.HostPort(u))
 }
 
-// handedKubeconfig is the kubeconfig in Renku's Secret that leads to the remote
-// cluster, and its token.
+// handedKubeconfig returns the kubeconfig in Renku's Secret that points to the remote cluster,
+// and its token.
 func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, masked.Value, error) {
 	none := masked.Value{}
 	ns, name := secretWhere(e)
@@ -144,7 +144,7 @@ func handedToken(ctx context.Context, e steps.Env) (any, error) {
 	return token, nil
 }
 
-// handedFact is the fact handed-over, from either side.
+// handedFact returns the fact handed-over on either side.
 func handedFact(e steps.Env) (map[string]string, error) {
 	v, err := localFacts(e).Value("handed-over")
 	if err != nil {

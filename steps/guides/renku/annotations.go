@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The controller that reads annotations with this prefix; others read none of
-// them.
+// Only this controller reads annotations with this prefix.
 const (
 	nginxController = "k8s.io/ingress-nginx"
 	nginxPrefix     = "nginx.ingress.kubernetes.io/"
 )
 
-// The annotations that carrick writes and looks at.
+// These are the annotations that carrick writes and checks.
 const (
 	bodySize      = nginxPrefix + "proxy-body-size"
 	bufferSize    = nginxPrefix + "proxy-buffer-size"
@@ -33,26 +32,26 @@ const (
 	configSnippet = nginxPrefix + "configuration-snippet"
 )
 
-// isNginx tells whether a controller is ingress-nginx: a second one in a cluster has a
-// name of its own, and its documentation gives it one that begins alike.
+// isNginx reports whether a controller is ingress-nginx. A second instance in a cluster has its
+// own controller name, which begins alike if it follows the documentation.
 func isNginx(controller string) bool { return strings.Contains(controller, "ingress-nginx") }
 
-// uploads are what Renku's own chart sets for local sessions; a remote cluster
-// inherits none of it (SwissDataScienceCenter/renku
-// helm-chart/renku/values.yaml, notebooks.sessionIngress.annotations).
+// uploads are the annotations that Renku's own chart sets for local sessions; a remote cluster
+// inherits none of them (SwissDataScienceCenter/renku helm-chart/renku/values.yaml,
+// notebooks.sessionIngress.annotations).
 var uploads = map[string]string{bodySize: "0", bufferSize: "8k", buffering: "off"}
 
-// allowedHeaders are the headers that a page in a frame may send: a list of
-// names. A variable of nginx, as in the published guide, is refused.
+// allowedHeaders are the headers that a page in a frame is allowed to send, as a list of names.
+// ingress-nginx rejects the nginx variable of the published guide.
 const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT, If-Modified-Since, Keep-Alive, " +
 	"Origin, Range, User-Agent, X-Requested-With, X-XSRFToken"
 
 func framed(e steps.Env) bool { return e.Answers.Bool("sessions.framed") }
 
-// framePolicy is the header that says who may frame a session.
+// framePolicy is the Content-Security-Policy that restricts which pages can frame a session.
 func framePolicy(origin string) string { return "frame-ancestors 'self' " + origin }
 
-// generated are the annotations that a controller needs for these answers.
+// generated returns the annotations that a controller requires for these answers.
 func generated(controller, origin string, framed, snippets bool) map[string]any {
 	out := map[string]any{}
 	if !isNginx(controller) {
@@ -72,8 +71,8 @@ func generated(controller, origin string, framed, snippets bool) map[string]any 
 	return out
 }
 
-// sessionAnnotations are the annotations of each session's Ingress: what the
-// controller needs, and over it what was answered.
+// sessionAnnotations returns the annotations of each session's Ingress: those that the
+// controller requires, overridden by the answers.
 func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
@@ -97,7 +96,7 @@ func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// checkAnnotation refuses what is no annotation, where it is typed.
+// checkAnnotation rejects malformed annotations when they are entered.
 func checkAnnotation(v string) error {
 	key, _, ok := strings.Cut(v, "=")
 	if strings.HasPrefix(v, "map[") { // an item of a link file that is a mapping
@@ -116,7 +115,7 @@ func checkAnnotation(v string) error {
 	return nil
 }
 
-// ingressController is who serves the sessions' IngressClass.
+// ingressController returns the controller of the sessions' IngressClass.
 func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	name := e.Answers.Text("sessions.ingress-class")
 	if name == "" {
@@ -132,7 +131,7 @@ func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	return class.Spec.Controller, nil
 }
 
-// others says how other controllers do what the annotations do for
+// others describes how to configure other controllers to the same effect as the annotations for
 // ingress-nginx.
 func others(controller, origin string) string {
 	csp, cors := `Content-Security-Policy "`+framePolicy(origin)+`"`, "CORS for "+origin+" with credentials"

@@ -6,10 +6,9 @@ import (
 	"carrick/steps"
 )
 
-// inForce are the annotations that sessions get: those that Renku has stored
-// where a cluster is registered, else those that this link would register.
-// mend is the fix where registering anew sets them right; "" where the answers
-// themselves are at fault.
+// inForce returns the annotations that sessions get: those that Renku has stored if the cluster
+// is registered, otherwise those that this link would register. mend is the fix if registering
+// again corrects them, or "" if the answers themselves are wrong.
 func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, seen, mend string, err error) {
 	all, err = remoteFacts(e).Map("session-annotations")
 	row, rowErr := localFacts(e).Map("cluster-row")
@@ -23,8 +22,8 @@ func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 	return all, "registered", mend, nil
 }
 
-// onNginx gives a check the annotations in force where ingress-nginx reads them;
-// otherwise the verdict.
+// onNginx returns the annotations in force if ingress-nginx reads them, otherwise the check's
+// verdict.
 func onNginx(
 	e steps.Env, right func(map[string]any) bool,
 ) (all map[string]any, as, mend string, verdict *steps.Result) {
@@ -48,7 +47,7 @@ func onNginx(
 	return all, as, mend, nil
 }
 
-// unfenced names what the annotations lack where other sites may send the
+// unfenced returns the protections that the annotations lack if other sites can send the
 // session's cookie.
 func unfenced(all map[string]any) (lacking []string) {
 	if textOf(all, enableCORS) != "true" || textOf(all, corsOrigin) == "" {

@@ -17,15 +17,15 @@ import (
 	"carrick/steps"
 )
 
-// fromAPI is where the checks of Renku's records look from.
+// fromAPI is the vantage point of the checks of Renku's records.
 const fromAPI = "Renku API"
 
-// nobody is the reason of what can't be known without a token.
+// nobody is the reason reported when a check requires a token and there is none.
 const nobody = "nobody is signed in to Renku"
 
-// apiAddress says where Renku's HTTP API is, and who asks
-// (renku-data-services components/renku_data_services/crc/api.spec.yaml; the
-// published guide calls it /cluster, it is /api/data/clusters).
+// apiAddress returns the address of Renku's HTTP API and the token to use (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml; the published guide calls it /cluster, it
+// is /api/data/clusters).
 func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	token := e.Answers.Masked("renku.token")
 	if err := issuedThere(e, token); err != nil {
@@ -34,9 +34,10 @@ func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/api/data", token)
 }
 
-// issuedThere refuses to send a token to an address that the admin did not answer, unless the token's issuer has it
-// too. The default is read from Renku's Helm release, and whoever can write Secrets beside it chooses that address.
-// Renku's Keycloak is under the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml,
+// issuedThere refuses to send a token to an address that the admin did not enter, unless the
+// token's issuer has the same address. The default is read from Renku's Helm release, so
+// whoever can write Secrets next to the release chooses that address. Renku's Keycloak is under
+// the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml,
 // global.renku.domain).
 func issuedThere(e steps.Env, token masked.Value) error {
 	base := renkuURL(e)
@@ -45,7 +46,7 @@ func issuedThere(e steps.Env, token masked.Value) error {
 	}
 	t, err := bearer.Parse(token)
 	if err != nil || sameServer(t.Issuer, base) {
-		return nil // what can't be read is not sent: badToken
+		return nil // an unreadable token is not sent: see badToken
 	}
 	return fmt.Errorf(
 		"the token is not sent to %s, the default of renku.url: it was issued by %q. If that address is right, answer "+
@@ -54,8 +55,8 @@ func issuedThere(e steps.Env, token masked.Value) error {
 	)
 }
 
-// realmAddress is Keycloak's realm, where one signs in. It is asked without a
-// token.
+// realmAddress returns the address of the Keycloak realm that issues tokens. Requests to it
+// carry no token.
 func realmAddress(e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/auth/realms/Renku", masked.Value{})
 }
@@ -74,7 +75,7 @@ func renkuAt(e steps.Env, path string, token masked.Value) (web.Address, error) 
 
 func renkuURL(e steps.Env) string { return strings.TrimSuffix(e.Answers.Text("renku.url"), "/") }
 
-// renkuOrigin is the origin of Renku's pages, as browsers name it.
+// renkuOrigin returns the origin of Renku's pages in the form that browsers use.
 func renkuOrigin(e steps.Env) string {
 	u, err := url.Parse(renkuURL(e))
 	if err != nil || u.Host == "" {
@@ -105,7 +106,7 @@ func checkRenkuURL(v string) error {
 	return nil
 }
 
-// signedInAPI is the API with a token that can be good, or why there is none.
+// signedInAPI returns a client with a token that looks valid, or the reason why there is none.
 func signedInAPI(e steps.Env) (*web.Client, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
@@ -117,7 +118,7 @@ func signedInAPI(e steps.Env) (*web.Client, error) {
 	return e.API()
 }
 
-// get asks the API as who is signed in.
+// get sends a GET request as the signed-in user.
 func get(ctx context.Context, e steps.Env, path string, out any) error {
 	api, err := signedInAPI(e)
 	if err != nil {
@@ -127,7 +128,7 @@ func get(ctx context.Context, e steps.Env, path string, out any) error {
 	return err
 }
 
-// theRows are all clusters that Renku knows.
+// theRows returns all clusters that are registered with Renku.
 func theRows(ctx context.Context, e steps.Env) ([]map[string]any, error) {
 	var rows []map[string]any
 	err := get(ctx, e, "/clusters", &rows)
@@ -136,11 +137,11 @@ func theRows(ctx context.Context, e steps.Env) ([]map[string]any, error) {
 
 func textOf(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 
-// noCluster begins what is said where Renku was asked and has no such cluster.
+// noCluster is the prefix of the reason reported if Renku has no such cluster.
 const noCluster = "Renku knows no cluster"
 
-// clusterRow is the row with our config name: with it Renku finds the
-// kubeconfig, so that row is this link's cluster whatever it is called.
+// clusterRow returns the row with this link's config name. Renku finds the kubeconfig by that
+// name, so the row is this link's cluster whatever its name is.
 func clusterRow(ctx context.Context, e steps.Env) (any, error) {
 	rows, err := theRows(ctx, e)
 	if err != nil {
@@ -173,8 +174,8 @@ func registeredID(_ context.Context, e steps.Env) (any, error) {
 	return nil, fmt.Errorf("the cluster's id %q is no ULID", textOf(row, "id"))
 }
 
-// refusedIsAbsent makes "may not be looked at" of 401 and 403: the checks of
-// the sign-in say it, once.
+// refusedIsAbsent turns 401 and 403 into an absent fact, so that only the sign-in checks report
+// them.
 func refusedIsAbsent(err error) error {
 	if e := (*web.Error)(nil); errors.As(err, &e) && (e.Status == 401 || e.Status == 403) {
 		found, _ := plainly(err)
@@ -183,12 +184,12 @@ func refusedIsAbsent(err error) error {
 	return err
 }
 
-// renkuTrust is what Renku's own addresses are trusted by besides the system's
-// roots; "" is nothing.
+// renkuTrust returns the CA certificates that Renku's addresses are verified against in
+// addition to the system's roots, or "".
 func renkuTrust(e steps.Env) (string, error) {
 	ca, err := localFacts(e).Text("renku-ca")
 	if err != nil && !steps.IsAbsent(err) && !apierrors.IsForbidden(err) {
-		return "", err // without its CA, a good certificate could look bad
+		return "", err // without the CA, a valid certificate could look untrusted
 	}
 	return ca, nil
 }

@@ -11,10 +11,10 @@ import (
 	"carrick/steps"
 )
 
-// trouble is one kind of error of Renku's API, in plain words.
+// trouble describes one kind of error of Renku's API.
 type trouble struct {
-	code        int    // Renku's own number; 0: any
-	holds       string // a part of its message or detail, in any case; "": any
+	code        int    // Renku's own error code; 0: any
+	holds       string // a part of its message or detail, case-insensitive; "": any
 	means, next string
 }
 
@@ -22,10 +22,10 @@ type trouble struct {
 const notLoaded = "in the list of clusters"
 
 // troubles are the errors of renku-data-services
-// (components/renku_data_services/base_api/error_handler.py, errors/errors.py;
-// crc/core.py, crc/db.py). The first that fits counts. A name that another
-// cluster has is 409 for POST; PATCH and PUT answer 500 with the database's
-// error, which names the index (migrations/versions/1d2f64a405aa).
+// (components/renku_data_services/base_api/error_handler.py, errors/errors.py; crc/core.py,
+// crc/db.py). The first match counts. A name that another cluster has is 409 for POST; PATCH
+// and PUT answer 500 with the database's error, which names the index
+// (migrations/versions/1d2f64a405aa).
 var troubles = []trouble{
 	{
 		1401, "", "Renku takes you for nobody: the token is missing, has expired or is of another Renku",
@@ -99,7 +99,7 @@ var troubles = []trouble{
 	},
 }
 
-// plainly says what an error of the API means and what to do.
+// plainly returns the meaning of an API error and what to do about it.
 func plainly(err error) (found, next string) {
 	e := (*web.Error)(nil)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
@@ -122,8 +122,8 @@ func plainly(err error) (found, next string) {
 	return fmt.Sprintf("%s answered HTTP %d: %s", e.URL, e.Status, said), ""
 }
 
-// codeOf is Renku's number of an error; what a proxy before it says has none,
-// and only 401 and 403 mean the same then.
+// codeOf returns Renku's error code. Errors of a proxy in front of Renku have none; of these
+// only 401 and 403 have the same meaning.
 func codeOf(e *web.Error) int {
 	if e.Code == 0 && (e.Status == 401 || e.Status == 403) {
 		return 1000 + e.Status
@@ -131,9 +131,8 @@ func codeOf(e *web.Error) int {
 	return e.Code
 }
 
-// apiError is an error of the API with what was being done, in plain words. It
-// does not lead to its cause: what a certificate or a time-out means here is
-// said already.
+// apiError is an explained API error with the operation that failed. It does not wrap its
+// cause, because the text already explains certificate errors and timeouts.
 type apiError struct{ doing, found, next string }
 
 func (e *apiError) Error() string {
@@ -144,7 +143,7 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// failing puts an error of the API into plain words; nil stays nil.
+// failing explains an API error; it returns nil for nil.
 func failing(e steps.Env, doing string, err error) error {
 	if err == nil || steps.IsAbsent(err) {
 		return err
@@ -153,7 +152,7 @@ func failing(e steps.Env, doing string, err error) error {
 	return &apiError{doing, found, commands(e, next)}
 }
 
-// commands fills in what a fix leaves open.
+// commands fills in the placeholders of a fix.
 func commands(e steps.Env, text string) string {
 	kubectl := "kubectl"
 	if e.Side == steps.Local {
@@ -162,7 +161,7 @@ func commands(e steps.Env, text string) string {
 	return strings.NewReplacer("LINK", e.LinkFile(), "kubectl -n RENKU", kubectl+" -n "+renkuNamespace(e)).Replace(text)
 }
 
-// unasked is the verdict of a look at the API that gave an error.
+// unasked is the verdict of a check whose API request failed.
 func unasked(e steps.Env, err error) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Errored(err)

@@ -45,7 +45,7 @@ func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
 	var down []string
 	for _, a := range list {
 		if a.GetName() == metricsAPI {
-			continue // a check of its own
+			continue // has its own check
 		}
 		if ok, why := available(a); !ok {
 			down = append(down, a.GetName()+" ("+why+")")
@@ -76,7 +76,7 @@ func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s is available", metricsAPI)
 }
 
-// available reads the condition Available of an APIService.
+// available returns the status and the reason of an APIService's condition Available.
 func available(a *unstructured.Unstructured) (bool, string) {
 	c := check.Condition(a, "Available")
 	if c == nil {

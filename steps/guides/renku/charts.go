@@ -12,21 +12,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rcloneClass is the StorageClass that csi-rclone's chart makes and that the
-// operator gives to volumes of data connectors.
+// rcloneClass is the StorageClass that csi-rclone's chart creates and that the operator uses
+// for volumes of data connectors.
 const rcloneClass = "csi-rclone-secret-annotation"
 
-// The versions of amalthea-sessions that take a value for the first time
-// (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions/values.yaml,
-// pull requests 1097 and 1106).
+// These are the versions of amalthea-sessions that introduce a value
+// (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions/values.yaml, pull requests 1097
+// and 1106).
 const (
 	sameSiteSince     = "0.27.0"
 	httpsIngressSince = "0.27.2"
 )
 
-// operatorValues are the values of chart amalthea-sessions on the remote
-// cluster: an operator that watches its own namespace alone, without the old
-// csi-rclone that the chart would bring along.
+// operatorValues returns the values of chart amalthea-sessions on the remote cluster: an
+// operator that watches only its own namespace, without the old csi-rclone that the chart would
+// include.
 func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	crd, err := deploysCRD(ctx, e)
 	if err != nil {
@@ -54,9 +54,9 @@ func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	return out, nil
 }
 
-// deploysCRD tells whether the release shall make the sessions' CRD: Helm
-// refuses one that stands without belonging to the release, and a release that
-// made one and stops to do so deletes it with all sessions.
+// deploysCRD reports whether the release should create the sessions' CRD. Helm rejects an
+// existing CRD that does not belong to the release, and a release that created the CRD and no
+// longer contains it deletes it with all sessions.
 func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 	crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
 	if apierrors.IsNotFound(err) {
@@ -73,9 +73,9 @@ func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 		notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e), nil
 }
 
-// driverValues are the values of chart csi-rclone: it has to run on each node
-// that sessions may use, whatever taints that node has. kubeletDir sets only its
-// hostPath volumes; check csi-kubelet-dir says what else has to change.
+// driverValues returns the values of chart csi-rclone. The driver must run on each node that
+// sessions can use, whatever taints the node has. kubeletDir sets only the driver's hostPath
+// volumes; check csi-kubelet-dir reports what else must change.
 func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	fit, _, err := sessionNodes(ctx, e)
 	if err != nil {
@@ -104,7 +104,7 @@ func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	return out, nil
 }
 
-// tolerationsFor lets a pod onto all of those nodes.
+// tolerationsFor returns the tolerations that allow a pod on all of these nodes.
 func tolerationsFor(nodes []*corev1.Node) []any {
 	var keys []string
 	for _, n := range nodes {
@@ -122,7 +122,7 @@ func tolerationsFor(nodes []*corev1.Node) []any {
 	return out
 }
 
-// Where kubelets keep their files.
+// These are the directories in which kubelets keep their files.
 const (
 	usualKubeletDir    = "/var/lib/kubelet"
 	k0sKubeletDir      = "/var/lib/k0s/kubelet"
@@ -139,9 +139,9 @@ func kubeletDir(n *corev1.Node) string {
 	return usualKubeletDir
 }
 
-// The installs are carrick's to do where nothing stands, or what stands is a
-// Helm release in the place that was answered. What Argo CD or kubectl put
-// there is theirs to change: it belongs into an export.
+// carrick installs charts only if nothing is installed yet, or if a Helm release with the
+// answered name is. Installations by Argo CD or kubectl are changed with those tools and belong
+// in an export.
 func installsOperator(e steps.Env) bool {
 	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
 }
@@ -161,8 +161,8 @@ func helmMayChange(e steps.Env, fact, namespace string) bool {
 	return (byHelm || e.Exporting) && e.Own.FieldText(fact, "namespace") == namespace
 }
 
-// makesDriverNamespace: the namespace of a driver that somebody else runs is
-// theirs.
+// makesDriverNamespace reports whether carrick creates the driver's namespace. It does not if
+// another tool runs the driver.
 func makesDriverNamespace(e steps.Env) bool {
 	if !mountsConnectors(e) {
 		return false

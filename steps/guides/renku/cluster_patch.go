@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// difference is a field that Renku has otherwise than it was meant.
+// difference is a field whose value in Renku differs from the intended one.
 type difference struct {
 	field      string
 	want, have any // nil: not set
@@ -45,8 +45,8 @@ func shownJSON(v any) string {
 	return clean.Text(string(b))
 }
 
-// differences compares field by field. Not set, empty and false are one: Renku
-// leaves out what is null. With http the TLS fields count for nothing.
+// differences compares field by field. Not set, empty and false are equal, because Renku omits
+// null fields. With http the TLS fields are ignored.
 func differences(want, have map[string]any) []difference {
 	var out []difference
 	for _, f := range clusterFields {
@@ -68,9 +68,9 @@ func unset(v any) any {
 	return v
 }
 
-// patches are the PATCHes, in order, that make a stored cluster as it is
-// meant. PATCH and not PUT: PUT drops the flag of the default certificate, as
-// POST does. The error says what no PATCH can do.
+// patches returns the PATCH bodies, in order, that turn the stored cluster into the intended
+// one. carrick does not use PUT, which drops the flag of the default certificate, as POST does.
+// The error names the changes that no PATCH can make.
 func patches(want, have map[string]any) ([]map[string]any, error) {
 	diffs := differences(want, have)
 	if len(diffs) == 0 {
@@ -82,7 +82,7 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 		case d.want != nil || d.field == "session_path" || d.field == "session_storage_class" || d.field == fieldTLS:
 			patch[d.field] = want[d.field]
 			if want[d.field] == nil {
-				patch[d.field] = "" // Renku takes "" for "not set" here
+				patch[d.field] = "" // Renku reads "" as "not set" here
 			}
 		case d.field == fieldNotes:
 			patch[d.field] = map[string]any{}
@@ -101,14 +101,13 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 	if !tls && !flag {
 		return []map[string]any{patch}, nil
 	}
-	// Each of the two alone breaks a rule of the database.
+	// Either field alone violates a constraint of the database.
 	patch[fieldTLS], patch[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
 	if had, _ := have[fieldDefault].(bool); !had || patch[fieldDefault] == true {
 		return []map[string]any{patch}, nil
 	}
-	// With https Renku counts the old flag and the new one together, so that a
-	// Secret can take the place of the default certificate only while the
-	// protocol is http.
+	// With https Renku checks the old flag and the new one together, so a Secret can replace the
+	// default certificate only while the protocol is http.
 	certificate := map[string]any{fieldTLS: patch[fieldTLS], fieldDefault: false}
 	delete(patch, fieldTLS)
 	delete(patch, fieldDefault)

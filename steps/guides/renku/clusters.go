@@ -54,7 +54,7 @@ func clusters() steps.Step {
 	}
 }
 
-// domainOfRelease is the host name in Renku's own domain, which may have a port.
+// domainOfRelease returns the host of Renku's own domain, which can include a port.
 func domainOfRelease(e steps.Env) (any, string) {
 	domain, err := e.Own.Text("renku-domain")
 	if err != nil {
@@ -64,7 +64,8 @@ func domainOfRelease(e steps.Env) (any, string) {
 	return host, "Renku's Helm release"
 }
 
-// checkSessionsNamespace refuses namespaces of Kubernetes itself: Renku's kubeconfig can read the Secrets there.
+// checkSessionsNamespace rejects Kubernetes' own namespaces: Renku's kubeconfig can read the
+// Secrets there.
 func checkSessionsNamespace(v string) error {
 	if v == "default" || strings.HasPrefix(v, "kube-") {
 		return fmt.Errorf(
@@ -126,7 +127,7 @@ func mayOnLocal() steps.Check {
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
 				check.Verbs("", "pods", ns, "get", "list"),
-				check.Verbs("", "pods/log", ns, "get"), // whether the services loaded it stands there, and the pool waits for that
+				check.Verbs("", "pods/log", ns, "get"), // the log shows whether the services loaded it, and the pool waits for that
 			)
 			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
 		},

@@ -23,8 +23,8 @@ import (
 	"carrick/steps/check"
 )
 
-// withItself is where these checks look from: the remote API server, with the
-// kubeconfig under test and none of the admin's rights.
+// withItself is the vantage point of these checks: requests to the remote API server with the
+// kubeconfig under test and without the admin's permissions.
 const withItself = "the new kubeconfig"
 
 func credentialChecks() []steps.Check {
@@ -129,7 +129,7 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
 }
 
-// onClasses are the verbs on each pool's PriorityClass.
+// onClasses returns rules for the verbs on each pool's PriorityClass.
 func onClasses(e steps.Env, verbs ...string) (out []permission.Rule) {
 	for _, name := range e.Answers.List("pools.quotas") {
 		for _, verb := range verbs {
@@ -156,10 +156,9 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns := sessionsNamespace(e)
 	meant := map[string][]rbacv1.PolicyRule{ns: roleRules(e), "": clusterRules(e)}
-	// The verbs that the published guide's Role has beyond what is used are no
-	// excess worth a failure.
+	// The published guide's Role contains a few unused verbs. They are not worth a failure.
 	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"), check.PullsImages)
-	// Another link may share the account and have other pools.
+	// Another link can share the account and have other pools.
 	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", renkus)
 	if err != nil {
 		return steps.Errored(err)
@@ -231,7 +230,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// askedAddress is the address that the Job asks.
+// askedAddress returns the address that the Job sends its request to.
 func askedAddress(job *batchv1.Job) (string, bool) {
 	for _, c := range job.Spec.Template.Spec.Containers {
 		for _, arg := range c.Command {

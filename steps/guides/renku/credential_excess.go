@@ -13,9 +13,10 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// withoutExcess adds the fix to the finding that the kubeconfig grants more than meant: it names the first binding that
-// grants some of the excess, by namespace, and one of the cluster's own last. Of what carrick created, the roles are
-// applied again, and no binding is deleted.
+// withoutExcess adds the fix to the finding that the kubeconfig grants more than intended. It
+// names the first binding that grants some of the excess, ordered by namespace, with bindings
+// of the whole cluster last. Roles that carrick created are applied again; no binding of
+// carrick's is deleted.
 func withoutExcess(
 	ctx context.Context, e steps.Env, excess map[string][]rbacv1.PolicyRule, found steps.Result,
 ) steps.Result {
@@ -45,7 +46,7 @@ func withoutExcess(
 				"--step identity --take-over"
 		case ofCarrick(e, g):
 			found.Fix = e.ApplyStep("identity") + " --take-over    # someone added rules to " + g.Role
-		default: // a role can't be changed in a binding
+		default: // the role of a binding is immutable
 			found.Fix = e.ApplyStep("identity") + " --take-over --replace    # someone recreated the binding with another role"
 		}
 		return found
@@ -53,7 +54,7 @@ func withoutExcess(
 	return found
 }
 
-// last is a place in an order.
+// last returns a sort key: true sorts after false.
 func last(is bool) int {
 	if is {
 		return 1
@@ -61,7 +62,8 @@ func last(is bool) int {
 	return 0
 }
 
-// grantsSome reports whether rules that a binding grants in a namespace ("": in all) contain some of the excess.
+// grantsSome reports whether rules that a binding grants in a namespace ("" means in all)
+// include some of the excess.
 func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1.PolicyRule) bool {
 	for namespace, more := range excess {
 		if in != "" && in != namespace {
@@ -76,7 +78,8 @@ func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1
 	return false
 }
 
-// ofCarrick reports whether a binding of carrick's refers to the role that carrick creates with it.
+// ofCarrick reports whether a binding that carrick created refers to the role that carrick
+// created with it.
 func ofCarrick(e steps.Env, g check.Grant) bool {
 	if g.Of != "" {
 		return g.Role == "Role/"+identityName(e)

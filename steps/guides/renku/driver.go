@@ -182,13 +182,15 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("no node is k0s or microk8s: %s holds", usualKubeletDir)
 }
 
-// registrationPath is the flag with the socket at which the kubelet reaches the driver.
+// registrationPath is the flag with the socket through which the kubelet reaches the driver.
 const registrationPath = "--kubelet-registration-path="
 
-// outsideKubeletDir returns the fields of the driver's DaemonSet that are not in the kubelet's directory. The kubelet
-// calls the announced socket, and tells the driver to mount at a path below its own directory, so that a symbolic link
-// on the node does not help. The chart's kubeletDir sets only the hostPath volumes (csi-rclone v0.6.0
-// deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes pkg/volume/csi/csi_plugin.go RegisterPlugin).
+// outsideKubeletDir returns the fields of the driver's DaemonSet whose paths are outside the
+// kubelet's directory. The kubelet calls the announced socket, and tells the driver to mount at
+// a path below its own directory, so a symbolic link on the node does not help. The chart's
+// kubeletDir sets only the hostPath volumes (csi-rclone v0.6.0
+// deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes
+// pkg/volume/csi/csi_plugin.go RegisterPlugin).
 func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	var hostPath, socket, mount bool
 	spec := d.Spec.Template.Spec
@@ -215,8 +217,8 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	return out
 }
 
-// moveDriver is the command that changes all paths of the driver's DaemonSet. In a release of carrick the next apply
-// would change them back, so there other nodes are the way.
+// moveDriver is the command that changes all paths of the driver's DaemonSet. In a release of
+// carrick the next apply would revert them, so there the fix is to use other nodes.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return "the chart cannot be told: answer nodes.labels with labels of nodes whose kubelet uses " + usualKubeletDir +
@@ -228,8 +230,8 @@ func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 		" replace -f -    # again after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 
-// ourDriver is the fix for a driver that carrick installed: doing it again,
-// which is the default. For one of somebody else it is otherwise.
+// ourDriver returns "", the default fix of applying again, if carrick installed the driver, and
+// otherwise the given fix.
 func ourDriver(e steps.Env, otherwise string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return ""

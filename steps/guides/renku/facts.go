@@ -18,13 +18,13 @@ import (
 	"carrick/steps/check"
 )
 
-// The annotations by which a cluster says what its default classes are.
+// These annotations mark a cluster's default classes.
 const (
 	defaultStorage = "storageclass.kubernetes.io/is-default-class"
 	defaultIngress = "ingressclass.kubernetes.io/is-default-class"
 )
 
-// purposeLabel is the published guide's label for nodes that sessions may use.
+// purposeLabel is the published guide's label for nodes that run sessions.
 const purposeLabel = "renku.io/node-purpose"
 
 func prerequisiteFacts() []steps.Fact {
@@ -44,7 +44,8 @@ func defaultIngressClass(ctx context.Context, e steps.Env) (any, error) {
 	return oldestDefault(ctx, e, check.IngressClasses, defaultIngress, "IngressClass")
 }
 
-// oldestDefault is the default class. Of several it is the oldest: what exists was created with that one.
+// oldestDefault returns the default class, or the oldest if there are several, because existing
+// objects were created with that one.
 func oldestDefault(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, annotation, kind string,
 ) (any, error) {
@@ -59,7 +60,7 @@ func oldestDefault(
 	return defaults[0].GetName(), nil
 }
 
-// defaultsOf are the classes with that annotation, the oldest first.
+// defaultsOf returns the classes with that annotation, oldest first.
 func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
 	var out []T
 	for _, c := range classes {
@@ -73,8 +74,8 @@ func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
 	return out
 }
 
-// newestFirst puts default StorageClasses into the order in which Kubernetes chooses one for a claim without a class
-// (from 1.26 on; kubernetes/kubernetes: pkg/volume/util/storageclass.go).
+// newestFirst sorts default StorageClasses by the order in which Kubernetes chooses one for a
+// claim without a class (from 1.26 on; kubernetes/kubernetes: pkg/volume/util/storageclass.go).
 func newestFirst[T metav1.Object](classes []T) []T {
 	return slices.SortedFunc(slices.Values(classes), func(a, b T) int {
 		at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
@@ -82,7 +83,8 @@ func newestFirst[T metav1.Object](classes []T) []T {
 	})
 }
 
-// severalDefaults says that a cluster has several default classes; resource is as in kubectl. fix leaves the first.
+// severalDefaults reports that a cluster has several default classes; resource is the name that
+// kubectl uses. fix keeps only the first as default.
 func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, defaults []T) (found, fix string) {
 	var names, others []string
 	for i, c := range defaults {
@@ -95,7 +97,7 @@ func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, 
 	return found, e.Kubectl() + " annotate " + resource + " " + strings.Join(others, " ") + " " + annotation + "-"
 }
 
-// openShiftDNS is where OpenShift serves DNS: other labels, other ports.
+// openShiftDNS is the namespace of OpenShift's DNS, which has other labels and ports.
 const openShiftDNS = "openshift-dns"
 
 func dnsNamespace(ctx context.Context, e steps.Env) (any, error) {
@@ -104,7 +106,7 @@ func dnsNamespace(ctx context.Context, e steps.Env) (any, error) {
 	case err == nil:
 		return openShiftDNS, nil
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return "kube-system", nil // the usual place; whether its pods are there is a check of its own
+		return "kube-system", nil // the usual place; another check verifies that its pods exist
 	}
 	return nil, err
 }
@@ -142,7 +144,7 @@ func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
 
 func sessionsNamespace(e steps.Env) string { return e.Answers.Text("sessions.namespace") }
 
-// fromPeer is a default taken from a fact of the other side.
+// fromPeer returns a default that is a fact of the other side.
 func fromPeer(name, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		v, err := e.Peer.Value(name)

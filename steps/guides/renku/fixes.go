@@ -19,18 +19,17 @@ import (
 	"carrick/steps/check"
 )
 
-// takingOver is that command where a field of somebody else is in the way:
-// without the flag it would change nothing.
+// takingOver is the apply command for a field that another tool owns: without the flag it would
+// change nothing.
 func takingOver(e steps.Env, step, what string) string {
 	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which somebody else made"
 }
 
-// egressName is the egress policy of carrick's manifest, and of the published
-// guide.
+// egressName is the name of the egress policy in carrick's manifest and in the published guide.
 const egressName = "egress-from-renku-v2-sessions"
 
-// fenceFix is how policies come to be as they should: where somebody else's has
-// the same name, it has to be taken over. "" is the step as it is.
+// fenceFix is the fix for network policies: if an unmanaged policy has the same name, apply
+// must take it over. "" means the step without flags.
 func fenceFix(ctx context.Context, e steps.Env) string {
 	all, err := check.List[networkingv1.NetworkPolicy](
 		ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{},
@@ -46,9 +45,9 @@ func fenceFix(ctx context.Context, e steps.Env) string {
 	return ""
 }
 
-// storedFix is how the key of the kubeconfigs Secret comes to hold the proved
-// kubeconfig. A value of somebody else's is saved before it is taken over, so a
-// file has to be named first. "" is the step as it is.
+// storedFix is the fix that writes the tested kubeconfig under its key of the kubeconfigs
+// Secret. A value that another tool wrote is saved before it is taken over, so a backup file
+// must be named first. "" means the step without flags.
 func storedFix(ctx context.Context, e steps.Env) string {
 	fields, err := secretFields(ctx, e)
 	key := e.Answers.Text("cluster.config-name")
@@ -67,8 +66,8 @@ func storedFix(ctx context.Context, e steps.Env) string {
 	)
 }
 
-// fieldsKept is how long it is remembered who wrote the Secret: it is asked
-// only where a check has failed.
+// fieldsKept is how long the field owners of the Secret are cached; they are read only after a
+// check has failed.
 const fieldsKept = 10 * time.Second
 
 func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry, error) {
@@ -84,10 +83,10 @@ func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry
 	)
 }
 
-// alikeFix is how the operator and the definition of a session come to be those
-// of the local cluster. Where the version is right and the definition is not
-// the operator's release's, no release brings another one: its owner, or
-// whoever applied it, has to: then it is done by hand.
+// alikeFix is the fix that gives the remote cluster the same operator and session definition as
+// the local one. If the operator's version is correct but the CRD is not from the operator's
+// release, no Helm upgrade replaces the CRD. Its owner, or whoever applied it, must replace it
+// manually.
 func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand bool) {
 	version := e.Answers.Text("operator.version")
 	crd, err := crdOf(ctx, e)
@@ -116,8 +115,7 @@ func helmTemplate(e steps.Env, name, version string) string {
 	}
 }
 
-// tolerating is the command that has a csi-rclone of somebody else run on nodes
-// with taints.
+// tolerating is the command that lets an unmanaged csi-rclone run on nodes with taints.
 func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	list, err := json.Marshal(tolerationsFor(nodes))
 	if err != nil || len(tolerationsFor(nodes)) == 0 {
@@ -132,9 +130,9 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	)
 }
 
-// operatorFix is how the step operator is done where a chart of somebody else
-// stands in another version: without the flag it would change nothing, not even
-// what is carrick's alone. "" is the step as it is.
+// operatorFix is the fix that applies the step operator if an unmanaged chart has another
+// version: without the flag apply would change nothing, not even carrick's own releases. ""
+// means the step without flags.
 func operatorFix(e steps.Env) string {
 	for _, c := range []struct{ what, fact, name string }{
 		{"operator", "amalthea", operatorChart}, {"driver", "csi-rclone", driverChart},

@@ -16,14 +16,13 @@ import (
 	"carrick/steps/action"
 )
 
-// What an export says of the parts of this guide that are no manifests: the
-// commands that do them, and the files that these need. All of it is told from
-// answers and facts, never from what Renku has already, so an export is the same
-// before and after.
+// The parts of this guide that are not manifests are exported as commands and the files that
+// these require. Exports depend only on answers and facts, never on the state of Renku, so an
+// export is the same before and after apply.
 
-// Export gives no manifest: the Secret is shared, and its value is a secret. A
-// template has kubectl build the kubeconfig from the token Secret, byte by byte
-// as carrick does.
+// Export returns no manifest, because the Secret is shared and its value is confidential. A
+// template lets kubectl build the same kubeconfig from the token Secret as carrick, byte for
+// byte.
 func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -64,8 +63,8 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 		}), nil
 }
 
-// kubeconfigTemplate is theKubeconfig with kubectl's words for what is in the
-// token Secret alone.
+// kubeconfigTemplate is theKubeconfig with kubectl template expressions for the values that
+// only the token Secret contains.
 func kubeconfigTemplate(e steps.Env) ([]byte, error) {
 	const token, ca = "TOKEN-OF-THE-SECRET", "CA-OF-THE-SECRET"
 	k := kubeconfig.Config{
@@ -88,7 +87,7 @@ func kubeconfigTemplate(e steps.Env) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// renkuValues are what the checks ask of the values of Renku's release.
+// renkuValues returns the values of Renku's release that the checks require.
 func renkuValues(e steps.Env, secret string) ([]byte, error) {
 	values := map[string]any{"dataService": map[string]any{"remoteClustersKubeconfigSecretName": secret}}
 	if origin := sessionsOrigin(e); origin != "" {
@@ -115,8 +114,8 @@ func renkuValues(e steps.Env, secret string) ([]byte, error) {
 	return append([]byte("# Values of Renku's release. The two lists are text that holds JSON.\n"), text...), err
 }
 
-// exportRestart restarts with kubectl: the mark in the pod templates that it
-// leaves belongs to nobody's manifest, so no GitOps tool takes it out.
+// exportRestart restarts with kubectl. The annotation that kubectl leaves in the pod templates
+// is in no manifest, so no GitOps tool removes it.
 func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {
@@ -145,22 +144,22 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 	return []action.Exported{{Hand: strings.Join(lines, "\n")}}, nil
 }
 
-// Export leaves the test session out: it is a trial, and nothing to keep.
+// Export omits the test session, which is temporary.
 func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"},
 	}, nil
 }
 
-// reachJob is a trial, too.
+// reachJob is temporary, too.
 type reachJob struct{ action.Manifest }
 
-// Export leaves the Job out.
+// Export omits the Job.
 func (j reachJob) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"},
 	}, nil
 }
 
-// singleQuoted is a word as a shell takes it.
+// singleQuoted quotes a word for a shell.
 func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -10,14 +10,14 @@ import (
 	"carrick/steps/action"
 )
 
-// The commands share what the sign-in makes: a folder outside of the export
-// with the header that holds the token, so that no command line shows it.
+// The commands share the output of the sign-in: a folder outside the export with the header
+// that contains the token, so that no command line shows it.
 const (
 	header     = `-H @"$private/header" -H 'Content-Type: application/json'`
 	exportedCA = "renku-ca.crt"
 )
 
-// curl begins a request to Renku.
+// curl returns the start of a curl command for Renku.
 func curl(e steps.Env) (string, error) {
 	ca, err := renkuTrust(e)
 	if err != nil {
@@ -43,7 +43,7 @@ func request(e steps.Env, method, path, file string) (string, error) {
 	return fmt.Sprintf("%s %s \\\n  -d @%s %s/api/data%s", c, header, file, shellURL(renkuURL(e)), path), nil
 }
 
-// shellURL is a URL as it can stand in a command between other words.
+// shellURL quotes a URL for a shell if necessary.
 func shellURL(v string) string {
 	if strings.ContainsAny(v, " '\"$`\\&;|<>()*?#!~{}[]") {
 		return singleQuoted(v)

@@ -1,10 +1,9 @@
-// Package renku is the guide that connects a remote cluster to a Renku
-// deployment: a place where sessions run, which Renku reaches with a
-// kubeconfig of its own.
+// Package renku is the guide that connects a remote cluster to a Renku deployment. Renku runs
+// sessions on that cluster and reaches it with a kubeconfig of its own.
 //
-// Sources: SwissDataScienceCenter/renku-data-services (how kubeconfigs are
-// loaded and used), SwissDataScienceCenter/renku (the chart and its RBAC),
-// SwissDataScienceCenter/amalthea (the session operator).
+// Sources: SwissDataScienceCenter/renku-data-services (how kubeconfigs are loaded and used),
+// SwissDataScienceCenter/renku (the chart and its RBAC), SwissDataScienceCenter/amalthea (the
+// session operator).
 package renku
 
 import (
@@ -16,7 +15,7 @@ import (
 //go:embed README.md
 var readme string
 
-// page is what admins follow without carrick.
+// page is the published guide that admins follow without carrick.
 const page = "https://docs.renkulab.io/en/latest/docs/admins/operation/remote"
 
 // Guide connects a remote cluster to Renku.
@@ -45,8 +44,8 @@ func Guide() *steps.Guide {
 			login(),
 			session(),
 		},
-		// A pool of a cluster that goes would become the local cluster's. The services
-		// restart when the row is gone, and while the key that it named still stands.
+		// A pool whose cluster is deleted would become a pool of the local cluster. The services
+		// restart after the row is deleted and while the key that it named still exists.
 		Undo: []string{"test-session", "members", "pool", "register", "restart", "secret"},
 		API:  apiAddress,
 	}

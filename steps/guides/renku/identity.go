@@ -30,7 +30,7 @@ func identity() steps.Step {
 			},
 		},
 		Actions: []steps.Action{
-			accountPolicies(), // before there is a token, and undone after it
+			accountPolicies(), // created before the token, and undone after it
 			{
 				Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "service-account.yaml"},
@@ -100,16 +100,16 @@ func identityQuestions() []steps.Question {
 
 func identityName(e steps.Env) string { return e.Answers.Text("identity.name") }
 
-// clusterRoleName carries the namespace: the name is cluster-wide.
+// clusterRoleName contains the namespace because a ClusterRole's name is cluster-wide.
 func clusterRoleName(e steps.Env) string {
 	return sessionsNamespace(e) + "-" + identityName(e) + "-priorityclasses"
 }
 
-// userName is how the API server calls the ServiceAccount.
+// userName is the ServiceAccount's user name in the API server.
 func userName(e steps.Env) string { return identityAccount(e).Username() }
 
-// ownTokenSecret is the Secret that a cluster before 1.24 made for the
-// ServiceAccount by itself and listed in it.
+// ownTokenSecret returns the token Secret that a cluster before 1.24 created automatically and
+// listed in the ServiceAccount.
 func ownTokenSecret(ctx context.Context, e steps.Env) (any, error) {
 	sa, err := check.Get[corev1.ServiceAccount](
 		ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e),

@@ -62,7 +62,7 @@ func identityChecks() []steps.Check {
 	}
 }
 
-// identityAccount is the ServiceAccount that Renku acts as.
+// identityAccount is the ServiceAccount that Renku authenticates as.
 func identityAccount(e steps.Env) check.Account {
 	return check.Account{Namespace: sessionsNamespace(e), Name: identityName(e)}
 }
@@ -120,7 +120,7 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, b.Name)
 	}
 	need := clusterRules(e)
-	// A list by name is all that Renku does, so a rule by names is enough.
+	// Renku only lists by name, so a rule with resource names is enough.
 	named := make([]rbacv1.PolicyRule, len(need))
 	copy(named, need)
 	named[0].ResourceNames = e.Answers.List("pools.quotas")

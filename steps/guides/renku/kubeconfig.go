@@ -80,14 +80,14 @@ func kubeconfigQuestions() []steps.Question {
 	}
 }
 
-// kubeconfigFact is the kubeconfig that Renku gets.
+// kubeconfigFact is the name of the fact with the kubeconfig that Renku gets.
 const kubeconfigFact = "kubeconfig"
 
 func builtHere(e steps.Env) bool      { return e.Answers.Text("kubeconfig.file") == "" }
 func asksFromInside(e steps.Env) bool { return e.Answers.Bool("reach.job") }
 
-// theKubeconfig is what Renku gets: built from the token Secret, or the file
-// that somebody else made, as it stands.
+// theKubeconfig returns the kubeconfig that Renku gets: built from the token Secret, or the
+// unchanged content of kubeconfig.file.
 func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
 		return tracked.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (masked.Value, error) {
@@ -146,8 +146,8 @@ func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return s, nil
 }
 
-// breaks lists which of the rules a kubeconfig breaks. The second value is the
-// error of getting at it at all.
+// breaks returns the problems of a kubeconfig that violate the given rules. The error is not
+// nil if there is no kubeconfig to check.
 func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	_, err := check.Kubeconfig(e, kubeconfigFact)
 	var broken kubeconfig.Error
@@ -165,7 +165,7 @@ func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	return out, nil
 }
 
-// withKubeconfig is the remote cluster seen with nothing but the kubeconfig.
+// withKubeconfig returns the remote cluster, accessed only with the kubeconfig.
 func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	if builtHere(e) {
 		e.Cluster.Ahead(e.Answers.Text("remote.server"))
@@ -173,8 +173,8 @@ func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	return check.WithKubeconfig(e, kubeconfigFact)
 }
 
-// readSmall reads a file that an answer names, which may be somebody else's
-// answer: one that never ends, or that is no file, holds nothing up.
+// readSmall reads a file that an answer names. The answer can come from another user, so the
+// size is limited and only regular files are read.
 func readSmall(path string) ([]byte, error) {
 	const most = 1 << 20
 	info, err := os.Stat(path)

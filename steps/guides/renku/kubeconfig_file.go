@@ -13,10 +13,10 @@ import (
 	"carrick/steps/check"
 )
 
-// rebuild is the fix where somebody else's file is at fault.
+// rebuild is the fix if a file that carrick did not build is invalid.
 const rebuild = "leave kubeconfig.file empty and let carrick build one"
 
-// kubeconfigSource is where upstream's rules for this file stand.
+// kubeconfigSource cites the upstream code with the rules for this file.
 const kubeconfigSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/config.py; " +
 	"kr8s-org/kr8s: kr8s/_auth.py"
 
@@ -73,8 +73,8 @@ func fileChecks() []steps.Check {
 	}
 }
 
-// contextAlone is the current context of a kubeconfig whose context is whole,
-// whatever else is wrong with it.
+// contextAlone returns the current context of a kubeconfig if that context is complete,
+// regardless of other problems in the file.
 func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked("kubeconfig")
 	if err != nil {
@@ -92,7 +92,7 @@ func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	return kubeconfig.Config{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
 }
 
-// kubeconfigUnread turns the error of getting the kubeconfig into a verdict.
+// kubeconfigUnread returns the verdict for an error of reading the kubeconfig.
 func kubeconfigUnread(err error) steps.Result {
 	var broken kubeconfig.Error
 	if errors.As(err, &broken) {
@@ -118,7 +118,7 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return kubeconfigUnread(err)
 	}
-	if perr != nil { // what else is wrong is for the checks that follow
+	if perr != nil { // later checks report the other problems
 		if k, err = contextAlone(e); err != nil {
 			return steps.Errored(err)
 		}
@@ -210,7 +210,8 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// judgeClientCertificate judges what stands in the place of a token: it always ends.
+// judgeClientCertificate judges a client certificate that is used instead of a token. Such a
+// certificate always expires.
 func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {

@@ -21,8 +21,8 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	return judgeAddress(k, e.Peer)
 }
 
-// judgeAddress says whether Renku can use the address of a kubeconfig's server.
-// local are the facts of the cluster that Renku runs on.
+// judgeAddress reports whether Renku can use the server address of a kubeconfig. local are the
+// facts of the cluster where Renku runs.
 func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {
@@ -55,7 +55,7 @@ func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 }
 
 func serverTLS(ctx context.Context, e steps.Env) steps.Result {
-	if builtHere(e) { // it takes as long as reading the token does
+	if builtHere(e) { // run concurrently: it is as slow as reading the token
 		defer check.BeginHandshake(ctx, e.Answers.Text("remote.server"))()
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
@@ -65,7 +65,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	return judgeTLS(ctx, k)
 }
 
-// judgeTLS asks the server of a kubeconfig to prove itself to the CA in it.
+// judgeTLS verifies the server certificate against the CA in a kubeconfig.
 func judgeTLS(ctx context.Context, k kubeconfig.Config) steps.Result {
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		if shown.Kind == probe.NameMismatch {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// What Renku logs of a kubeconfig (renku-data-services
+// These are Renku's log lines about a kubeconfig (renku-data-services
 // components/renku_data_services/k8s/config.py).
 var (
 	loadedLine   = regexp.MustCompile(`Successfully loaded Kubernetes config: '([^']*)'`)
@@ -22,20 +22,20 @@ var (
 	noFolderLine = regexp.MustCompile(`Cannot open directory '([^']*)', ignoring kube configs`)
 )
 
-// loading is what the log of one service says of one kubeconfig.
+// loading is the state of one kubeconfig according to the log of one service.
 type loading struct {
 	service
 	pod    string
 	loaded bool
-	failed string    // why not, in plain words; "": it does not say so
-	line   string    // the line that says it
-	since  time.Time // of the pod's start
+	failed string    // the reason if loading failed; "": not logged
+	line   string    // the log line with the result
+	since  time.Time // the start time of the pod
 }
 
 const (
-	logTail = 2000             // lines
-	logAge  = 15 * time.Second // a log is looked at again after that
-	headAge = time.Minute      // its beginning
+	logTail = 2000             // in lines
+	logAge  = 15 * time.Second // how long a log is cached
+	headAge = time.Minute      // how long the beginning of a log is cached
 )
 
 // loadings reads the logs of the newest pod of each service.
@@ -69,8 +69,8 @@ func loadings(ctx context.Context, e steps.Env) ([]loading, error) {
 	return out, check.Together(reads...)
 }
 
-// read looks at the end of a pod's log, and at its beginning where the end
-// says nothing: a busy service soon has its start behind it. Both are bounded.
+// read parses the end of a pod's log, and the beginning if the end does not mention the
+// kubeconfig: a busy service logs many lines after its start. Both reads are limited in size.
 func (l *loading) read(ctx context.Context, e steps.Env, p *corev1.Pod) error {
 	l.pod = p.Name
 	if p.Status.StartTime != nil {
@@ -91,8 +91,7 @@ func (l *loading) read(ctx context.Context, e steps.Env, p *corev1.Pod) error {
 	return nil
 }
 
-// readingContainer is the container that mounts the kubeconfigs, else the
-// first one.
+// readingContainer returns the container that mounts the kubeconfigs, or else the first one.
 func readingContainer(p *corev1.Pod) string {
 	for _, c := range p.Spec.Containers {
 		for _, m := range c.VolumeMounts {
@@ -107,8 +106,7 @@ func readingContainer(p *corev1.Pod) string {
 	return ""
 }
 
-// judge takes the last word of a log about a kubeconfig, and tells whether
-// there is any.
+// judge evaluates the last line of a log about a kubeconfig and reports whether there is one.
 func (l *loading) judge(text, config string) bool {
 	found := false
 	for line := range strings.Lines(text) {
@@ -127,14 +125,13 @@ func (l *loading) judge(text, config string) bool {
 	return found
 }
 
-// mentions tells whether a line says that of the kubeconfig of that name.
+// mentions reports whether a line matches what and names that kubeconfig.
 func mentions(what *regexp.Regexp, line, config string) bool {
 	m := what.FindStringSubmatch(line)
 	return m != nil && (m[1] == config || strings.HasSuffix(m[1], "/"+config))
 }
 
-// plainLoading says in plain words why Renku ignores a kubeconfig: its log has
-// Python's.
+// plainLoading explains why Renku ignores a kubeconfig; its log contains only Python's error.
 func plainLoading(said string) string {
 	for _, known := range []struct{ part, plain string }{
 		{"current-context", "the kubeconfig has no current-context"},
@@ -155,14 +152,13 @@ func plainLoading(said string) string {
 	return "Renku ignores it"
 }
 
-// tokenInText is a token that a parser's error has quoted.
+// tokenInText matches a token that a parser's error quotes.
 var tokenInText = regexp.MustCompile(`eyJ[\w.+/=-]{10,}`)
 
-// quote is a log line as evidence, not longer than a reader bears, and without
-// any token in it.
+// quote shortens a log line for use as evidence and removes tokens from it.
 func quote(line string) string {
 	const most = 200
-	// cleaned first: what a terminal passes over could stand within a token
+	// Clean the line first: characters that a terminal ignores could split a token.
 	line = tokenInText.ReplaceAllString(clean.Text(line), "(hidden)")
 	if r := []rune(line); len(r) > most {
 		line = string(r[:most]) + "…"
@@ -170,8 +166,8 @@ func quote(line string) string {
 	return "\"" + line + "\""
 }
 
-// failures are the verdict on what did not load; false: everything did, or has
-// not been asked to yet.
+// failures returns the verdict on the kubeconfigs that failed to load. It returns false if all
+// of them loaded or are still to be loaded.
 func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	var bad []string
 	for _, l := range all {
@@ -190,7 +186,7 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	), true
 }
 
-// watcherWithin is how long k8s-watcher may take to log its kubeconfigs.
+// watcherWithin is the time within which k8s-watcher logs its kubeconfigs.
 const watcherWithin = 3 * time.Minute
 
 func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
@@ -223,7 +219,8 @@ func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", found)
 }
 
-// watcherSilent is about the one service that loads at its start.
+// watcherSilent is the verdict for k8s-watcher, the one service that loads kubeconfigs at its
+// start, if it has logged nothing.
 func watcherSilent(e steps.Env, l loading) steps.Result {
 	config := e.Answers.Text("cluster.config-name")
 	if l.pod == "" {

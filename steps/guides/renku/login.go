@@ -21,14 +21,14 @@ import (
 	"carrick/steps"
 )
 
-// urisSince is the first Renku with values for further redirect URIs
+// urisSince is the first Renku version with values for additional redirect URIs
 // (SwissDataScienceCenter/renku pull request 4444).
 const urisSince = "2.17.0"
 
 const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml " +
 	"(notebooks.oidc), pull request 4444"
 
-// manualLogin is what becomes of the published guide's way.
+// manualLogin explains the outcome of the published guide's way.
 const manualLogin = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with " +
 	"the next helm upgrade, which makes a client that differs anew: " +
 	"from then on nobody gets into a session on this cluster. What Renku's values say stays. An edit by hand is " +
@@ -75,8 +75,8 @@ func login() steps.Step {
 	}
 }
 
-// sessionsOrigin is where browsers open sessions: "https://host" or
-// "https://host:port"; "" where no host is answered.
+// sessionsOrigin returns the origin where browsers open sessions, "https://host" or
+// "https://host:port", or "" if no host is answered.
 func sessionsOrigin(e steps.Env) string {
 	host, protocol, port := e.Answers.Text("sessions.host"), e.Answers.Text("sessions.protocol"), e.Answers.Int("sessions.port")
 	switch {
@@ -88,8 +88,8 @@ func sessionsOrigin(e steps.Env) string {
 	return protocol + "://" + net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// knownToKeycloak asserts that a list of Renku's values holds one of what fits;
-// the first of those is what is missing.
+// knownToKeycloak verifies that a list in Renku's values contains one of the entries that fit.
+// If none is there, the finding names the first.
 func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) []string) steps.Result {
 	origin := sessionsOrigin(e)
 	if origin == "" {
@@ -121,7 +121,7 @@ func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) [
 	return steps.Failed(found, oidcValues(e, origin))
 }
 
-// tooOld tells whether Renku has no such values yet.
+// tooOld reports whether Renku's version does not have these values yet.
 func tooOld(e steps.Env, value string) (steps.Result, bool) {
 	r, err := e.Own.Map("release")
 	if err != nil {
@@ -140,8 +140,8 @@ func tooOld(e steps.Env, value string) (steps.Result, bool) {
 			" or newer. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade"), true
 }
 
-// oidcValues are the values that are missing, with what is there already, and
-// how Renku's admin sets them.
+// oidcValues returns the missing values merged with the existing ones, and how Renku's admin
+// sets them.
 func oidcValues(e steps.Env, origin string) string {
 	list := func(fact, add string) string {
 		have, err := e.Own.List(fact)
@@ -160,7 +160,7 @@ func oidcValues(e steps.Env, origin string) string {
 		list("web-origins", origin) + "\n" + run
 }
 
-// discoveryPath is where a realm says who it is (OpenID Connect Discovery).
+// discoveryPath is the path of a realm's metadata (OpenID Connect Discovery).
 const discoveryPath = "/.well-known/openid-configuration"
 
 func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
@@ -198,7 +198,7 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, as seen from this machine; remote nodes may see it differently", said)
 }
 
-// askIssuer is the name that the login service gives itself.
+// askIssuer returns the issuer that the login service announces.
 func askIssuer(ctx context.Context, realm web.Address) (string, error) {
 	web, err := realm.Open()
 	if err != nil {

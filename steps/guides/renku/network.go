@@ -19,16 +19,16 @@ import (
 	"carrick/steps/check"
 )
 
-// The labels and ports of session pods
-// (SwissDataScienceCenter/amalthea: internal/controller, api/v1alpha1).
+// These are the labels and ports of session pods (SwissDataScienceCenter/amalthea:
+// internal/controller, api/v1alpha1).
 var sessionLabels = labels.Set{
 	"app.kubernetes.io/name":       "AmaltheaSession",
 	"app.kubernetes.io/created-by": "controller-manager",
 }
 
 const (
-	sessionPort = 65535 // signed-in users; a session without authentication has its own port instead
-	metaPort    = 65534 // the operator
+	sessionPort = 65535 // for signed-in users; a session without authentication has its own port instead
+	metaPort    = 65534 // for the operator
 )
 
 func networkChecks() []steps.Check {
@@ -72,7 +72,7 @@ func networkChecks() []steps.Check {
 	}
 }
 
-// sessionPolicies are the policies of one type that select session pods.
+// sessionPolicies returns the policies of one type that select session pods.
 func sessionPolicies(
 	ctx context.Context, e steps.Env, kind networkingv1.PolicyType,
 ) ([]*networkingv1.NetworkPolicy, error) {
@@ -135,12 +135,11 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d pods in %s have the label %s", len(pods), ns, sel)
 }
 
-// nodeLocalDNS is where NodeLocal DNSCache listens on every node, by default
+// nodeLocalDNS is the address on which NodeLocal DNSCache listens on every node by default
 // (kubernetes/kubernetes cluster/addons/dns/nodelocaldns).
 const nodeLocalDNS = "169.254.20.10"
 
-// nodeLocalClosed tells whether the cluster has that cache and the policies
-// close it.
+// nodeLocalClosed reports whether the cluster runs that cache and the policies block it.
 func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "k8s-app=node-local-dns"},
@@ -163,8 +162,9 @@ func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// metadataAddresses are where clouds serve metadata and credentials to whoever asks from a node: AWS, Google Cloud,
-// Azure and OpenStack; AWS by IPv6; AWS ECS; EKS Pod Identity; Alibaba Cloud; Azure's WireServer.
+// metadataAddresses are the addresses at which clouds serve metadata and credentials to any
+// process on a node: AWS, Google Cloud, Azure and OpenStack; AWS by IPv6; AWS ECS; EKS Pod
+// Identity; Alibaba Cloud; Azure's WireServer.
 var metadataAddresses = []string{
 	"169.254.169.254", "fd00:ec2::254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16",
 }
@@ -259,7 +259,7 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf("%s is %v as seen from here; the policy closes %v of it", domain, addrs, closed),
 			"add an egress rule for those addresses, too: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
 				policies[0].Name)
-	case len(policies) > 0 && len(closed) > 0: // IPv6, where most clusters have none
+	case len(policies) > 0 && len(closed) > 0: // IPv6, which most clusters do not have
 		return steps.Passed(
 			"%s is %v as seen from here, which sessions may reach; %v is closed to them", domain, open, closed,
 		)

@@ -35,30 +35,31 @@ func selects(s *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && sel.Matches(set)
 }
 
-// allowsPort is check.AllowsPort, where a port by name is the pod's own word for it: DNS servers call theirs dns and
-// dns-tcp.
+// allowsPort is check.AllowsPort, but resolves named ports, which each pod defines for itself:
+// DNS servers call theirs dns and dns-tcp.
 func allowsPort(ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32) bool {
 	return check.AllowsPort(ports, protocol, port, func(name string) bool {
 		return strings.HasPrefix(name, "dns") && (port == 53 || port == 5353)
 	})
 }
 
-// everybody tells whether peers are all pods of the cluster, or all addresses, whatever is excepted from them.
+// everybody reports whether peers include all pods of the cluster, or all addresses, regardless
+// of exceptions.
 func everybody(from []networkingv1.NetworkPolicyPeer) bool {
 	return check.AnyPod(from) || slices.ContainsFunc(from, func(p networkingv1.NetworkPolicyPeer) bool {
 		return p.IPBlock != nil && strings.HasSuffix(p.IPBlock.CIDR, "/0")
 	})
 }
 
-// allowsOtherPorts tells whether ports are more than the one for signed-in users.
+// allowsOtherPorts reports whether ports include more than the one for signed-in users.
 func allowsOtherPorts(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		return p.Port == nil || p.Port.IntValue() != sessionPort
 	})
 }
 
-// throughPolicies parts addresses by whether egress policies let them through.
-// Policies add up.
+// throughPolicies splits addresses into those that egress policies allow and those that they
+// block. Policies are additive.
 func throughPolicies(policies []*networkingv1.NetworkPolicy, addrs []netip.Addr) (open, closed []netip.Addr) {
 	for _, a := range addrs {
 		if slices.ContainsFunc(policies, func(p *networkingv1.NetworkPolicy) bool {

@@ -14,21 +14,20 @@ import (
 	"carrick/steps/check"
 )
 
-// nginxLabel is on all that ingress-nginx's chart makes.
+// nginxLabel is on all objects that ingress-nginx's chart creates.
 const nginxLabel = "app.kubernetes.io/name=ingress-nginx"
 
-// snippets says whether ingress-nginx takes annotations that are pieces of its
-// configuration. It does not by default since 1.9; since 1.12 they are a
-// critical risk (kubernetes/ingress-nginx issues 12648, 13156).
+// snippets describes whether ingress-nginx accepts annotations that contain pieces of its
+// configuration. It does not by default since 1.9; since 1.12 they are a critical risk
+// (kubernetes/ingress-nginx issues 12648, 13156).
 type snippets struct {
 	allowed bool
 	where   string // the ConfigMap
-	found   string // what it says
+	found   string // its setting
 	fix     string
 }
 
-// nginxSnippets reads the controller's ConfigMap. Where there is none it is
-// Absent.
+// nginxSnippets reads the controller's ConfigMap. It returns Absent if there is none.
 func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 	maps, err := nginxConfig(ctx, e)
 	if err != nil {
@@ -40,7 +39,7 @@ func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 		)
 	}
 	last := snippets{}
-	for _, m := range maps { // each controller must take them: whose class this is can't be told
+	for _, m := range maps { // all controllers must accept them: it is unknown which one serves this class
 		minor, err := nginxMinor(ctx, e, m.Namespace)
 		if err != nil {
 			return snippets{}, err
@@ -62,8 +61,8 @@ func nginxConfig(ctx context.Context, e steps.Env) ([]*corev1.ConfigMap, error) 
 	return nil, nil
 }
 
-// riskFrom is the version of ingress-nginx, 1.x, since which snippets ask for
-// a level of their own.
+// riskFrom is the minor version of ingress-nginx 1.x from which snippets require a risk level
+// of their own.
 const riskFrom = 12
 
 func judgeSnippets(e steps.Env, m *corev1.ConfigMap, minor int) snippets {
@@ -93,8 +92,8 @@ func orUnset(v string) string {
 
 var nginxTag = regexp.MustCompile(`[:@-]v1\.(\d+)\.\d+`)
 
-// nginxMinor is the x of version 1.x of the controllers in a namespace, by
-// their images, the newest; -1 where no image tells.
+// nginxMinor returns the highest minor version of the ingress-nginx 1.x controllers in a
+// namespace, read from their images, or -1 if no image shows it.
 func nginxMinor(ctx context.Context, e steps.Env, namespace string) (int, error) {
 	var images []string
 	add := func(pod corev1.PodSpec) {
@@ -123,7 +122,7 @@ func nginxMinor(ctx context.Context, e steps.Env, namespace string) (int, error)
 	newest := -1
 	for _, image := range images {
 		if m := nginxTag.FindStringSubmatch(image); m != nil {
-			minor, _ := strconv.Atoi(m[1]) // digits
+			minor, _ := strconv.Atoi(m[1]) // only digits match
 			newest = max(newest, minor)
 		}
 	}

@@ -17,15 +17,14 @@ import (
 
 const gpuResource = corev1.ResourceName("nvidia.com/gpu")
 
-// What each session needs beside its class: the sign-in proxy and the git
-// proxy. Requests of the charts, rounded up.
+// These are the requests of each session's sidecars, the sign-in proxy and the git proxy, in
+// addition to its class. They are the charts' requests, rounded up.
 var (
 	sidecarCPU    = resource.MustParse("100m")
 	sidecarMemory = resource.MustParse("150Mi")
 )
 
-// need is what one session of a class takes of a node, with what runs beside
-// it.
+// need is the capacity that one session of a class requires of a node, including its sidecars.
 type need struct {
 	class       string
 	cpu, memory resource.Quantity
@@ -42,8 +41,8 @@ func (w need) fits(n *corev1.Node) bool {
 	return have.Cpu().Cmp(w.cpu) >= 0 && have.Memory().Cmp(w.memory) >= 0 && gpus(n) >= w.gpu && w.demand.unfit(n) == ""
 }
 
-// needs are those of each class of the pool, the biggest first; where no pool is
-// described, that of the biggest class, as answered.
+// needs returns the need of each class of the pool, largest first. If no pool is described, it
+// returns that of the largest class as answered.
 func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -59,8 +58,8 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 			"class " + c.Name, *resource.NewMilliQuantity(int64(c.CPU*1000), resource.DecimalSI),
 			*resource.NewQuantity(int64(c.Memory*(1<<30)), resource.BinarySI), c.GPU, d,
 		}
-		// What another class tolerates does not help this one.
-		shared, _ := e.Peer.List("session-tolerations") // demanded has looked at its error
+		// The tolerations of one class do not apply to another.
+		shared, _ := e.Peer.List("session-tolerations") // demanded has handled this error
 		w.demand.tolerated = slices.Concat(e.Answers.List("nodes.tolerations"), shared, c.Tolerations)
 		for _, a := range c.Affinities {
 			if a.Required {

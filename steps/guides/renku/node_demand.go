@@ -14,20 +14,19 @@ import (
 	"carrick/steps"
 )
 
-// demand is what sessions ask of a node: the answers, and what Renku puts into
-// every session wherever it runs (SwissDataScienceCenter/renku
-// helm-chart/renku/values.yaml, notebooks.sessionAffinity and
-// sessionTolerations).
+// demand contains the requirements of sessions on a node: the answers, and the settings that
+// Renku adds to every session on any cluster (SwissDataScienceCenter/renku
+// helm-chart/renku/values.yaml, notebooks.sessionAffinity and sessionTolerations).
 type demand struct {
 	labels    []string // key=value
 	keys      []string // of labels, with any value
-	tolerated []string // keys of taints; "*" is all
+	tolerated []string // keys of taints; "*" matches all
 	arch      string
-	affinity  *corev1.Affinity // Renku's own; nil: none, or not known
+	affinity  *corev1.Affinity // Renku's own; nil: none, or unknown
 }
 
-// demanded is the demand of this link. Where Renku's part of it is not there or
-// may not be read, the answers stand alone: node-purpose says so.
+// demanded returns the demand of this link. If Renku's part of it does not exist or cannot be
+// read, only the answers count; node-purpose reports that.
 func demanded(ctx context.Context, e steps.Env) (demand, error) {
 	d := demand{
 		labels: e.Answers.List("nodes.labels"), tolerated: slices.Clone(e.Answers.List("nodes.tolerations")),
@@ -53,8 +52,8 @@ func mayBeUnread(err error) bool {
 	return steps.IsAbsent(err) || apierrors.IsForbidden(err)
 }
 
-// renkuAffinity is what Renku's values ask of the node of every session; nil:
-// nothing.
+// renkuAffinity returns the affinity that Renku's values set for every session, or nil if there
+// is none.
 func renkuAffinity(e steps.Env) (*corev1.Affinity, error) {
 	v, err := e.Peer.Value("session-affinity")
 	if err != nil {
@@ -74,7 +73,7 @@ func renkuAffinity(e steps.Env) (*corev1.Affinity, error) {
 	return &out, nil
 }
 
-// required is what a node must have; nil: nothing.
+// required returns the required node selector of an affinity, or nil if there is none.
 func required(a *corev1.Affinity) *corev1.NodeSelector {
 	if a == nil || a.NodeAffinity == nil {
 		return nil
@@ -82,7 +81,7 @@ func required(a *corev1.Affinity) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// affinityWords say what is required: "renku.io/node-purpose In user".
+// affinityWords describes the requirements as text: "renku.io/node-purpose In user".
 func affinityWords(a *corev1.Affinity) string {
 	var terms []string
 	for _, t := range required(a).NodeSelectorTerms {
@@ -95,7 +94,7 @@ func affinityWords(a *corev1.Affinity) string {
 	return strings.Join(terms, ", or ")
 }
 
-// unfit says why a node takes no session of that demand; "": it does.
+// unfit returns why a node cannot run sessions of that demand, or "" if it can.
 func (d demand) unfit(n *corev1.Node) string {
 	ready := false
 	for _, c := range n.Status.Conditions {
@@ -132,8 +131,8 @@ func (d demand) unfit(n *corev1.Node) string {
 	return ""
 }
 
-// liked tells whether Renku's affinity takes a node. An affinity that can't be
-// understood takes none, as in the scheduler.
+// liked reports whether a node matches Renku's affinity. An invalid affinity matches no node,
+// as in the scheduler.
 func (d demand) liked(n *corev1.Node) bool {
 	if d.affinity == nil {
 		return true
@@ -142,8 +141,8 @@ func (d demand) liked(n *corev1.Node) bool {
 	return ok && err == nil
 }
 
-// poolClass is what a class of the pool asks of nodes
-// (renku-data-services components/renku_data_services/crc/api.spec.yaml).
+// poolClass contains the requirements of a class of the pool on nodes (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml).
 type poolClass struct {
 	Name        string   `json:"name"`
 	CPU         float64  `json:"cpu"`
@@ -156,8 +155,8 @@ type poolClass struct {
 	} `json:"node_affinities"`
 }
 
-// poolClasses are the classes of the pool; none where none is described, or one
-// with faults, which pool-rules names.
+// poolClasses returns the classes of the pool. It returns none if no pool is described, or if
+// its description has faults, which pool-rules reports.
 func poolClasses(e steps.Env) ([]poolClass, error) {
 	d, err := thePool(e)
 	if steps.IsAbsent(err) {

@@ -44,8 +44,7 @@ func nodeChecks() []steps.Check {
 	}
 }
 
-// sessionNodes are the nodes that sessions may go to, and why each other is
-// none.
+// sessionNodes returns the nodes that can run sessions, and why each of the others cannot.
 func sessionNodes(ctx context.Context, e steps.Env) (fit []*corev1.Node, others []string, err error) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -99,7 +98,7 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", found)
 }
 
-// cordonedNodes are the nodes that would take sessions if they were not cordoned.
+// cordonedNodes returns the nodes that could run sessions if they were not cordoned.
 func cordonedNodes(ctx context.Context, e steps.Env) (names []string) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -122,8 +121,8 @@ func cordonedNodes(ctx context.Context, e steps.Env) (names []string) {
 	return names
 }
 
-// taintedNode is a node that is labelled for sessions and that only a taint keeps
-// them off, with the taint's key.
+// taintedNode returns a node that is labelled for sessions and is excluded only by a taint,
+// with the taint's key.
 func taintedNode(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, key string) {
 	d, err := demanded(ctx, e)
 	if err != nil || len(d.labels) == 0 {
@@ -132,7 +131,7 @@ func taintedNode(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, 
 	for _, n := range nodes {
 		var keys []string
 		for _, t := range n.Spec.Taints {
-			// the cluster's own, which come and go
+			// the cluster's own taints are temporary
 			if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 				keys = append(keys, t.Key)
 			}
@@ -202,7 +201,7 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// anyLabelled says whether one of the nodes carries the labels of the answers.
+// anyLabelled verifies that at least one of the nodes has the labels of the answers.
 func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
 	n := 0
 	for _, node := range nodes {
@@ -226,12 +225,12 @@ func hasLabels(n *corev1.Node, want []string) bool {
 	})
 }
 
-// elsewhere are the nodes without those labels that sessions go to all the
-// same, because only the answers name the labels.
+// elsewhere returns the nodes without these labels on which sessions run anyway, because only
+// the answers name the labels.
 func elsewhere(ctx context.Context, e steps.Env, nodes []*corev1.Node, want []string) (out []*corev1.Node) {
 	d, err := demanded(ctx, e)
 	if err != nil {
-		return nil // the check nodes says it
+		return nil // the check nodes reports it
 	}
 	d.labels = nil
 	for _, n := range nodes {

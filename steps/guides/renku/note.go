@@ -14,24 +14,26 @@ import (
 	"carrick/steps/inventory"
 )
 
-// What this link created in Renku is noted in its inventory on Renku's own cluster, by action: Renku's records have no
-// place for a mark. Undo deletes what is noted there and nothing else.
+// The inventory on Renku's own cluster notes the records that this link created in Renku, by
+// action, because Renku's records cannot hold a mark. Undo deletes only records that are noted
+// there.
 const (
 	noteCluster = "register" // the cluster's ULID
 	notePool    = "pool"     // the pool's number
 )
 
-// earlierNotes are the annotations, each before the link's name, by which earlier versions noted it on the Secret with
-// the kubeconfigs. Whoever can write that Secret can write them, so apply shows what they name and enters it, and undo
-// leaves it.
+// earlierNotes are the prefixes of the annotations on the kubeconfigs Secret in which earlier
+// versions noted these records; the link's name follows. Everyone who can write that Secret can
+// write them. Therefore apply shows the records that they name and enters them into the
+// inventory, and undo keeps these records.
 var earlierNotes = map[string]string{noteCluster: "carrick/cluster-id.", notePool: "carrick/pool-id."}
 
-// noteAsked is noted before Renku is asked to make something. Whoever finds it
-// later knows that an answer was lost, and that what stands there is ours.
+// noteAsked is noted before Renku is asked to create a record. If it is still there later, the
+// response was lost and an existing record belongs to this link.
 const noteAsked = "asked"
 
-// unnoted makes a change of what Renku has as it should, where this link created it and its id is not noted: the answer
-// was lost, or an earlier version noted it elsewhere.
+// unnoted turns a plan to leave a record into a change if this link created the record and its
+// id is not noted, because the response was lost or an earlier version noted it elsewhere.
 func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
 	was, err := inventory.Note(ctx, e, name)
 	note := ""
@@ -52,7 +54,7 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 	return item
 }
 
-// enterNote notes the id of what Renku has, where unnoted says so.
+// enterNote notes the id of a record in Renku in the cases that unnoted describes.
 func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Progress) error {
 	was, err := inventory.Note(ctx, e, action)
 	if err != nil {
@@ -84,7 +86,8 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	return nil
 }
 
-// earlierNote is what an earlier version noted; "" where it noted nothing, or that may not be read.
+// earlierNote returns the id that an earlier version noted, or "" if there is none or it cannot
+// be read.
 func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	ns, name := secretWhere(e)
 	if ns == "" || name == "" {
@@ -97,7 +100,8 @@ func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	return found[0].Annotations[earlierNotes[action]+e.Link]
 }
 
-// leftEarlier says of what an earlier version noted that undo leaves it; nil: it noted nothing.
+// leftEarlier states that undo keeps a record that an earlier version noted; it returns nil if
+// there is none.
 func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.Item {
 	id := clean.Text(earlierNote(ctx, e, action))
 	if id == "" {
@@ -114,8 +118,8 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	}}
 }
 
-// unlessNoted are the items of a plan while Renku can't be asked: what this link has created, by its notes, is no
-// creation.
+// unlessNoted returns the items of a plan while Renku's API is not available: a record that
+// this link has created according to its notes is not created again.
 func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Item) []steps.Item {
 	was, err := inventory.Note(ctx, e, action)
 	if err == nil && (was != "" && was != noteAsked || was == "" && earlierNote(ctx, e, action) != "") {
@@ -124,15 +128,15 @@ func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Ite
 	return []steps.Item{item}
 }
 
-// noteAsking notes that Renku is about to be asked. What it returns takes that back
-// where Renku refused, and leaves what another carrick of this link has noted
-// meanwhile: of two at once one makes it and the other is refused.
+// noteAsking notes that Renku is about to be asked to create a record. The returned function
+// reverts the note if Renku refuses, but keeps a note that another carrick of this link has
+// written in the meantime: if two run at once, one creates the record and the other is refused.
 func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progress) (refused func() error, err error) {
 	before, err := inventory.Note(ctx, e, action)
 	if err != nil {
 		return nil, err
 	}
-	if before == noteAsked { // its answer was lost, and nothing came of it
+	if before == noteAsked { // the response was lost, and no record was created
 		before = ""
 	}
 	return func() error {

@@ -13,7 +13,7 @@ import (
 	"carrick/steps/check"
 )
 
-// publicCharts is where Renku's charts are published.
+// publicCharts is the repository where Renku's charts are published.
 const publicCharts = "https://swissdatasciencecenter.github.io/helm-charts"
 
 func operator() steps.Step {
@@ -55,8 +55,8 @@ func operator() steps.Step {
 	}
 }
 
-// whatStands is what it takes to see which operator, driver and ingress are
-// there.
+// whatExists are the permissions that are required to find the existing operator, driver and
+// ingress.
 var whatExists = slices.Concat(
 	check.Verbs("apps", "deployments", "", "get", "list", "watch"),
 	check.Verbs("apps", "daemonsets", "", "get", "list", "watch"),
@@ -129,7 +129,8 @@ func operatorQuestions() []steps.Question {
 				default:
 					from += "; what is called csi-rclone stands in " + clean.Name(ns)
 				}
-				// not where it stands: any tenant can make a DaemonSet of that name, and the namespace becomes privileged
+				// not the namespace of an existing one: any tenant can create a DaemonSet of that name, and
+				// the namespace becomes privileged
 				return rcloneSpace, from
 			},
 		},
@@ -151,14 +152,16 @@ func sourceOfCharts(e steps.Env) (any, string) {
 	case err != nil:
 		return publicCharts, public
 	case other == publicCharts, check.OnLoopback(other) &&
-		!e.PeerFromFile(): // of this machine, as charts by plain http are
+		!e.PeerFromFile(): // a chart source on this machine, or over plain http
 		return other, "Renku's own release"
 	}
-	// Whoever can write Secrets beside Renku's release, or a facts file, chooses no chart that is installed here.
+	// Whoever can write Secrets next to Renku's release, or a facts file, must not choose a chart
+	// that is installed here.
 	return publicCharts, public + "; Renku's own release has " + clean.Name(other) + ", which counts if you answer it"
 }
 
-// localVersion is what runs on the local cluster, else what Renku's chart names.
+// localVersion returns the version that runs on the local cluster, or else the one that Renku's
+// chart names.
 func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		s, err := seenOf(e.Peer, fact)
@@ -185,17 +188,18 @@ func releaseThatExists(fact, otherwise string) func(steps.Env) (any, string) {
 
 var checkVersion = check.ValidVersion("0.30.2")
 
-// atLeast compares versions; what is no version is old.
+// atLeast reports whether v is at least the version least; an invalid version is not.
 func atLeast(v, least string) bool {
 	have, err := version.ParseSemantic(v)
 	return err == nil && have.AtLeast(version.MustParseSemantic(least))
 }
 
-// caNames are the Secrets of CA certificates that sessions mount.
+// caNames returns the Secrets with CA certificates that sessions mount.
 func caNames(e steps.Env) ([]string, error) { return e.Peer.List("session-cas") }
 
-// copiesCAs holds also where it can't be read what sessions mount: the plan then
-// says why. Where nothing tells, there is nothing to copy, and the check says so.
+// copiesCAs also reports true if the names of these Secrets cannot be read; the plan then
+// explains the error. If the names are absent, there is nothing to copy, and the check reports
+// that.
 func copiesCAs(e steps.Env) bool {
 	names, err := caNames(e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -204,8 +208,7 @@ func copiesCAs(e steps.Env) bool {
 	return err != nil || len(names) > 0
 }
 
-// eachCA are the Secrets to copy, with the certificates that they hold on the
-// local cluster.
+// eachCA returns the Secrets to copy, with their certificates from the local cluster.
 func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 	names, err := caNames(e)
 	if err != nil {

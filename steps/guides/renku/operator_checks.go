@@ -111,7 +111,7 @@ func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s is %s on both", sessionCRD, here.hash)
 }
 
-// onlyByHand offers no action for what is done by hand.
+// onlyByHand removes the action from a result that can only be fixed manually.
 func onlyByHand(byHand bool, r steps.Result) steps.Result {
 	if byHand {
 		return r.WithoutAction()
@@ -119,8 +119,8 @@ func onlyByHand(byHand bool, r steps.Result) steps.Result {
 	return r
 }
 
-// versionFix is the fix for a version that differs: carrick's own action where
-// it installed the release, else it has to be asked to change somebody else's.
+// versionFix is the fix for a version mismatch: carrick's own action if carrick installed the
+// release, otherwise an explicit request to change an unmanaged release.
 func versionFix(e steps.Env, what, name string) string {
 	fact := what + "-stands"
 	switch {
@@ -226,9 +226,9 @@ func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	return sameVersion(e, there, here, fix, byHand)
 }
 
-// sameVersion judges the versions of one product on both sides: equal is what
-// is asked for, another version with the same definition works, everything else
-// does not. byHand: the fix brings a definition that the action leaves alone.
+// sameVersion compares the versions of one product on both sides. Equal versions pass, another
+// version with the same definition works, everything else fails. byHand means that the fix
+// installs a definition that the action does not change.
 func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.Result {
 	found := fmt.Sprintf("%s: %s. %s: %s", e.SideName(), there, e.PeerName(), here)
 	want := here.version()
@@ -279,7 +279,7 @@ func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
 	return check.Exists(ctx, e.Cluster, check.StorageClasses, "", name, "StorageClass "+name, fix)
 }
 
-// errGone is for what stood a moment ago, when another check saw it.
+// errGone is reported if the operator was deleted after another check saw it.
 var errGone = errors.New("the operator is gone again")
 
 func sameSite(ctx context.Context, e steps.Env) steps.Result {

@@ -16,12 +16,12 @@ import (
 	"carrick/steps/check"
 )
 
-// workingOperator is ready, or a failure of an operator that is available and can't work. Its probes answer without the
-// API server (amalthea: cmd/amalthea/main.go, healthz.Ping).
+// workingOperator returns ready, or a failure if the operator is available but cannot work. Its
+// probes succeed without the API server (amalthea: cmd/amalthea/main.go, healthz.Ping).
 func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, ready steps.Result) steps.Result {
 	at := e.Kubectl() + " -n " + d.Namespace
 	if operatorEnv(d)["CLUSTER_SCOPED"] == "true" {
-		// Its cache lists them there, and without that permission it never starts to reconcile
+		// The operator's cache lists them there. Without that permission it never starts to reconcile
 		// (amalthea: cmd/amalthea/main.go, cache.Options).
 		name := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 		account := check.Account{Namespace: d.Namespace, Name: name}
@@ -43,7 +43,7 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 	}
 	if by != "" {
 		const found = "NetworkPolicy %s/%s denies operator %s egress to the API server: it reconciles no session"
-		// It asks the API server, and sessions for when they were last used.
+		// The operator connects to the API server, and to sessions to read when they were last used.
 		fix := cmp.Or(check.AllowEgress(e.Kubectl(), d), at+" edit networkpolicy "+steps.Quoted(by)+
 			"    # allow the operator egress to the API server and to sessions")
 		return steps.Failed(fmt.Sprintf(found, d.Namespace, clean.Name(by), d.Name), fix).WithoutAction()
@@ -51,8 +51,9 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 	return ready
 }
 
-// egressDeniedBy is a policy that restricts the operator's egress, where none allows more than DNS; "": its egress is
-// not restricted, or a policy allows some, perhaps to the API server. Policies add up.
+// egressDeniedBy returns a policy that restricts the operator's egress if no policy allows more
+// than DNS. It returns "" if egress is not restricted, or if a policy allows other egress,
+// which may include the API server. Policies are additive.
 func egressDeniedBy(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
 	all, err := check.PoliciesOf(
 		ctx, e.Cluster, d.Namespace, d.Spec.Template.Labels, networkingv1.PolicyTypeEgress,

@@ -11,7 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// The lengths of names that Renku takes: the API asks for 5 characters, the
+// These are the lengths of names that Renku accepts: the API requires 5 characters, the
 // database's columns hold 40 (renku-data-services
 // components/renku_data_services/crc/api.spec.yaml, crc/orm.py).
 const nameMin, nameMax = 5, 40
@@ -30,7 +30,7 @@ func checkLength(what, v string) error {
 	return nil
 }
 
-// The fields of a cluster in Renku's API, in its own order.
+// These are the fields of a cluster in Renku's API, in the API's order.
 const (
 	fieldProtocol = "session_protocol"
 	fieldTLS      = "session_tls_secret_name"
@@ -43,7 +43,7 @@ var clusterFields = []string{
 	"session_ingress_class_name", "session_storage_class", fieldTLS, fieldDefault, "service_account_name",
 }
 
-// clusterPayload is what this link registers, as POST /clusters takes it.
+// clusterPayload returns the cluster that this link registers, as the body of POST /clusters.
 func clusterPayload(e steps.Env) (map[string]any, error) {
 	notes, err := remoteFacts(e).Map("session-annotations")
 	if err != nil {
@@ -70,7 +70,7 @@ func clusterPayload(e steps.Env) (map[string]any, error) {
 	return plainJSON(out), nil
 }
 
-// plainJSON gives a value the types that JSON has.
+// plainJSON converts a value to the types that encoding/json decodes.
 func plainJSON(v map[string]any) map[string]any {
 	var out map[string]any
 	b, err := json.Marshal(v)
@@ -78,15 +78,14 @@ func plainJSON(v map[string]any) map[string]any {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		panic(err) // it holds text, numbers and maps of them alone
+		panic(err) // it contains only text, numbers and maps of them
 	}
 	return out
 }
 
-// clusterProblems are all rules of the API, of its database and of Kubernetes
-// that a payload of POST /clusters breaks (renku-data-services:
-// components/renku_data_services/crc/api.spec.yaml,
-// crc/core.py, crc/orm.py).
+// clusterProblems returns all rules of the API, of its database and of Kubernetes that a
+// payload of POST /clusters violates (renku-data-services:
+// components/renku_data_services/crc/api.spec.yaml, crc/core.py, crc/orm.py).
 func clusterProblems(p map[string]any) []string {
 	var out []string
 	add := func(err error) {
@@ -139,7 +138,7 @@ func clusterProblems(p map[string]any) []string {
 	return out
 }
 
-// jsonLines is a value as indented JSON, each line after a mark.
+// jsonLines returns a value as indented JSON with mark in front of each line.
 func jsonLines(mark string, v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -151,7 +150,7 @@ func jsonLines(mark string, v any) string {
 	return mark + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n"+mark) + "\n"
 }
 
-// changedLines shows what becomes of each field, as a diff.
+// changedLines returns the changes of the fields as a diff.
 func changedLines(diffs []difference) string {
 	var b strings.Builder
 	for _, d := range diffs {

@@ -29,7 +29,7 @@ func resourcePool() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "pool", Title: "Make the resource pool", On: steps.Local,
-				// Renku's services read the kubeconfigs once, when they start: kubeconfig-loaded.
+				// Renku's services read the kubeconfigs once, at startup: see kubeconfig-loaded.
 				Needs: []string{
 					"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes",
 				},
@@ -66,30 +66,30 @@ func poolQuestions() []steps.Question {
 	}
 }
 
-// noPool begins what is said where Renku was asked and has no such pool.
+// noPool is the prefix of the reason reported if Renku has no such pool.
 const noPool = "Renku has no pool called"
 
-// pools are all pools, as far as the list tells: not on which cluster.
+// pools returns all pools. The list does not contain their clusters.
 func pools(ctx context.Context, api *web.Client) ([]pool, error) {
 	var all []pool
 	_, err := api.JSON(ctx, "GET", "/resource_pools", nil, &all)
 	return all, err
 }
 
-// onePool is a pool with its cluster.
+// onePool returns a pool with its cluster.
 func onePool(ctx context.Context, api *web.Client, id int) (pool, error) {
 	var p pool
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", id), nil, &p)
 	return p, err
 }
 
-// poolsNamed are the pools of a name, with their clusters. Names are not
-// unique in Renku.
+// poolsNamed returns the pools with that name, with their clusters. Names are not unique in
+// Renku.
 func poolsNamed(ctx context.Context, api *web.Client, name string) ([]pool, error) {
 	return poolsWhere(ctx, api, func(p pool) bool { return p.Name == name }, func(pool) bool { return true })
 }
 
-// poolsOf are the pools that point to a cluster.
+// poolsOf returns the pools of a cluster.
 func poolsOf(ctx context.Context, api *web.Client, clusterID string) ([]pool, error) {
 	return poolsWhere(ctx, api, func(pool) bool { return true }, func(p pool) bool { return p.Cluster.ID == clusterID })
 }
@@ -114,7 +114,7 @@ func poolsWhere(ctx context.Context, api *web.Client, listed, whole func(pool) b
 	return out, nil
 }
 
-// poolQuotas are the quotas of the pools of this cluster, each as "quota pool".
+// poolQuotas returns the quotas of the pools of this cluster, each as "quota pool".
 func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -139,7 +139,7 @@ func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// poolID is the number of the pool of our name on our cluster.
+// poolID returns the number of the pool with this link's pool name on this link's cluster.
 func poolID(ctx context.Context, e steps.Env) (any, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -165,7 +165,7 @@ func poolID(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("%s %q on this cluster", noPool, d.Name)
 }
 
-// member is somebody who may, or may not, use a pool.
+// member is a user, group or project that is allowed, or prohibited, to use a pool.
 type member struct {
 	Type string `json:"member_type"` // user, group, project
 	ID   string `json:"id"`
@@ -174,8 +174,8 @@ type member struct {
 
 func (m member) String() string { return strings.Join([]string{m.Type, m.ID, m.Role}, " ") }
 
-// memberRoles are the roles of each kind, the usual one first
-// (renku-data-services components/renku_data_services/crc/api.spec.yaml).
+// memberRoles are the roles of each kind of member, the default first (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml).
 var memberRoles = map[string][]string{
 	"user":    {"viewer", "prohibited"},
 	"group":   {"group_viewer"},

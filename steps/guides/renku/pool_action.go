@@ -55,7 +55,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// standingPool says what becomes of pools that have the name already.
+// standingPool adjusts a plan item to existing pools of the same name.
 func standingPool(d described, item steps.Item, id string, named []pool) steps.Item {
 	if len(named) == 0 {
 		return item
@@ -116,8 +116,8 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return mendPool(ctx, e, api, d, stored, say)
 }
 
-// postPool makes the pool, notes that it is this link's, and reads it back: of
-// what it made on the remote cluster only that tells.
+// postPool creates the pool, notes that it belongs to this link, and reads it back, because
+// only that shows what Renku created on the remote cluster.
 func postPool(
 	ctx context.Context, e steps.Env, api *web.Client, d described, id string, say steps.Progress,
 ) (pool, error) {
@@ -173,7 +173,7 @@ func postPool(
 	return stored, nil
 }
 
-// mendPool sets what Renku drops when a pool is made.
+// mendPool sets the fields that Renku drops when it creates a pool.
 func mendPool(ctx context.Context, e steps.Env, api *web.Client, d described, stored pool, say steps.Progress) error {
 	if d.Factor == 0 || stored.Factor == d.Factor {
 		return nil
@@ -218,7 +218,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// poolName is what Renku calls a pool; "" where it can't be read.
+// poolName returns the name of a pool in Renku, or "" if it cannot be read.
 func poolName(ctx context.Context, e steps.Env, id string) string {
 	number, err := strconv.Atoi(id)
 	if err != nil {
@@ -263,9 +263,9 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return inventory.SetNote(ctx, e, notePool, "", say)
 }
 
-// notRemoved is an error of the deletion of a pool. Renku does not name a
-// refusal of the remote cluster; that of the PriorityClass is the likely one
-// with a kubeconfig of an earlier version of carrick, see deletionRule.
+// notRemoved explains an error of deleting a pool. Renku's error does not name a request that
+// the remote cluster denied. With a kubeconfig of an earlier version of carrick the likely one
+// is the deletion of the PriorityClass, see deletionRule.
 func notRemoved(e steps.Env, id int, err error) error {
 	failed := failing(e, fmt.Sprintf("remove pool %d", id), err)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
@@ -275,8 +275,8 @@ func notRemoved(e steps.Env, id int, err error) error {
 	return failed
 }
 
-// lostPool is the pool whose making was asked for and never answered; 0 where
-// it was not made.
+// lostPool returns the pool whose creation was requested but whose response was lost, or 0 if
+// it was not created.
 func lostPool(ctx context.Context, e steps.Env, api *web.Client) (int, error) {
 	var rows []map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {

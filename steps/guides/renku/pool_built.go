@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// examplePool is the published guide's example, with what the other answers say
-// of it put in; its comments stay.
+// examplePool returns the published guide's example, with its comments, filled in from the
+// other answers.
 func examplePool(e steps.Env) (any, string) {
 	if e.Assets == nil {
 		return nil, ""
@@ -60,7 +60,8 @@ func fillPool(e steps.Env, p *yaml.Node) {
 	}
 }
 
-// biggest is the class of the answers, and whether it is larger than all others.
+// biggest returns the class that the answers describe, and whether it is larger than all
+// others.
 func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
 	if err != nil {
@@ -80,7 +81,7 @@ func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	)
 }
 
-// yamlValue is the value of a key of a mapping; an empty node where it is none.
+// yamlValue returns the value of a key of a mapping, or an empty node if it does not exist.
 func yamlValue(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -108,11 +109,11 @@ func put(n *yaml.Node, key string, value any) {
 	n.Content = append(n.Content, k, v)
 }
 
-// cpus is a quantity as Renku counts it.
+// cpus converts a CPU quantity to Renku's number of CPUs.
 func cpus(text string) float64 {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return 0 // which is refused as too little
+		return 0 // 0 is rejected as too little
 	}
 	return q.AsApproximateFloat64()
 }

@@ -66,8 +66,8 @@ func resourcePoolChecks() []steps.Check {
 	}
 }
 
-// poolProblems are the rules of Renku and those of this guide: the pool's
-// PriorityClass must be one that was made.
+// poolProblems returns the violated rules of Renku and of this guide, which requires that the
+// pool's PriorityClass is one that carrick created.
 func poolProblems(e steps.Env, d described) []string {
 	out := d.problems()
 	if len(out) > 0 || d.Quota == nil {
@@ -157,7 +157,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// quotaOwner judges whose the ResourceQuota with the pool's quota id is.
+// quotaOwner determines which pool owns the ResourceQuota with the pool's quota id.
 func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	name := d.Quota.ID
 	id, err := poolNumber(e)
@@ -190,8 +190,8 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	return unasked(e, err)
 }
 
-// restoreQuota is the command that gives the pool's ResourceQuota what pool.spec says, as Renku does
-// (renku-data-services components/renku_data_services/crc/models.py).
+// restoreQuota is the command that sets the pool's ResourceQuota to the values of pool.spec, as
+// Renku does (renku-data-services components/renku_data_services/crc/models.py).
 func restoreQuota(e steps.Env, d described) string {
 	hard := map[string]string{
 		"requests.cpu": fmt.Sprint(math.Ceil(d.Quota.CPU)), "requests.memory": fmt.Sprintf("%.0f", d.Quota.Memory*1e9),
@@ -203,7 +203,8 @@ func restoreQuota(e steps.Env, d described) string {
 		" " + steps.JSONPatch(steps.PatchOp{Op: "replace", Path: "/spec/hard", Value: hard})
 }
 
-// poolOfQuota is the name of the pool of this cluster that has a quota; "": none has.
+// poolOfQuota returns the name of the pool of this cluster that has that quota, or "" if none
+// has it.
 func poolOfQuota(e steps.Env, quota string) (string, error) {
 	all, err := e.Peer.List("pool-quotas")
 	if steps.IsAbsent(err) {
@@ -237,7 +238,7 @@ func poolMade(ctx context.Context, e steps.Env) steps.Result {
 	return judgePools(d.Name, id, named)
 }
 
-// judgePools says how the pools of a name stand to a cluster.
+// judgePools determines whether the pools with that name belong to a cluster.
 func judgePools(name, id string, named []pool) steps.Result {
 	var ours, astray []string
 	for _, p := range named {

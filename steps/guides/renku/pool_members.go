@@ -13,7 +13,7 @@ import (
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// parseMember reads user:UUID, user:UUID:prohibited, group:ID, project:ID.
+// parseMember parses user:UUID, user:UUID:prohibited, group:ID or project:ID.
 func parseMember(v string) (member, error) {
 	kind, rest, _ := strings.Cut(v, ":")
 	id, role, given := strings.Cut(rest, ":")
@@ -38,8 +38,8 @@ func checkMember(v string) error {
 	return err
 }
 
-// members are those that a pool has. A Renku without groups in pools knows
-// users alone.
+// members returns the members of a pool. Renku versions without groups in pools list only
+// users.
 func members(ctx context.Context, api *web.Client, id int) ([]member, error) {
 	var out []member
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d/members", id), nil, &out)
@@ -56,14 +56,15 @@ func members(ctx context.Context, api *web.Client, id int) ([]member, error) {
 	return out, err
 }
 
-// noSuchPath reports whether this Renku does not have an address. It answers 404, too, for a user, a group or a project
-// that it does not have (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py _resolve_members).
+// noSuchPath reports whether this Renku version does not serve a path. Renku also answers 404
+// for a user, a group or a project that does not exist (renku-data-services @ e81895b4:
+// components/renku_data_services/crc/db.py _resolve_members).
 func noSuchPath(err error) bool {
 	e, ok := err.(*web.Error)
 	return ok && (e.Status == 405 || e.Status == 404 && (e.Code == 0 || strings.HasPrefix(e.Message, "Requested URL")))
 }
 
-// lackingMembers are those of the answers that a pool does not have yet.
+// lackingMembers returns the answered members that a pool does not have yet.
 func lackingMembers(ctx context.Context, e steps.Env, api *web.Client, id int) ([]member, error) {
 	have, err := members(ctx, api, id)
 	if err != nil {

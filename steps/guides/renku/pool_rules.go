@@ -11,12 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The rules of POST /resource_pools (renku-data-services
-// components/renku_data_services/crc/api.spec.yaml, crc/core.py). Renku's API
-// keeps most of them; what it leaves to the database or to Kubernetes is
-// looked at here, too.
+// These are the rules of POST /resource_pools (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml, crc/core.py). Renku's API checks most of
+// them; the rules that it leaves to the database or to Kubernetes are checked here, too.
 
-// valueRule is one value of a pool's description and what is wrong with it.
+// valueRule returns the fault of one value of a pool's description, or "".
 type valueRule func(n *yaml.Node) string
 
 type poolField struct {
@@ -28,7 +27,7 @@ var poolFields = map[string]poolField{
 	"name":                       {true, nameValue},
 	"public":                     {true, boolValue},
 	"default":                    {true, boolValue},
-	"classes":                    {true, nil}, // walked into
+	"classes":                    {true, nil}, // checked recursively
 	"quota":                      {false, nil},
 	"cluster_id":                 {false, clusterIDValue},
 	"platform":                   {false, oneOf("linux/amd64", "linux/arm64")},
@@ -58,7 +57,7 @@ var classFields = map[string]poolField{
 	"quota_enforced":  {false, boolValue},
 }
 
-// unrelated are keys that Renku knows and that have no place here.
+// unrelated are keys that Renku knows but that must not be set here.
 var unrelated = map[string]string{
 	"remote": "it is for FirecREST and Runai, not for remote clusters",
 	"id":     "Renku gives it",
@@ -89,7 +88,7 @@ func clusterIDValue(n *yaml.Node) string {
 }
 
 func quotaIDValue(n *yaml.Node) string {
-	if n.Tag != "!!str" { // Renku takes no number for it
+	if n.Tag != "!!str" { // Renku does not accept a number here
 		return "is no text (in quotes, if it looks like a number)"
 	}
 	if err := checkQuotaID(n.Value); err != nil {
@@ -192,7 +191,7 @@ func affinity(n *yaml.Node) string {
 	return ""
 }
 
-// poolFault is one rule that a pool breaks; line 0: it belongs to the whole.
+// poolFault is one rule that a pool violates; line is 0 if it concerns the whole pool.
 type poolFault struct {
 	line int
 	text string

@@ -14,10 +14,10 @@ import (
 	"carrick/steps/check"
 )
 
-// poolAsset is the pool that stands where none is described.
+// poolAsset is the default pool if none is described.
 const poolAsset = "pool.yaml"
 
-// pool is a resource pool, as far as it is looked at.
+// pool contains the fields of a resource pool that carrick reads.
 type pool struct {
 	ID       int             `json:"id" yaml:"-"`
 	Name     string          `json:"name" yaml:"name"`
@@ -25,8 +25,8 @@ type pool struct {
 	Default  bool            `json:"default" yaml:"default"`
 	Platform string          `json:"platform" yaml:"platform"`
 	Factor   float64         `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
-	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
-	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before that
+	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds of idle time; 0: never
+	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before hibernation
 	Cluster  clusterOf       `json:"cluster" yaml:"-"`
 	Quota    *quota          `json:"quota" yaml:"quota"`
 	Classes  []resourceClass `json:"classes" yaml:"classes"`
@@ -36,7 +36,7 @@ type clusterOf struct {
 	ID string `json:"id"` // "": the local cluster
 }
 
-// quota is what all sessions of a pool may have together; its memory is in GB.
+// quota is the limit for all sessions of a pool together; its memory is in GB.
 type quota struct {
 	CPU    float64 `json:"cpu" yaml:"cpu"`
 	Memory float64 `json:"memory" yaml:"memory"`
@@ -44,7 +44,7 @@ type quota struct {
 	ID     string  `json:"id" yaml:"id"`
 }
 
-// resourceClass is what one session may have; its memory is in GiB, storage in GB.
+// resourceClass is the size of one session; its memory is in GiB, storage in GB.
 type resourceClass struct {
 	Name    string  `json:"name" yaml:"name"`
 	CPU     float64 `json:"cpu" yaml:"cpu"`
@@ -55,14 +55,14 @@ type resourceClass struct {
 	Default bool    `json:"default" yaml:"default"`
 }
 
-// described is a pool as somebody describes it.
+// described is a pool as pool.spec describes it.
 type described struct {
 	pool
-	payload map[string]any // as POST /resource_pools takes it, without the cluster
+	payload map[string]any // the body of POST /resource_pools, without the cluster
 	faults  []poolFault
 }
 
-// problems are the faults in words, with their lines.
+// problems returns the faults as text with line numbers.
 func (d described) problems() []string {
 	var out []string
 	for _, f := range d.faults {
@@ -74,8 +74,8 @@ func (d described) problems() []string {
 	return out
 }
 
-// readPool reads a description, YAML or JSON, and finds every rule that it
-// breaks. The error is of what is no YAML at all.
+// readPool parses a description in YAML or JSON and finds every rule that it violates. It
+// returns an error if the text is not YAML.
 func readPool(data []byte) (described, error) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -122,7 +122,7 @@ func walkClasses(n *yaml.Node) (out []poolFault) {
 	return out
 }
 
-// judge finds the rules that lie between values.
+// judge checks the rules that concern several values.
 func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 	at := func(key string) int {
 		if values[key] == nil {
@@ -167,7 +167,7 @@ func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 	return out
 }
 
-// checkPool refuses a description of no pool where it is typed.
+// checkPool rejects an invalid pool description when it is entered.
 func checkPool(text string) error {
 	d, err := readPool([]byte(text))
 	if err != nil {
@@ -179,7 +179,7 @@ func checkPool(text string) error {
 	return nil
 }
 
-// thePool is the pool that this link asks for.
+// thePool returns the pool that this link describes.
 func thePool(e steps.Env) (described, error) {
 	text := e.Answers.Text("pool.spec")
 	if text == "" {
@@ -192,9 +192,9 @@ func thePool(e steps.Env) (described, error) {
 	return d, nil
 }
 
-// tooTight are the classes that Renku takes and that could never start: the
-// quota counts GB and the class GiB, and what runs beside a session counts,
-// too. The margins are estimates: 0.2 CPUs and 0.3 GB.
+// tooTight returns the classes that Renku accepts but whose sessions could never start. The
+// quota is in GB and the class in GiB, and a session's sidecars count, too. The margins for
+// them are estimates: 0.2 CPUs and 0.3 GB.
 func (d described) tooTight() []string {
 	var out []string
 	for _, c := range d.Classes {

@@ -11,7 +11,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// storedPool is the pool as Renku has it.
+// storedPool returns the pool as Renku stores it.
 func storedPool(ctx context.Context, e steps.Env) (pool, error) {
 	id, err := poolNumber(e)
 	if err != nil {
@@ -50,14 +50,15 @@ func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("quota and %d classes", len(p.Classes))
 }
 
-// poolDifferences are those that bound or name something.
+// poolDifferences returns the differences in limits and names.
 func poolDifferences(want, have pool) []string {
 	var out []string
 	if want.Public != have.Public {
 		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
 	}
 	if want.Quota != nil && have.Quota != nil {
-		// Renku stores whole CPUs since data services 0.71.1, and before that a fraction (crc/models.py Quota.to_patch).
+		// Renku stores whole CPUs since data services 0.71.1, and fractions before that
+		// (crc/models.py Quota.to_patch).
 		whole := *want.Quota
 		whole.CPU = math.Ceil(whole.CPU)
 		if whole != *have.Quota && *want.Quota != *have.Quota {
@@ -82,9 +83,9 @@ func poolDifferences(want, have pool) []string {
 	return out
 }
 
-// ourPool refuses to take a pool for this link's by its number alone: another
-// Renku has pools of the same numbers. It is on this link's cluster, or has the
-// name that the link gives; one that is gone is no error.
+// ourPool verifies that a pool belongs to this link, because another Renku has pools with the
+// same numbers. It must be on this link's cluster or have this link's pool name. A pool that
+// does not exist is not an error.
 func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 	p, err := onePool(ctx, api, id)
 	if isGone(err) {

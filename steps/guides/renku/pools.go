@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// classValue is the priority that Renku itself would give
-// (renku-data-services components/renku_data_services/crc/db.py).
+// classValue is the priority that Renku itself uses (renku-data-services
+// components/renku_data_services/crc/db.py).
 const classValue = 100
 
 func poolChecks() []steps.Check {
@@ -52,7 +52,7 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 			wrong = append(wrong, name)
 		}
 	}
-	fix := "" // apply makes what is missing; what is wrong can't be changed in place
+	fix := "" // apply creates a missing class; a wrong one is immutable
 	if len(wrong) > 0 {
 		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then " + e.ApplyStep("prerequisites")
 	}

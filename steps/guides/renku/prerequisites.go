@@ -11,8 +11,8 @@ import (
 	"carrick/steps/action"
 )
 
-// quotaID is what Renku does not check and Kubernetes refuses: the id becomes
-// a ResourceQuota and a PriorityClass (renku-data-services
+// quotaID matches ids that Kubernetes accepts, which Renku does not check: the id becomes the
+// name of a ResourceQuota and a PriorityClass (renku-data-services
 // components/renku_data_services/crc: minLength 5, column of 63).
 var quotaID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 

@@ -13,12 +13,12 @@ import (
 	"carrick/steps/check"
 )
 
-// registries hold what sessions are made of: Renku's images, the login proxy,
-// the drivers' sidecars, images of projects.
+// registries host the images that sessions use: Renku's images, the login proxy, the drivers'
+// sidecars, project images.
 var registries = []string{"docker.io", "harbor.renkulab.io", "registry.k8s.io", "ghcr.io"}
 
-// imagePulls looks at what the nodes did: a request from this machine would
-// prove nothing about them.
+// imagePulls checks the image pulls of the nodes: a request from this machine would prove
+// nothing about them.
 func imagePulls() steps.Check {
 	return steps.Check{
 		Name: "image-pulls", Title: "the remote nodes get the images that sessions need", On: steps.Remote,
@@ -81,7 +81,7 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("nodes have images of %s", strings.Join(have, ", "))
 }
 
-// failedPulls names the pods whose images can't be pulled, three at most.
+// failedPulls names at most three pods whose images cannot be pulled.
 func failedPulls(pods []*corev1.Pod) []string {
 	var out []string
 	for _, p := range pods {
@@ -99,7 +99,7 @@ func failedPulls(pods []*corev1.Pod) []string {
 	return out
 }
 
-// registryOf is where an image comes from, as container runtimes read names.
+// registryOf returns the registry of an image by the naming rules of container runtimes.
 func registryOf(image string) string {
 	first, _, slash := strings.Cut(image, "/")
 	switch {

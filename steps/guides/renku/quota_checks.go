@@ -27,17 +27,17 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	pool, _ := thePool(e) // sizes that are not known refuse nothing
+	pool, _ := thePool(e) // unknown sizes do not fail the check
 	var tight []bounds
 	for _, q := range quotas {
-		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's has its own check
+		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's own quota has its own check
 			tight = append(tight, tooLittle(e, pool, q)...)
 		}
 	}
 	for _, r := range ranges {
 		tight = append(tight, outOfRange(pool, r)...)
 	}
-	// What refuses all sessions comes first.
+	// List the bounds that reject all sessions first.
 	slices.SortStableFunc(tight, func(a, b bounds) int { return cmp.Compare(len(a.class), len(b.class)) })
 	if len(tight) > 0 && tight[0].class == "" {
 		return steps.Failed(tight[0].words()+": no session can start", tight[0].fix(e))
@@ -48,7 +48,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(tight[0].words()+": its sessions can't start", tight[0].fix(e))
 }
 
-// askingForLimits is about quotas that refuse pods without a CPU limit.
+// askingForLimits checks for quotas that reject pods without a CPU limit.
 func askingForLimits(e steps.Env, quotas []*corev1.ResourceQuota, ranges []*corev1.LimitRange) steps.Result {
 	var asking []string
 	for _, q := range quotas {
@@ -80,10 +80,10 @@ metadata: {name: default-cpu-limit}
 spec: {limits: [{type: Container, default: {cpu: "2"}}]}
 `
 
-// bounds is why a ResourceQuota or a LimitRange refuses sessions.
+// bounds explains why a ResourceQuota or a LimitRange rejects sessions.
 type bounds struct {
 	kind, name string
-	class      string // the only class that it refuses; "": all
+	class      string // the only class that it rejects; "": all
 	why        []string
 	changes    []steps.PatchOp
 }
@@ -96,13 +96,13 @@ func (r bounds) words() string {
 	return out
 }
 
-// fix removes the bounds.
+// fix is the command that removes the bounds.
 func (r bounds) fix(e steps.Env) string {
 	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name) +
 		" " + steps.JSONPatch(r.changes...) + "    # or set what sessions need"
 }
 
-// classesOf are the classes of a pool; one without sizes where they are not known.
+// classesOf returns the classes of a pool, or one class without sizes if they are unknown.
 func classesOf(d described) []resourceClass {
 	if len(d.faults) > 0 || len(d.Classes) == 0 {
 		return []resourceClass{{}}
@@ -110,7 +110,8 @@ func classesOf(d described) []resourceClass {
 	return d.Classes
 }
 
-// refusals are what bounds refuse: all classes, or each of those that bad finds something about.
+// refusals returns the bounds for the classes for which bad finds a reason, merged if they
+// affect all classes.
 func refusals(
 	classes []resourceClass, kind, name string, bad func(c resourceClass) ([]string, []steps.PatchOp),
 ) []bounds {
@@ -128,9 +129,9 @@ func refusals(
 	return out
 }
 
-// countsSessions reports whether a quota counts sessions' pods, by its scopes.
+// countsSessions reports whether a quota's scopes include sessions' pods.
 func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
-	in := func(scope corev1.ResourceQuotaScope) bool { // a session has requests, a priority class and no deadline
+	in := func(scope corev1.ResourceQuotaScope) bool { // a session has requests, a priority class and no activeDeadlineSeconds
 		return scope == corev1.ResourceQuotaScopeNotTerminating || scope == corev1.ResourceQuotaScopeNotBestEffort
 	}
 	for _, scope := range q.Spec.Scopes {
@@ -157,7 +158,8 @@ func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
 	return true
 }
 
-// neededBy is the least that one session of a class needs of what quotas count. What runs next to it comes on top.
+// neededBy returns the minimum that one session of a class requires of each resource that
+// quotas count. Sidecars require more on top.
 func neededBy(e steps.Env, c resourceClass) map[corev1.ResourceName]resource.Quantity {
 	one, cpu, memory := resource.MustParse("1"), cpuOf(c), memoryOf(c)
 	out := map[corev1.ResourceName]resource.Quantity{
@@ -192,7 +194,7 @@ func memoryOf(c resourceClass) resource.Quantity {
 	return *resource.NewQuantity(max(1, int64(c.Memory*(1<<30))), resource.BinarySI)
 }
 
-// tooLittle are the classes of which a quota allows not even one session.
+// tooLittle returns the classes for which a quota does not allow a single session.
 func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
 	of := classesOf(d)
 	return refusals(of, "ResourceQuota", q.Name, func(c resourceClass) (why []string, changes []steps.PatchOp) {
@@ -208,9 +210,10 @@ func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
 	})
 }
 
-// outOfRange are the classes whose containers, pods or volumes a LimitRange refuses. Without cpu_limit_factor sessions
-// have no CPU limit of their own: a default limit below their request is refused, too
-// (kubernetes/kubernetes: plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
+// outOfRange returns the classes whose containers, pods or volumes a LimitRange rejects.
+// Without cpu_limit_factor sessions have no CPU limit of their own: a default limit below their
+// request is rejected, too (kubernetes/kubernetes:
+// plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
 func outOfRange(d described, r *corev1.LimitRange) []bounds {
 	classes, largest := classesOf(d), resource.Quantity{}
 	for _, c := range classes {
@@ -226,7 +229,7 @@ func outOfRange(d described, r *corev1.LimitRange) []bounds {
 			) {
 				if have, is := list[name]; is && need.Cmp(have) == sign {
 					change := steps.PatchOp{Op: "remove", Path: steps.Pointer("spec", "limits", i, field, name)}
-					if field == "default" { // a quota of limits.cpu requires one
+					if field == "default" { // a quota on limits.cpu requires a default limit
 						change.Op, change.Value = "replace", largest.String()
 					}
 					const words = "%s %s: %s per %s (a session has %s)"

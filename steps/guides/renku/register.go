@@ -96,7 +96,7 @@ func portalAddress(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// nameFromLink is the link's name where Renku would take it.
+// nameFromLink returns the link's name if Renku accepts it.
 func nameFromLink(e steps.Env) (any, string) {
 	for _, name := range []string{e.Link, "remote-" + e.Link} {
 		if checkClusterName(name) == nil {

@@ -24,8 +24,8 @@ func registerCluster() steps.Action {
 	}
 }
 
-// clusterItem names the cluster in a plan; the text is the same with and
-// without a sign-in, so that a plan stays the one that was confirmed.
+// clusterItem is a plan item for the cluster. Its text is the same with and without a sign-in,
+// so that the plan does not change after it was confirmed.
 func clusterItem(verb steps.Verb, payload map[string]any) steps.Item {
 	return steps.Item{
 		Verb: verb, What: fmt.Sprintf("cluster %q in Renku (POST /api/data/clusters)", textOf(payload, "name")),
@@ -60,7 +60,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// changeItem says what becomes of a cluster that Renku has already.
+// changeItem is the plan item for a cluster that already exists in Renku.
 func changeItem(payload, row map[string]any) steps.Item {
 	item := clusterItem(steps.Update, payload)
 	item.What = fmt.Sprintf("cluster %q in Renku (PATCH /api/data/clusters/%s)", textOf(row, "name"), textOf(row, "id"))
@@ -79,8 +79,8 @@ func changeItem(payload, row map[string]any) steps.Item {
 	return item
 }
 
-// payloadProblems are the rules of Renku and Kubernetes, and that sessions are
-// not served at the portal's own name.
+// payloadProblems returns the violated rules of Renku and Kubernetes, and of this guide:
+// sessions must not use the portal's own host.
 func payloadProblems(e steps.Env, payload map[string]any) []string {
 	bad := clusterProblems(payload)
 	if host := textOf(payload, "session_host"); slices.Contains(renkuHosts(e), host) {
@@ -119,7 +119,7 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return mendCluster(ctx, e, api, payload, row, say)
 }
 
-// postCluster makes the row, and notes that it is this link's.
+// postCluster creates the row and notes that it belongs to this link.
 func postCluster(
 	ctx context.Context, e steps.Env, api *web.Client, payload map[string]any, say steps.Progress,
 ) (map[string]any, error) {
@@ -130,8 +130,8 @@ func postCluster(
 	var row map[string]any
 	_, err = api.JSON(ctx, "POST", "/clusters", payload, &row)
 	if refusesEmptySecret(err, payload) {
-		// A Renku that passes the flag on takes no empty name beside it; one
-		// that drops it takes nothing else.
+		// A Renku that passes the flag on rejects an empty name next to it; a Renku that drops the
+		// flag requires the empty name.
 		less := plainJSON(payload)
 		delete(less, fieldTLS)
 		say.Say("Renku refuses an empty TLS Secret beside the default certificate; asking again without it")
@@ -139,7 +139,7 @@ func postCluster(
 	}
 	if err != nil {
 		failed := failing(e, "register the cluster", err)
-		if refusedByRenku(err) { // nothing was made
+		if refusedByRenku(err) { // nothing was created
 			failed = errors.Join(failed, refused())
 		}
 		return nil, failed
@@ -158,7 +158,8 @@ func postCluster(
 	return row, inventory.SetNote(ctx, e, noteCluster, id, say)
 }
 
-// refusesEmptySecret tells the database's rule on the pair of TLS fields.
+// refusesEmptySecret reports whether an error is the database's constraint on the pair of TLS
+// fields.
 func refusesEmptySecret(err error, payload map[string]any) bool {
 	e := (*web.Error)(nil)
 	if !errors.As(err, &e) || e.Status != 500 || payload[fieldDefault] != true {
@@ -168,15 +169,15 @@ func refusesEmptySecret(err error, payload map[string]any) bool {
 	return strings.Contains(said, "protocol_tls_secrets") || strings.Contains(said, "check constraint")
 }
 
-// refusedByRenku tells whether Renku itself refused a request; what a proxy before it
-// says tells nothing of what was done.
+// refusedByRenku reports whether Renku itself refused a request. An error of a proxy in front
+// of Renku does not show whether the request was executed.
 func refusedByRenku(err error) bool {
 	e := (*web.Error)(nil)
 	return errors.As(err, &e) && (e.Code != 0 || e.Status < 500)
 }
 
-// mendCluster makes a stored cluster as it is meant: also what was lost when
-// it was made.
+// mendCluster patches a stored cluster to match the payload, including fields that Renku
+// dropped on creation.
 func mendCluster(
 	ctx context.Context, e steps.Env, api *web.Client, payload, row map[string]any, say steps.Progress,
 ) error {

@@ -36,7 +36,7 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, data services %s", api.Base(), out.Version)
 }
 
-// newerFields came to Renku later than remote clusters.
+// newerFields were added to Renku after remote clusters.
 var newerFields = []string{fieldDefault, "service_account_name"}
 
 func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
@@ -95,7 +95,7 @@ func schemaProperties(schema any, into map[string]bool) {
 	}
 }
 
-// rowWithName is another cluster that has our name.
+// rowWithName returns another cluster with this link's cluster name.
 func rowWithName(rows []map[string]any, name, config string) map[string]any {
 	for _, row := range rows {
 		if textOf(row, "name") == name && textOf(row, "config_name") != config {

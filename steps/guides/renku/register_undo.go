@@ -11,13 +11,12 @@ import (
 	"carrick/steps/inventory"
 )
 
-// willAsk is the note of what an undo can look at only once it is signed in.
+// willAsk is the note on parts of an undo that can be planned only after a sign-in.
 const willAsk = "you will be asked to sign in to Renku"
 
-// leftCluster says what taking the cluster back would do: its pools would not
-// go, they would become pools of the local cluster
-// (renku-data-services components/renku_data_services/crc/orm.py: ON DELETE
-// SET NULL).
+// leftCluster plans the deletion of the cluster. The cluster's pools would not be deleted; they
+// would become pools of the local cluster (renku-data-services
+// components/renku_data_services/crc/orm.py: ON DELETE SET NULL).
 func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	id, err := inventory.Note(ctx, e, noteCluster)
 	if err != nil {
@@ -58,7 +57,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}, nil
 }
 
-// stoodBefore is a cluster that this link did not make.
+// stoodBefore returns the plan for a cluster that this link did not create.
 func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.Change {
 	row, rowErr := localFacts(e).Map("cluster-row")
 	if why != "" || err != nil || rowErr != nil {
@@ -70,7 +69,7 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 	}}}
 }
 
-// pointing says what pools that point to a cluster mean for its end.
+// pointing returns why the cluster cannot be deleted while pools of others refer to it, or "".
 func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 	own, err := inventory.Note(ctx, e, notePool)
 	if err != nil {
@@ -140,9 +139,9 @@ func hasID(rows []map[string]any, id string) bool {
 	return false
 }
 
-// isGone reports whether Renku no longer has what was asked for. Renku answers
-// 404, too, for a pool whose cluster it has not loaded, and keeps the pool
-// (renku-data-services @ e81895b4: k8s/clients.py K8sClusterClientsPool).
+// isGone reports whether the requested object no longer exists in Renku. Renku also answers 404
+// for a pool whose cluster it has not loaded, and keeps the pool (renku-data-services @
+// e81895b4: k8s/clients.py K8sClusterClientsPool).
 func isGone(err error) bool {
 	e := (*web.Error)(nil)
 	return errors.As(err, &e) && e.Status == 404 && !strings.Contains(e.Message, notLoaded)

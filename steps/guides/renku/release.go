@@ -18,13 +18,12 @@ import (
 	"carrick/steps"
 )
 
-// What the local cluster tells of Renku itself: the Helm release, and where
-// there is none (Argo CD renders charts by itself), labels and Deployments.
-// Values of a release may hold passwords: each fact takes out the one value
-// that it is named for.
+// releaseFacts are the facts about Renku itself on the local cluster. They come from the Helm
+// release, or, if there is none (Argo CD renders charts without a release), from labels and
+// Deployments. Values of a release can contain passwords: each fact extracts only the one value
+// in its name.
 //
-// Source: SwissDataScienceCenter/renku helm-chart/renku/values.yaml and
-// templates.
+// Source: SwissDataScienceCenter/renku helm-chart/renku/values.yaml and templates.
 func releaseFacts() []steps.Fact {
 	fact := func(name, title string, learn func(context.Context, steps.Env) (any, error)) steps.Fact {
 		return steps.Fact{Name: name, Title: title, On: steps.Local, Shared: true, Learn: learn}
@@ -53,11 +52,11 @@ const renkuChart = "renku"
 
 func renkuNamespace(e steps.Env) string { return e.Answers.Text("renku.namespace") }
 
-// releasesKept is how long an unpacked release is kept while its Secret stays
-// as it is: unpacking one takes some 10 ms, and a dozen facts are read from it.
+// releasesKept is how long an unpacked release is cached while its Secret does not change.
+// Unpacking one takes some 10 ms, and a dozen facts are read from it.
 const releasesKept = 24 * time.Hour
 
-// releases are the deployed releases of a namespace.
+// releases returns the deployed releases of a namespace.
 func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Release, error) {
 	key := "helm-releases/" + string(e.Side) + "/" + namespace
 	return tracked.Look(ctx, key, releasesKept, func(ctx context.Context) ([]chart.Release, error) {
@@ -65,8 +64,8 @@ func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Relea
 	})
 }
 
-// renkuRelease is the release of Renku's chart. It is Absent where there is
-// none; an error says that it can't be told.
+// renkuRelease returns the release of Renku's chart. It returns Absent if there is none, and
+// another error if it cannot be determined.
 func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	ns := renkuNamespace(e)
 	found, err := releases(ctx, e, ns)
@@ -89,8 +88,8 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	)
 }
 
-// valued is Renku's release for a fact that is no more than a default: where it
-// may not be read, the fact is absent and says so.
+// valued returns Renku's release for a fact that is only a default: if reading it is forbidden,
+// the fact is absent and gives the reason.
 func valued(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	r, err := renkuRelease(ctx, e)
 	if apierrors.IsForbidden(err) {
@@ -107,7 +106,7 @@ func releaseItself(ctx context.Context, e steps.Env) (any, error) {
 	return map[string]any{"name": r.Name, "version": r.Version}, nil
 }
 
-// helmText is a value of Renku's release that is text and not empty.
+// helmText returns a value of Renku's release that is a non-empty string.
 func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -121,7 +120,7 @@ func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	return text, nil
 }
 
-// releaseFact learns a value of Renku's release by helmText or helmList.
+// releaseFact returns a fact that reads a value of Renku's release with helmText or helmList.
 func releaseFact[T any](
 	read func(context.Context, steps.Env, string) (T, error), path string,
 ) func(context.Context, steps.Env) (any, error) {
@@ -130,10 +129,11 @@ func releaseFact[T any](
 
 const kubeconfigsPath = "dataService.remoteClustersKubeconfigSecretName"
 
-// kubeconfigsVolume is the volume by which Renku's services see kubeconfigs.
+// kubeconfigsVolume is the volume through which Renku's services mount kubeconfigs.
 const kubeconfigsVolume = "remote-cluster-kubeconfigs"
 
-// kubeconfigsSecret is what runs, else what the release says.
+// kubeconfigsSecret returns the Secret that running services mount, or else the one in the
+// release's values.
 func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 	services, err := dataServices(ctx, e)
 	if err != nil {
@@ -159,8 +159,8 @@ func dataServices(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error
 	return slices.DeleteFunc(all, func(d *appsv1.Deployment) bool { return d.Labels["app"] != dataServiceApp }), err
 }
 
-// releaseName is the name that Renku was installed under: of its release, else
-// what its Deployments are labelled with.
+// releaseName returns the name of Renku's release, or else the name in the labels of its
+// Deployments.
 func releaseName(ctx context.Context, e steps.Env) (string, error) {
 	r, unread := valued(ctx, e)
 	if unread == nil {
@@ -181,7 +181,8 @@ func releaseName(ctx context.Context, e steps.Env) (string, error) {
 	return "", unread
 }
 
-// chartRepository is where Renku's own release took the operator's chart from.
+// chartRepository returns the repository from which Renku's own release got the operator's
+// chart.
 func chartRepository(ctx context.Context, e steps.Env) (any, error) {
 	r, err := valued(ctx, e)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"carrick/steps"
 )
 
-// What Renku's release says of the Keycloak client by which sessions sign
-// users in. The lists are strings that hold JSON (the chart takes them since
-// 2.17.0): '["https://sessions.example.org/*"]'.
+// These values of Renku's release configure the Keycloak client that signs users in to
+// sessions. The lists are strings that contain JSON (the chart accepts them since 2.17.0):
+// '["https://sessions.example.org/*"]'.
 const (
 	clientPath    = "notebooks.oidc.clientId"
 	redirectsPath = "notebooks.oidc.extraRedirectUris"
 	originsPath   = "notebooks.oidc.extraWebOrigins"
 )
 
-// helmList is a value of Renku's release that is text which holds a JSON list.
-// An empty list is one, too; a chart that has no such value makes it Absent.
+// helmList returns a value of Renku's release that is a string with a JSON list, which can be
+// empty. It returns Absent if the chart has no such value.
 func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -79,8 +79,8 @@ func redirectPort(ctx context.Context, e steps.Env) (any, error) {
 	return port, nil
 }
 
-// redirect is the place of the one extra redirect URI of the sessions' client
-// that is not Renku's own domain: that is where its login expects sessions.
+// redirect returns the host and port of the only extra redirect URI of the sessions' client
+// that is not in Renku's own domain: the login expects sessions there.
 func redirect(ctx context.Context, e steps.Env) (host string, port int, err error) {
 	list, err := helmList(ctx, e, redirectsPath)
 	if err != nil {
@@ -107,8 +107,8 @@ type callback struct {
 	port int
 }
 
-// redirectPlaces are the distinct hosts and ports of URIs "https://HOST[:PORT]/*",
-// without Renku's own domain.
+// redirectPlaces returns the distinct hosts and ports of URIs "https://HOST[:PORT]/*", without
+// Renku's own domain.
 func redirectPlaces(uris []string, domain string) []callback {
 	own, _ := splitDomain(domain)
 	var out []callback
@@ -135,7 +135,7 @@ func redirectPlaces(uris []string, domain string) []callback {
 	return out
 }
 
-// splitDomain takes the port off a domain.
+// splitDomain splits a domain into host and port.
 func splitDomain(domain string) (host, port string) {
 	u, err := url.Parse("https://" + domain)
 	if err != nil {

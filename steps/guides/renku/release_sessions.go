@@ -19,9 +19,9 @@ import (
 	"carrick/steps"
 )
 
-// customCAs are the Secrets of CA certificates, by name and key, that
-// global.certificates.customCAs names; where there is no release to read, those
-// that sessions mount. Only certificates are taken: they are public.
+// customCAs returns the Secrets with CA certificates, by name and key, that
+// global.certificates.customCAs names, or those that sessions mount if no release can be read.
+// It returns only certificates, which are public.
 func customCAs(ctx context.Context, e steps.Env) (any, error) {
 	names, err := customCANames(ctx, e)
 	if err != nil {
@@ -57,7 +57,7 @@ func customCANames(ctx context.Context, e steps.Env) ([]string, error) {
 	return names, nil
 }
 
-// secretNames are the names in a list of {secret: NAME}.
+// secretNames returns the names in a list of {secret: NAME}.
 func secretNames(v any) []string {
 	list, _ := v.([]any)
 	var out []string
@@ -70,8 +70,7 @@ func secretNames(v any) []string {
 	return out
 }
 
-// certificatesOf are the keys of a Secret that hold certificates and nothing
-// else.
+// certificatesOf returns the keys of a Secret that contain only certificates.
 func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (map[string]any, error) {
 	s, err := e.Cluster.Secret(ctx, namespace, name, cluster.EveryKey)
 	if apierrors.IsNotFound(err) {
@@ -92,8 +91,8 @@ func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (m
 	return out, nil
 }
 
-// onlyCertificates is the PEM of a value's certificates, without anything that
-// stands around them; "" where it holds none, or something else besides.
+// onlyCertificates returns the PEM of a value's certificates without surrounding text, or "" if
+// it contains none or anything else.
 func onlyCertificates(v masked.Value) string {
 	var out []byte
 	rest := []byte(v.Reveal())
@@ -109,7 +108,7 @@ func onlyCertificates(v masked.Value) string {
 	}
 }
 
-// renkuCA is all of them together: what to trust besides the system's roots.
+// renkuCA returns all of them together: the CAs to trust in addition to the system's roots.
 func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	v, err := customCAs(ctx, e)
 	if err != nil {
@@ -126,8 +125,9 @@ func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	return strings.Join(out, "\n") + "\n", nil
 }
 
-// The settings of every session, wherever it runs, in Secret RELEASE-notebooks. The first three are YAML, and the first
-// two have no key where the Helm value is empty (SwissDataScienceCenter/renku
+// These keys of Secret RELEASE-notebooks are the settings of every session on any cluster. The
+// first three are YAML, and the first two do not exist if the Helm value is empty
+// (SwissDataScienceCenter/renku
 // helm-chart/renku/templates/data-service/session-env-secret.yaml; renku-data-services
 // components/renku_data_services/notebooks/config/dynamic.py).
 const (
@@ -155,7 +155,8 @@ func notebooksValue(ctx context.Context, e steps.Env, key string) (string, bool,
 	return v.Reveal(), ok, nil
 }
 
-// notebooksYAML decodes the value of one key. Without the key out stays unchanged. The error does not quote the value.
+// notebooksYAML decodes the value of one key. If the key does not exist, out stays unchanged.
+// The error does not quote the value.
 func notebooksYAML(ctx context.Context, e steps.Env, key string, out any) error {
 	text, _, err := notebooksValue(ctx, e, key)
 	if err != nil {
@@ -167,7 +168,7 @@ func notebooksYAML(ctx context.Context, e steps.Env, key string, out any) error 
 	return nil
 }
 
-// sessionAffinity is a core/v1 Affinity; an empty map: sessions ask for none.
+// sessionAffinity returns a core/v1 Affinity, or an empty map if sessions have none.
 func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
 	var out map[string]any
 	if err := notebooksYAML(ctx, e, affinityKey, &out); err != nil {
@@ -179,8 +180,8 @@ func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// sessionTolerations are the keys of the taints that every session tolerates,
-// "*" being all of them.
+// sessionTolerations returns the keys of the taints that every session tolerates; "*" means all
+// taints.
 func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 	var list []corev1.Toleration
 	if err := notebooksYAML(ctx, e, tolerationsKey, &list); err != nil {
@@ -199,8 +200,8 @@ func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// sessionCAs are the names of the Secrets that every session mounts; each has
-// to be in the namespace where the session runs.
+// sessionCAs returns the names of the Secrets that every session mounts. Each must exist in the
+// session's namespace.
 func sessionCAs(ctx context.Context, e steps.Env) (any, error) {
 	var list []any
 	if err := notebooksYAML(ctx, e, casKey, &list); err != nil {

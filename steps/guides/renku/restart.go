@@ -19,7 +19,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// harm is what a remote cluster that does not answer does to the local site.
+// harm describes how an unreachable remote cluster affects the local site.
 const harm = "a remote cluster that does not answer can hurt the local site: k8s-watcher looks at clusters one after " +
 	"the other without a time limit " +
 	"and may restart over and over, and lists of resource pools may fail"
@@ -74,7 +74,8 @@ func restart() steps.Step {
 	}
 }
 
-// restartedFor is the annotation in the pod template: its value is the cause.
+// restartedFor returns the name of the pod template's annotation whose value is the cause of
+// the restart.
 func restartedFor(link string) string {
 	const most = 63 // of the part after the slash
 	name := "restarted-for." + link
@@ -84,8 +85,8 @@ func restartedFor(link string) string {
 	return "carrick/" + name
 }
 
-// cause is why the services have to be restarted: the kubeconfig as it is
-// stored and the cluster's row, and when the later of the two came about.
+// cause identifies why the services must be restarted: the stored kubeconfig and the cluster's
+// row, and the time of the later of the two.
 type cause struct {
 	hash  string
 	since time.Time
@@ -96,8 +97,8 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	if err != nil {
 		return cause{}, err
 	}
-	// Reads that are kept current leave managedFields out; the hash in the key
-	// has a new value looked at at once.
+	// Cached reads omit managedFields. The hash in the key causes a new read as soon as the value
+	// changes.
 	at, err := tracked.Look(
 		ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
 			return whenHandedOver(ctx, e)
@@ -109,7 +110,7 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	id, err := e.Own.Text("cluster-id")
 	if absent := (*steps.AbsentError)(nil); err != nil && ulid.MatchString(at.noted) && !(errors.As(err, &absent) &&
 		strings.HasPrefix(absent.Why, noCluster)) {
-		id, err = at.noted, nil // Renku can't be asked now
+		id, err = at.noted, nil // Renku's API is not available now
 	}
 	if err != nil {
 		return cause{}, err
@@ -121,8 +122,8 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	return c, nil
 }
 
-// handedOver is when this link's key of the local Secret was last written, and
-// the noted id that the cluster got in Renku.
+// handedOver contains when this link's key of the local Secret was last written, and the noted
+// id of the cluster in Renku.
 type handedOver struct {
 	changed time.Time
 	noted   string
@@ -144,7 +145,7 @@ func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 	}, nil
 }
 
-// ulidTime is the moment that stands in a ULID's first ten characters.
+// ulidTime returns the time in the first ten characters of a ULID.
 func ulidTime(id string) (time.Time, bool) {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	if len(id) != 26 {
@@ -161,11 +162,11 @@ func ulidTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms), true
 }
 
-// clocksApart is how far the clocks of nodes and API servers may be apart
-// before one start is taken for a later one.
+// clocksApart is the tolerated clock skew between nodes and API servers when start times are
+// compared.
 const clocksApart = 5 * time.Second
 
-// serviceState is how one service stands with regard to a cause.
+// serviceState is the state of one service with regard to a cause.
 type serviceState struct {
 	service
 	marked bool // restarted for this very cause
@@ -173,7 +174,7 @@ type serviceState struct {
 	since  time.Time
 }
 
-// knows tells whether nothing is left to restart.
+// knows reports whether the service does not have to be restarted.
 func (s serviceState) knows() bool { return s.marked || s.fresh }
 
 func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, error) {

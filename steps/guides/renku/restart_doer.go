@@ -31,7 +31,7 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	if storedIsProved(ctx, e).Status == steps.Fail { // the cause is another one by then
+	if storedIsProved(ctx, e).Status == steps.Fail { // the cause will be a different one by then
 		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret is put there anew first")
 	}
 	all, err := serviceStates(ctx, e, c)
@@ -89,8 +89,8 @@ func doRestart(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return awaitRollouts(ctx, e, told, say)
 }
 
-// annotate puts the cause into the pod template, or takes it out (""): either
-// makes the Deployment start new pods.
+// annotate sets the cause in the pod template, or removes it (""). Either change makes the
+// Deployment start new pods.
 func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 	var v any = value
 	if value == "" {
@@ -107,13 +107,12 @@ func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 	return err
 }
 
-// rolloutWithin is how long a restart may take before it counts as hanging.
+// rolloutWithin is the timeout of a restart.
 const rolloutWithin = 5 * time.Minute
 
-// awaitRollouts waits until all pods of the services are new and ready, and
-// tells how far they are. told are the Deployments that were changed, with the
-// mark that they were given: what is kept of them may be older than that. Where
-// it takes too long the error says what hangs.
+// awaitRollouts waits until all pods of the services are new and ready, and reports progress.
+// told are the Deployments that were changed, with the annotation that they got: the cached
+// Deployments can be older. If it times out, the error names the services that are not ready.
 func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, say steps.Progress) error {
 	short, cancel := context.WithTimeout(ctx, rolloutWithin)
 	defer cancel()
@@ -142,7 +141,7 @@ func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, 
 	}
 }
 
-// rolling says of each service that is not whole how far it is, and why.
+// rolling returns the progress of each service whose rollout is not complete, and the reason.
 func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]string, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {
@@ -169,7 +168,7 @@ func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]str
 	return out, nil
 }
 
-// hindrance is what keeps the newest pod of a service from being ready.
+// hindrance returns why the newest pod of a service is not ready.
 func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
 	pods, err := servicePods(ctx, e)
 	if err == nil {
@@ -184,8 +183,8 @@ func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
 	return "", nil
 }
 
-// planRestartAgain: a restart can't be taken back, but its mark can, and taking
-// that out starts the services once more, without the cluster.
+// planRestartAgain plans the undo of a restart: removing its annotation starts the services
+// once more, without the cluster.
 func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 	marked, err := markedServices(ctx, e)
 	if err != nil {
@@ -221,7 +220,7 @@ func restartAgain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return awaitRollouts(ctx, e, told, say)
 }
 
-// markedServices are those whose pods carry this link's cause.
+// markedServices returns the services whose pod templates have this link's annotation.
 func markedServices(ctx context.Context, e steps.Env) ([]service, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"carrick/steps/check"
 )
 
-// roleRules are the rules of the Role in the sessions' namespace: the union of
-// what data-service, k8s-watcher, data-tasks and secrets-storage do with the
-// one identity that they share.
+// roleRules are the rules of the Role in the session namespace: the union of the requests of
+// data-service, k8s-watcher, data-tasks and secrets-storage, which share one identity.
 //
-// Source: SwissDataScienceCenter/renku helm-chart/renku/templates/data-service
-// (rbac, rbac_resource_pool, rbac_k8s_watcher, rbac_data_tasks) and
-// secrets-storage/rbac. The published guide's Role is older: it grants two
-// verbs more on quotas, and nothing for what the options ask for.
+// Source: SwissDataScienceCenter/renku helm-chart/renku/templates/data-service (rbac,
+// rbac_resource_pool, rbac_k8s_watcher, rbac_data_tasks) and secrets-storage/rbac. The
+// published guide's Role is older: it grants two more verbs on quotas, and nothing for the
+// options.
 func roleRules(e steps.Env) []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	all := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
@@ -40,8 +39,8 @@ func roleRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
-// clusterRules are what the Role can't hold: priority classes and nodes are
-// cluster-wide.
+// clusterRules are the rules for cluster-wide resources, which a Role cannot grant: priority
+// classes and nodes.
 func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{rule("scheduling.k8s.io", "priorityclasses", "get", "list")}
 	if e.Answers.Bool("renku.tracking") {
@@ -50,11 +49,11 @@ func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
-// deletionRule is what Renku needs to delete a pool with a quota: it deletes
-// the PriorityClass before the pool, and answers a 403 with HTTP 500
-// (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py
-// delete_quota, k8s/clients.py K8sClusterClient.delete). Each class has a
-// ClusterRole of its own: two links may share the account and not the pools.
+// deletionRule is the permission that Renku requires to delete a pool with a quota: it deletes
+// the PriorityClass before the pool, and answers a 403 with HTTP 500 (renku-data-services @
+// e81895b4: components/renku_data_services/crc/db.py delete_quota, k8s/clients.py
+// K8sClusterClient.delete). Each class has its own ClusterRole, because two links can share the
+// account but not the pools.
 func deletionRule(classes ...string) rbacv1.PolicyRule {
 	r := rule("scheduling.k8s.io", "priorityclasses", "delete")
 	r.ResourceNames = classes
@@ -65,8 +64,8 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// usedRights are the 22 rights in the sessions' namespace that Renku's code
-// really uses (renku-data-services, every call of its Kubernetes clients).
+// usedPermissions are the 22 permissions in the session namespace that Renku's code actually
+// uses (renku-data-services, every call of its Kubernetes clients).
 func usedPermissions(ns string) []permission.Rule {
 	return slices.Concat(
 		check.Verbs("amalthea.dev", "amaltheasessions", ns, "list", "get", "watch", "create", "patch", "delete"),
@@ -78,7 +77,7 @@ func usedPermissions(ns string) []permission.Rule {
 	)
 }
 
-// optionalRights are those that Renku uses there where its options are on.
+// optionalPermissions are the permissions that Renku uses there if its options are enabled.
 func optionalPermissions(e steps.Env) (out []permission.Rule) {
 	ns := sessionsNamespace(e)
 	if e.Answers.Bool("renku.tracking") {
@@ -90,7 +89,7 @@ func optionalPermissions(e steps.Env) (out []permission.Rule) {
 	return out
 }
 
-// asYAML turns rules into what a manifest holds.
+// asYAML converts rules to the form that a manifest template expects.
 func asYAML(rules []rbacv1.PolicyRule) []any {
 	var out []any
 	for _, r := range rules {

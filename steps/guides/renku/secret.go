@@ -11,8 +11,8 @@ import (
 	"carrick/steps/action"
 )
 
-// secret hands the kubeconfig to Renku: one key of a Secret that Renku's
-// services mount as a folder.
+// secret is the step that passes the kubeconfig to Renku: one key of a Secret that Renku's
+// services mount as a directory.
 func secret() steps.Step {
 	return steps.Step{
 		Name: "secret", Title: "Kubeconfigs Secret",
@@ -51,7 +51,7 @@ func secret() steps.Step {
 	}
 }
 
-// newSecret is how the Secret is called where nothing names one yet.
+// newSecret is the name of the Secret if none is configured yet.
 const newSecret = "renku-remote-clusters"
 
 func secretName(e steps.Env) (any, string) {
@@ -61,8 +61,9 @@ func secretName(e steps.Env) (any, string) {
 	return newSecret, "Renku's values name none yet"
 }
 
-// configName is what Renku's API asks for; that its column holds 40 characters
-// it says with HTTP 500 (renku-data-services components/renku_data_services/crc).
+// configName matches names that Renku's API accepts. The API reports a name that exceeds its
+// column of 40 characters only as HTTP 500 (renku-data-services
+// components/renku_data_services/crc).
 var configName = regexp.MustCompile(`^[a-zA-Z0-9._-]+[.]yaml$`)
 
 func checkConfigName(v string) error {

@@ -80,7 +80,7 @@ func secretChecks() []steps.Check {
 	}
 }
 
-// registeredKubeconfig is what stands under this link's key.
+// registeredKubeconfig returns the value under this link's key.
 func registeredKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -158,14 +158,14 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 		r.Again = t.Expires
 		return r
 	}
-	if address.Status != steps.Pass { // a private address is a warning, and only once nothing worse is found
+	if address.Status != steps.Pass { // a private address is a warning, reported only if nothing worse is found
 		return address
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
 
-// storedIsProved compares what Renku gets with what the step kubeconfig built
-// and tried, without showing either.
+// storedIsProved compares the stored kubeconfig with the one that the step kubeconfig built and
+// tested, and reveals neither.
 func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	proved, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
@@ -189,8 +189,7 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed("another one is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
 }
 
-// differing names what one kubeconfig has otherwise than another, and shows no
-// secret of either.
+// differing names the differences between two kubeconfigs and reveals no secret of either.
 func differing(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
@@ -211,15 +210,14 @@ func differing(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// normalKubeconfig is a kubeconfig without what is only a matter of writing.
+// normalKubeconfig returns a kubeconfig without differences in formatting.
 func normalKubeconfig(k kubeconfig.Config) masked.Value {
 	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
 	return k.Bytes()
 }
 
-// renkuUpgrade is the command that sets values of the local release: its admin's
-// to run. extra are further arguments. "": there is no release of Helm's to
-// upgrade.
+// renkuUpgrade returns the command with which Renku's admin sets values of the local release.
+// extra are further arguments. It returns "" if there is no Helm release to upgrade.
 func renkuUpgrade(e steps.Env, extra string) string {
 	r, err := e.Own.Map("release")
 	if err != nil {
@@ -228,7 +226,7 @@ func renkuUpgrade(e steps.Env, extra string) string {
 	return upgradeLine(textOf(r, "name"), textOf(r, "version"), renkuNamespace(e)+helmSide(e), extra)
 }
 
-// upgradeLine quotes what a release says of itself: the line is to be pasted.
+// upgradeLine quotes the release's own texts, because users paste the line into a shell.
 func upgradeLine(name, version, where, extra string) string {
 	return fmt.Sprintf(
 		"helm upgrade %s renku/renku -n %s --version %s --reuse-values %s", steps.Quoted(name), where, steps.Quoted(version),
@@ -236,12 +234,12 @@ func upgradeLine(name, version, where, extra string) string {
 	)
 }
 
-// helmSide are Helm's words for the kubeconfig and the context of a side.
+// helmSide returns Helm's flags for the kubeconfig and the context of a side.
 func helmSide(e steps.Env) string {
 	return strings.TrimPrefix(e.Helm(), "helm")
 }
 
-// setValue is how the admin of Renku has the Secret mounted.
+// setValue tells Renku's admin how to have the Secret mounted.
 func setValue(e steps.Env) string {
 	_, name := secretWhere(e)
 	after := "    # when Secret " + name + " is there, not before: without it new pods stay in ContainerCreating"
@@ -265,7 +263,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 	case !errors.As(err, &absent):
 		return steps.Errored(err)
 	}
-	if _, err := e.Own.Value("release"); err != nil { // what is deployed says it, too
+	if _, err := e.Own.Value("release"); err != nil { // the running Deployments show it, too
 		mounted, err := e.Own.Text("kubeconfigs-secret")
 		switch {
 		case err == nil && mounted == name:
@@ -308,7 +306,7 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s mount %s", strings.Join(good, ", "), name)
 }
 
-// mountedKubeconfigs is the Secret of kubeconfigs that a Deployment mounts.
+// mountedKubeconfigs returns the kubeconfigs Secret that a Deployment mounts.
 func mountedKubeconfigs(d *appsv1.Deployment) string {
 	if d == nil {
 		return ""

@@ -24,12 +24,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// sharedSecret writes one key of a Secret that may hold others' keys: it never
-// deletes the Secret under them, neither to change it nor to take it back, and
-// never loses a value that was somebody else's.
+// sharedSecret writes one key of a Secret that can contain keys of others. It never deletes
+// such a Secret, neither on apply nor on undo, and never loses a value that another tool wrote.
 type sharedSecret struct{ action.Manifest }
 
-// Plan refuses to replace the Secret: that would take the other keys along.
+// Plan refuses to recreate the Secret, because that would delete the other keys.
 func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := s.Manifest.Plan(ctx, e)
 	for i := range c.Items {
@@ -61,9 +60,11 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	return c, err
 }
 
-// fitForRenku says what the kubeconfig leads to, and refuses one that would run, read or ask for something in Renku's
-// pods. The checks of the remote side say so first; where that is another admin's, their verdicts are that admin's own
-// word, and kr8s runs the command that a user names (kr8s-org/kr8s: kr8s/_auth.py).
+// fitForRenku describes the kubeconfig's server and user, and rejects a kubeconfig that would
+// run a command, read a file or send other requests in Renku's pods. The checks of the remote
+// side already report this, but if another admin runs them, their verdicts are only that
+// admin's claim, and kr8s runs the command that a kubeconfig's user names (kr8s-org/kr8s:
+// kr8s/_auth.py).
 func fitForRenku(e steps.Env) (string, error) {
 	m, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
@@ -76,7 +77,7 @@ func fitForRenku(e steps.Env) (string, error) {
 	return said, nil
 }
 
-// leadsTo says which server a kubeconfig is for, and as whom it signs in.
+// leadsTo returns the server of a kubeconfig and the user that it authenticates as.
 func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 	k, err := kubeconfig.Parse([]byte(config.Reveal()))
 	if err != nil {
@@ -124,8 +125,8 @@ func bareSecret(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// PlanUndo releases a Secret that this link made where it holds keys of others
-// by now, or where pods mount it, and deletes it only where neither is so.
+// PlanUndo releases a Secret that this link created if it now contains keys of others or if
+// pods mount it. Otherwise it deletes the Secret.
 func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := s.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -173,7 +174,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	return c, nil
 }
 
-// mountedBy are the Deployments whose pods have a Secret as a volume that must be there.
+// mountedBy returns the Deployments whose pods mount a Secret as a volume that is not optional.
 func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]string, error) {
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, namespace, cluster.Selector{})
 	var out []string
@@ -187,11 +188,11 @@ func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]stri
 	return out, err
 }
 
-// emptied begins the hash of a Secret that this link made, and that stays for others'
-// sake: only what is the link's is taken out of it.
+// emptied is the prefix of the item hash of a Secret that this link created and that is kept
+// for others: only the link's own parts are removed from it.
 const emptied = "release:"
 
-// whyKept says why a Secret that an undo would delete has to stay; "": it has not to.
+// whyKept returns why a Secret that an undo would delete is kept, or "" if it is deleted.
 func whyKept(
 	ctx context.Context, e steps.Env, it *steps.Item, namespace, name string, others []string,
 ) (string, error) {
@@ -217,7 +218,7 @@ func whyKept(
 	), nil
 }
 
-// Undo takes the key out, and the Secret where it is this link's alone.
+// Undo removes the key, or the Secret if only this link uses it.
 func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	c, err := s.PlanUndo(ctx, e)
 	if err != nil {
@@ -243,7 +244,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 			return err
 		}
 		nothing := bareSecret(ns, name)
-		nothing.SetUID(live.GetUID()) // one that is gone must not be made anew
+		nothing.SetUID(live.GetUID()) // do not recreate a Secret that was deleted
 		if _, err := e.Cluster.Apply(ctx, nothing, cluster.ApplyOptions{Manager: e.Manager()}); err != nil {
 			return fmt.Errorf("release %s: %w", it.What, err)
 		}
@@ -255,7 +256,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	return s.Manifest.Undo(ctx, e, say)
 }
 
-// othersKeys are the keys of a Secret that are not the manager's alone.
+// othersKeys returns the keys of a Secret that the manager does not own alone.
 func othersKeys(live *unstructured.Unstructured, manager string) []string {
 	data, _, _ := unstructured.NestedMap(live.Object, "data")
 	var out []string
@@ -268,8 +269,8 @@ func othersKeys(live *unstructured.Unstructured, manager string) []string {
 	return out
 }
 
-// keyOwners tells whether a manager has applied a key of a Secret, and whether
-// anybody else has written it.
+// keyOwners reports whether a manager has applied a key of a Secret, and whether any other
+// manager has written it.
 func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, theirs bool) {
 	for _, f := range fields {
 		if steps.OwnsKey(f, key) {
@@ -280,7 +281,7 @@ func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, t
 	return mine, theirs
 }
 
-// ownedByOthers tells whether a key is somebody else's and not the manager's.
+// ownedByOthers reports whether other managers own a key and the given one does not.
 func ownedByOthers(fields []metav1.ManagedFieldsEntry, key, manager string) bool {
 	mine, theirs := keyOwners(fields, key, manager)
 	return theirs && !mine

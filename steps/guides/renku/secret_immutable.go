@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// immutableSecret reports whether the kubeconfigs Secret exists and is immutable: then its keys can't be changed, and
-// pods get no other value (kubernetes/website: content/en/docs/concepts/configuration/secret.md).
+// immutableSecret reports whether the kubeconfigs Secret exists and is immutable. The keys of
+// such a Secret cannot be changed, and pods keep the old values (kubernetes/website:
+// content/en/docs/concepts/configuration/secret.md).
 func immutableSecret(ctx context.Context, e steps.Env) (bool, error) {
 	ns, name := secretWhere(e)
 	o, err := e.Cluster.Get(ctx, check.Secrets, ns, name)
@@ -26,8 +27,9 @@ func isImmutable(o *unstructured.Unstructured) bool {
 	return is
 }
 
-// recreateSecret is the command that recreates the kubeconfigs Secret as one that can be changed, with the keys of
-// others. The link's own key is left out: apply writes it again, so that undo can remove it.
+// recreateSecret is the command that recreates the kubeconfigs Secret as a mutable one, with
+// the keys of others. It omits the link's own key: apply writes that again, so that undo can
+// remove it.
 func recreateSecret(ctx context.Context, e steps.Env) string {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")

@@ -19,15 +19,15 @@ import (
 	"carrick/steps/check"
 )
 
-// noteTaken + link notes on the Secret the key that this link took over: undo
-// gives it back, and does not take it away.
+// noteTaken + link is the annotation on the Secret that names the key that this link took over:
+// undo restores that key instead of deleting it.
 const noteTaken = "carrick/taken."
 
-// givenBack is the field manager of a key that is its former owner's again.
+// givenBack is the field manager of a restored key, which belongs to its former owner again.
 const givenBack = "carrick-given-back"
 
-// makeRoom saves the value that somebody else has under the key to a file, and
-// takes the key out of the Secret in the version that was saved.
+// makeRoom saves another tool's value under the key to a file, and removes the key from exactly
+// the saved version of the Secret.
 func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, say steps.Progress) error {
 	c, err := s.Manifest.Plan(ctx, e)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, sa
 	})
 }
 
-// patchSecret changes a Secret in the version that was read, and no other.
+// patchSecret changes a Secret only if it still has the version that was read.
 func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructured, change map[string]any) error {
 	patch, err := json.Marshal(change)
 	if err != nil {
@@ -75,7 +75,8 @@ func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructur
 
 const backupEnding = ".before"
 
-// checkBackup keeps another admin's link file from naming any other file of this machine, to be read or written.
+// checkBackup prevents another admin's link file from naming an arbitrary file of this machine
+// to be read or written.
 func checkBackup(v string) error {
 	if !strings.HasSuffix(v, backupEnding) {
 		return fmt.Errorf("%q is not the name of a backup: use a file name that ends in %s", v, backupEnding)
@@ -83,7 +84,7 @@ func checkBackup(v string) error {
 	return nil
 }
 
-// saveOnce writes a file that only its owner may read, and overwrites none.
+// saveOnce writes a file that only its owner can read, and overwrites none.
 func saveOnce(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -99,8 +100,8 @@ func saveOnce(path string, content []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// takenKey is the key that this link took over in a Secret; "" where it took
-// none, or somebody else has written it since.
+// takenKey returns the key that this link took over in a Secret, or "" if it took over none or
+// another tool has written the key since.
 func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 	key := live.GetAnnotations()[noteTaken+e.Link]
 	if key == "" || ownedByOthers(live.GetManagedFields(), key, e.Manager()) {
@@ -109,9 +110,9 @@ func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 	return key
 }
 
-// formerly is the value that a key had before it was taken over, and what
-// becomes of the key in words. Where the file is gone, the value of today
-// stays: a key that others count on is never left without one.
+// formerly returns the value that a key had before it was taken over, and describes what undo
+// does with the key. If the file no longer exists, the current value is kept: a key that others
+// depend on is never left empty.
 func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded, words string) {
 	file := e.Answers.Text("secret.backup")
 	raw, err := readBackup(file)
@@ -123,7 +124,7 @@ func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded
 		" was somebody else's and stays as it is: its old value can't be read from the file in secret.backup"
 }
 
-// readBackup reads a file that makeRoom saved, and none that a symbolic link leads to.
+// readBackup reads a file that makeRoom saved. It does not follow a symbolic link.
 func readBackup(file string) ([]byte, error) {
 	if err := checkBackup(file); err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func readBackup(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// giveBack leaves a key that was taken over to its Secret, with its old value.
+// giveBack restores the old value of a key that was taken over and releases the key.
 func (s sharedSecret) giveBack(ctx context.Context, e steps.Env, ns, name string, say steps.Progress) error {
 	live, err := fetchSecret(ctx, e, ns, name)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s sharedSecret) giveBack(ctx context.Context, e steps.Env, ns, name string
 	if key := takenKey(e, live); key != "" {
 		value, words := formerly(e, live, key)
 		back := bareSecret(ns, name)
-		back.SetUID(live.GetUID()) // one that is gone must not be made anew
+		back.SetUID(live.GetUID()) // do not recreate a Secret that was deleted
 		back.Object["data"] = map[string]any{key: value}
 		if value != "" {
 			if _, err := e.Cluster.Apply(ctx, back, cluster.ApplyOptions{Manager: givenBack, Force: true}); err != nil {

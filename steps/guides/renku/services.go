@@ -18,37 +18,36 @@ import (
 
 const dataServiceApp = "renku-data-service"
 
-// watcherApp loads the kubeconfigs at its start; the others do when they first
-// need a cluster (renku-data-services components/renku_data_services/k8s).
+// watcherApp loads the kubeconfigs at its start; the other services load them when they first
+// access a cluster (renku-data-services components/renku_data_services/k8s).
 const watcherApp = "renku-k8s-watcher"
 
-// serviceApps are the labels "app" of the Deployments that read the
-// kubeconfigs, in the order of the screen (SwissDataScienceCenter/renku
-// helm-chart/renku/templates).
+// serviceApps are the labels "app" of the Deployments that read the kubeconfigs, in the order
+// of the screen (SwissDataScienceCenter/renku helm-chart/renku/templates).
 var serviceApps = []string{dataServiceApp, watcherApp, "renku-data-tasks", "renku-secrets-storage"}
 
-// service is one Deployment of Renku; nil where there is none with that label.
+// service is one Deployment of Renku, or nil if none has that label.
 type service struct {
 	app string
 	*appsv1.Deployment
 }
 
-// name is what the field calls it: "data-service".
+// name returns the service's usual name: "data-service".
 func (s service) name() string { return strings.TrimPrefix(s.app, "renku-") }
 
-// anyService selects them all, and their pods.
+// anyService selects the Deployments of all services, and their pods.
 var anyService = cluster.Selector{Labels: "app in (" + strings.Join(serviceApps, ",") + ")"}
 
-// serviceDeployments are the Deployments with those labels, of whatever release.
+// serviceDeployments returns the Deployments with these labels, of any release.
 func serviceDeployments(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error) {
 	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, renkuNamespace(e), anyService)
 }
 
-// servicesOf are the four services, each as often as it is there: one release
+// servicesOf returns the four services, each with every matching Deployment; a single release
 // has one of each.
 func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	var all []*appsv1.Deployment
-	var release any // nil: not known
+	var release any // nil: unknown
 	err := check.Together(
 		func() (err error) { all, err = serviceDeployments(ctx, e); return err },
 		func() error {
@@ -77,12 +76,12 @@ func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	return out, nil
 }
 
-// servicePods are the pods of any of the services.
+// servicePods returns the pods of all services.
 func servicePods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, renkuNamespace(e), anyService)
 }
 
-// servicesAndPods are the services, and the pods of any of them.
+// servicesAndPods returns the services and the pods of all of them.
 func servicesAndPods(ctx context.Context, e steps.Env) (found []service, pods []*corev1.Pod, err error) {
 	err = check.Together(
 		func() (err error) { found, err = servicesOf(ctx, e); return err },
@@ -91,8 +90,7 @@ func servicesAndPods(ctx context.Context, e steps.Env) (found []service, pods []
 	return found, pods, err
 }
 
-// podsOf are those of some pods that belong to a Deployment and are not being
-// deleted, the newest first.
+// podsOf returns the pods that belong to a Deployment and are not being deleted, newest first.
 func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 	selects, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
@@ -110,8 +108,8 @@ func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// rolledOut tells whether all pods of a Deployment are of its newest template
-// and available, else how far it is.
+// rolledOut reports whether all pods of a Deployment are available and run its newest template,
+// and otherwise the progress.
 func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -131,8 +129,8 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	return true, ""
 }
 
-// whyPodNotReady says in plain words what keeps a pod from being ready; "" where it
-// is, or nothing can be told.
+// whyPodNotReady explains why a pod is not ready; it returns "" if the pod is ready or the
+// reason is unknown.
 func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
 	for _, cond := range p.Status.Conditions {
 		switch {
@@ -150,14 +148,14 @@ func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) stri
 	return warning(ctx, c, p.Namespace, p.Name)
 }
 
-// warning is the last event that warns of an object; "" where there is none.
+// warning returns the last Warning event of an object, or "" if there is none.
 func warning(ctx context.Context, c *cluster.Cluster, namespace, name string) string {
 	said := ""
 	list, err := check.List[corev1.Event](
 		ctx, c, check.Events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"},
 	)
 	if err != nil {
-		return "" // a right that is missing here hides no verdict
+		return "" // a missing permission here must not hide the verdict
 	}
 	slices.SortStableFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	for _, ev := range list {
@@ -185,7 +183,7 @@ func containerTrouble(s corev1.ContainerStatus) string {
 	return ""
 }
 
-// pullFailures are the kubelet's words for an image that it can't get.
+// pullFailures are the kubelet's reasons for an image that it cannot pull.
 var pullFailures = []string{
 	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
 }

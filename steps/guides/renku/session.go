@@ -13,13 +13,13 @@ import (
 	"carrick/steps/action"
 )
 
-// sessionsKind is upstream's own kind of session (SwissDataScienceCenter/amalthea
+// sessionsKind is upstream's resource for sessions (SwissDataScienceCenter/amalthea
 // config/crd/bases/amalthea.dev_amaltheasessions.yaml).
 var sessionsKind = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
 
 const (
-	// sessionImage says its pod's name over HTTP: it runs on every platform, as
-	// any user, and serves nothing that is worth a login.
+	// sessionImage serves its pod's name over HTTP. It runs on every platform, as any user, and
+	// serves nothing that requires a login.
 	sessionImage = "registry.k8s.io/e2e-test-images/agnhost:2.53"
 	testPort     = "8000"
 )
@@ -70,8 +70,8 @@ func sessionQuestions() []steps.Question {
 	}
 }
 
-// testName is the session's. The StatefulSet made of it puts its name and a
-// hash into a label of 63 characters.
+// testName returns the name of the test session. Its StatefulSet puts the name and a hash into
+// a label of 63 characters.
 func testName(e steps.Env) string {
 	const most = 50
 	name := "carrick-test-" + e.Link
@@ -83,12 +83,13 @@ func testName(e steps.Env) string {
 
 var doubleSlash = regexp.MustCompile(`/+`)
 
-// testPath is what Renku would make of the cluster's path and a session's name.
+// testPath returns the path that Renku would build from the cluster's path and a session's
+// name.
 func testPath(e steps.Env) string {
 	return doubleSlash.ReplaceAllString("/"+e.Answers.Text("sessions.path")+"/"+testName(e), "/")
 }
 
-// sessionValues are what Renku computes of the cluster's row and of the pool
+// sessionValues are the values that Renku computes from the cluster's row and the pool
 // (renku-data-services components/renku_data_services/notebooks/core_sessions.py).
 func sessionValues() action.Values {
 	value := func(of func(steps.Env) any) func(context.Context, steps.Env) (any, error) {
@@ -133,7 +134,7 @@ func sessionValues() action.Values {
 
 func plainHTTP(e steps.Env) bool { return e.Answers.Text("sessions.protocol") == "http" }
 
-// pairs makes a mapping of "key=value"; nil of none.
+// pairs converts items "key=value" to a map, or to nil if there are none.
 func pairs(list []string) any {
 	out := map[string]any{}
 	for _, l := range list {
@@ -147,8 +148,8 @@ func pairs(list []string) any {
 	return out
 }
 
-// belongs tells whether an object is part of the test session: the operator
-// labels what it makes, owns it, and names it after the session.
+// belongs reports whether an object is part of the test session: the operator labels the
+// objects that it creates, owns them, and names them after the session.
 func belongs(o *unstructured.Unstructured, name string) bool {
 	if o.GetLabels()["app.kubernetes.io/instance"] == name || o.GetName() == name {
 		return true

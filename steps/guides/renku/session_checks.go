@@ -21,8 +21,8 @@ import (
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 
-// startsWithin is how long a session may take: images are pulled, a volume is
-// made.
+// startsWithin is the timeout for a session to start, which includes pulling images and
+// creating a volume.
 const startsWithin = 5 * time.Minute
 
 const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheasession_children.go), " +
@@ -71,7 +71,7 @@ func sessionChecks() []steps.Check {
 	}
 }
 
-// ofSession is a check that apply mends only while the session does not exist.
+// ofSession wraps a check that apply can fix only while the session does not exist.
 func ofSession(run func(context.Context, steps.Env) steps.Result) func(context.Context, steps.Env) steps.Result {
 	return func(ctx context.Context, e steps.Env) steps.Result {
 		r := run(ctx, e)
@@ -86,7 +86,7 @@ func theSession(ctx context.Context, e steps.Env) (*unstructured.Unstructured, e
 	return e.Cluster.Get(ctx, sessionsKind, sessionsNamespace(e), testName(e))
 }
 
-// noSession turns the error of reading the session into a verdict.
+// noSession returns the verdict for an error of reading the session.
 func noSession(e steps.Env, err error) steps.Result {
 	return check.Missing(err, "AmaltheaSession "+sessionsNamespace(e)+"/"+testName(e), "")
 }
@@ -113,11 +113,11 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 			check.RefusedFix(e.Kubectl(), sessionsNamespace(e), why), look(e, "amaltheasession "+s.GetName()),
 		)
 		r := steps.Failed(s.GetName()+" has failed: "+why, fix)
-		if strings.Contains(strings.ToLower(why), "quota") { // the rows about quotas know why
+		if strings.Contains(strings.ToLower(why), "quota") { // the checks of quotas report the reason
 			return r.Symptom()
 		}
 		return r
-	case address == "": // the CRD's default state is NotReady; the operator sets the URL first
+	case address == "": // NotReady is the CRD's default state; the operator sets the URL first
 		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
 			Or(
 				e.Kubectl() +
@@ -141,9 +141,10 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s is %s", s.GetName(), state)
 }
 
-// missingChildren are the objects of the session that do not exist. If the API server or a webhook refuses one, the
-// operator only logs it and tries again: the session stays NotReady, without status.error and without an event
-// (internal/controller/children.go NewInteractiveChildResources; amaltheasession_controller.go).
+// missingChildren returns the objects of the session that do not exist. If the API server or a
+// webhook rejects one, the operator only logs the error and retries: the session stays
+// NotReady, without status.error and without an event (internal/controller/children.go
+// NewInteractiveChildResources; amaltheasession_controller.go).
 func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructured) ([]string, error) {
 	var out []string
 	for _, child := range []struct {
@@ -177,8 +178,8 @@ func operatorLogs(e steps.Env, session string) string {
 	return e.Kubectl() + " -n " + ns + " logs deployment/" + name + " --since=1h | grep " + session
 }
 
-// partOf finds the part of the session of one kind; nil: it is not there yet,
-// and the result says so.
+// partOf returns the object of one kind that belongs to the session. It returns nil and a
+// result that says so if the object does not exist yet.
 func partOf(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, what string,
 ) (*unstructured.Unstructured, steps.Result) {
@@ -203,7 +204,7 @@ func partOf(
 func sessionPod(ctx context.Context, e steps.Env) steps.Result {
 	o, r := partOf(ctx, e, check.Pods, "pod")
 	if o == nil {
-		// The StatefulSet of that name says why it can make none.
+		// Events of the StatefulSet of that name explain why it cannot create a pod.
 		if said := warning(ctx, e.Cluster, sessionsNamespace(e), testName(e)); said != "" && r.Status == steps.Waiting {
 			r.Found += ": " + said
 		}

@@ -17,12 +17,12 @@ import (
 	"carrick/steps/action"
 )
 
-// testSession makes the session with the rights that Renku will have and
-// nothing else, so that making it proves them. It is planned and taken back with
-// the admin's: that works when the credential is gone.
+// testSession creates the session with only the permissions that Renku will have, so that
+// creating it proves them. Planning and undo use the admin's permissions, which works even if
+// the credential no longer exists.
 type testSession struct{ action.Manifest }
 
-// Plan waits for the host, which no session can do without.
+// Plan requires the host, because every session needs one.
 func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if e.Answers.Text("sessions.host") == "" {
 		return steps.Change{}, steps.Absent("nothing is answered for sessions.host, which every session needs")
@@ -30,7 +30,7 @@ func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 	return s.Manifest.Plan(ctx, e)
 }
 
-// Do makes the session and follows it until it can be used.
+// Do creates the session and follows it until it can be used.
 func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	as, err := withKubeconfig(e)
 	if err == nil {
@@ -50,7 +50,7 @@ func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	return followSession(ctx, e, say)
 }
 
-// parts are what makes a session usable, in the order in which they come about.
+// parts are the parts of a working session, in the order of their creation.
 var parts = []struct {
 	name string
 	run  func(context.Context, steps.Env) steps.Result
@@ -62,8 +62,8 @@ var parts = []struct {
 	{"address", sessionURL},
 }
 
-// followSession tells how the session comes about. It ends when all of it
-// stands, or when something of it can't any more; the checks then say the rest.
+// followSession reports the progress of the session. It returns when all parts are ready or
+// when one of them has failed; the checks then report the details.
 func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 	short, cancel := context.WithTimeout(ctx, startsWithin)
 	defer cancel()
@@ -78,7 +78,7 @@ func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 				told[p.name] = now
 			}
 			switch {
-			case r.Status == steps.Fail && !strings.HasPrefix(r.Found, "there is no "): // what was just made may not be seen yet
+			case r.Status == steps.Fail && !strings.HasPrefix(r.Found, "there is no "): // a new object may not be visible yet
 				failed = p.name + ": " + r.Found
 			case !r.Status.Holds() && open == "":
 				open = p.name + ": " + r.Found

@@ -15,9 +15,9 @@ import (
 	"carrick/steps/action"
 )
 
-// loginClient is the client of Keycloak that may sign in from a terminal
-// (SwissDataScienceCenter/renku
-// helm-chart/renku/templates/setup-job-keycloak-realms.yaml: CLI_KC_CLIENT).
+// loginClient is the Keycloak client that is allowed to sign in from a terminal
+// (SwissDataScienceCenter/renku helm-chart/renku/templates/setup-job-keycloak-realms.yaml:
+// CLI_KC_CLIENT).
 const loginClient = "renku-cli"
 
 func signIn() steps.Action {
@@ -35,7 +35,7 @@ func signIn() steps.Action {
 	}
 }
 
-// previewSignIn plans a sign-in where there is no token that Renku takes.
+// previewSignIn plans a sign-in if there is no token that Renku accepts.
 func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 	why, err := lacksToken(ctx, e)
 	if why == "" || err != nil {
@@ -52,11 +52,11 @@ func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{item}}, nil
 }
 
-// nobodyToSignIn is said where no person sees the address and the code.
+// nobodyToSignIn is the error if no user can see the address and the code.
 const nobodyToSignIn = "there is nobody here to sign in: run it on a terminal, or give a token with --secret " +
 	"renku.token=@FILE"
 
-// lacksToken says why a sign-in is needed; "" where it is not.
+// lacksToken returns why a sign-in is required, or "" if it is not.
 func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
@@ -72,8 +72,8 @@ func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 	return "", later(err)
 }
 
-// later makes an API that does not answer now something that is not known yet,
-// so that the other steps can be planned all the same.
+// later turns the error of an unavailable API into an absent fact, so that the other steps can
+// still be planned.
 func later(err error) error {
 	if err == nil || steps.IsAbsent(err) {
 		return err
@@ -82,7 +82,7 @@ func later(err error) error {
 	return steps.Absent("Renku's API can't be asked now: %s", found)
 }
 
-// signInNow signs in and keeps the token; it returns the API as seen with it.
+// signInNow signs in, keeps the token, and returns an API client that uses it.
 func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	if !e.Attended {
 		return nil, errors.New(nobodyToSignIn)
@@ -113,8 +113,8 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 	return at.Open()
 }
 
-// apiForUndo is the API for taking back what was made, which may be days after
-// the sign-in: it asks for a new one where it has to.
+// apiForUndo returns an API client for undo, which can run days after the sign-in: it signs in
+// again if necessary.
 func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	why, err := lacksToken(ctx, e)
 	if err != nil {
@@ -126,8 +126,8 @@ func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clie
 	return e.API()
 }
 
-// deviceLogin is OAuth's device flow (RFC 8628): the user opens an address in
-// any browser, and this machine asks until that is done.
+// deviceLogin is OAuth's device flow (RFC 8628): the user opens an address in any browser, and
+// this machine polls until the sign-in is complete.
 type deviceLogin struct {
 	realm *web.Client
 	say   steps.Progress
@@ -145,7 +145,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// deviceGrant is what Keycloak answers when it is asked to begin.
+// deviceGrant is Keycloak's response to the device authorization request.
 type deviceGrant struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
@@ -157,8 +157,8 @@ type deviceGrant struct {
 
 const (
 	usualInterval = 5 * time.Second // RFC 8628, 3.2
-	slower        = 5 * time.Second // RFC 8628, 3.5: what slow_down adds
-	lostMax       = 3               // answers in a row that may be lost
+	slower        = 5 * time.Second // RFC 8628, 3.5: added after slow_down
+	lostMax       = 3               // lost responses in a row
 )
 
 func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
@@ -184,9 +184,9 @@ func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
 	return l.poll(ctx, grant)
 }
 
-// lasts is how long the code is good: what Keycloak says, within reason. Its
-// own default is 10 minutes; an answer that names no end, which RFC 8628 wants,
-// does not make carrick ask for ever.
+// lasts returns how long the code is valid: the lifetime from Keycloak's response, up to a
+// maximum. Keycloak's own default is 10 minutes. RFC 8628 requires a lifetime; a response
+// without one must not make carrick poll indefinitely.
 func (g deviceGrant) lasts() time.Duration {
 	const usual, most = 10 * time.Minute, time.Hour
 	if g.Expires <= 0 {
@@ -197,10 +197,10 @@ func (g deviceGrant) lasts() time.Duration {
 
 var errCodeExpired = errors.New("nobody signed in in time: the code has expired; carrick apply begins anew")
 
-// poll asks for the token until there is one.
+// poll requests the token until it is issued.
 func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value, error) {
 	every := usualInterval
-	if grant.Interval > 0 { // no longer than a code may last, which no product overflows
+	if grant.Interval > 0 { // limited to a code's maximum lifetime, so that the product cannot overflow
 		every = time.Duration(min(grant.Interval, 3600)) * time.Second
 	}
 	form := url.Values{
@@ -216,7 +216,7 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value,
 		}
 		status, err := l.realm.Form(ctx, "/protocol/openid-connect/token", form, &got)
 		if (status == 0 || status >= 500) && err != nil && ctx.Err() == nil && lost < lostMax {
-			lost++ // a connection that was cut is no answer
+			lost++ // a dropped connection is not a response
 			every += slower
 			continue
 		}
@@ -241,7 +241,7 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value,
 	}
 }
 
-// oauthCode is OAuth's word for what is wrong; "" for any other error.
+// oauthCode returns the OAuth error code of err, or "" for any other error.
 func oauthCode(err error) string {
 	e := (*web.Error)(nil)
 	if !errors.As(err, &e) {
@@ -250,7 +250,7 @@ func oauthCode(err error) string {
 	return e.OAuth
 }
 
-// loginTrouble says why Keycloak would not begin or go on.
+// loginTrouble explains why Keycloak did not start or continue the sign-in.
 func loginTrouble(err error) string {
 	e := (*web.Error)(nil)
 	switch {

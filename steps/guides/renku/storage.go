@@ -16,7 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-// certMargin is how long the sessions' certificate should still last.
+// certMargin is the minimum remaining validity of the sessions' certificate.
 const certMargin = 14 * 24 * time.Hour
 
 func storageChecks() []steps.Check {
@@ -131,7 +131,7 @@ func ingressClassServed(ctx context.Context, e steps.Env) steps.Result {
 	case len(found) == 0:
 		const said = "no IngressClass is the default; there are %v"
 		return steps.Failed(fmt.Sprintf(said, all), one+", or install an ingress controller")
-	case len(found) > 1: // the API server then refuses an Ingress that names none
+	case len(found) > 1: // the API server then rejects an Ingress that names no class
 		return steps.Failed(severalDefaults(e, "ingressclass", defaultIngress, defaults))
 	case len(defaults) > 1 && !e.Answered("sessions.ingress-class"):
 		said, fix := severalDefaults(e, "ingressclass", defaultIngress, defaults)

@@ -15,18 +15,17 @@ import (
 	"carrick/steps"
 )
 
-// Who may be the audience of a token that Renku takes, and the realm role of
-// its admins (renku-data-services
-// components/renku_data_services/authn/keycloak.py).
+// These are the accepted audiences of a token for Renku, and the realm role of its admins
+// (renku-data-services components/renku_data_services/authn/keycloak.py).
 var audiences = []string{"renku", "renku-ui", "renku-cli", "swagger"}
 
 const adminRole = "renku-admin"
 
-// getToken is how to come by a good token.
+// getToken is the command that gets a valid token.
 const getToken = "carrick apply LINK --step register    # signs in; or add --secret renku.token=@FILE"
 
-// badToken says by the token's own claims why Renku can't take it; "" where
-// they say nothing against it. Renku itself would answer each with a bare 401.
+// badToken returns why Renku would reject the token according to its own claims, or "" if they
+// show no problem. Renku itself would answer each problem with a bare 401.
 func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	t, err := bearer.Parse(m)
 	switch {
@@ -45,7 +44,7 @@ func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	return t, ""
 }
 
-// checkToken refuses a token where it is given.
+// checkToken rejects an invalid token when it is entered.
 func checkToken(v string) error {
 	if _, why := badToken(masked.New(v), time.Now()); why != "" {
 		return errors.New(why)
@@ -53,7 +52,7 @@ func checkToken(v string) error {
 	return nil
 }
 
-// renkuUser is what GET /user says.
+// renkuUser is the response of GET /user.
 type renkuUser struct {
 	Username string `json:"username"`
 	Email    string `json:"email"`

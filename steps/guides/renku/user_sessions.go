@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// userSessionChecks are about what Renku gives every session, and what of it works
-// on another cluster.
+// userSessionChecks verify that the settings that Renku adds to every session work on the
+// remote cluster.
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{

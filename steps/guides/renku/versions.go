@@ -23,7 +23,7 @@ import (
 	"carrick/steps/check"
 )
 
-// The two charts that the remote cluster needs, and the custom resource of the
+// These are the two charts that the remote cluster requires, and the custom resource of the
 // first (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions,
 // SwissDataScienceCenter/csi-rclone deploy/csi-rclone).
 const (
@@ -36,19 +36,19 @@ const (
 	driverLabels   = "app.kubernetes.io/name=csi-rclone"
 )
 
-// seen is what is known of one product on one side: the same version by several
-// ways, because no single one can be read everywhere. The label
-// app.kubernetes.io/version is none of them: the charts never change it.
+// seen contains the version of one product on one side from several sources, because no single
+// source can be read everywhere. The label app.kubernetes.io/version is not used: the charts
+// never change it.
 type seen struct {
 	label   string // helm.sh/chart of the workload
 	image   string // tag of its container
-	release string // the chart that Helm says it installed
+	release string // the chart version that Helm installed
 	pinned  string // the version that Renku's chart names, whether or not it installs it
-	hash    string // of the CRD's versions; the operator alone has one
-	unread  string // what could not be looked at
+	hash    string // of the CRD's versions; only for the operator
+	unread  string // the sources that could not be read
 }
 
-// fact is it as others read it: versions by source.
+// fact returns the versions by source, as facts store them.
 func (s seen) fact() map[string]any {
 	out := map[string]any{}
 	for key, v := range map[string]string{
@@ -61,7 +61,7 @@ func (s seen) fact() map[string]any {
 	return out
 }
 
-// seenOnBoth reads such a fact of both sides at the same time.
+// seenOnBoth reads such a fact of both sides concurrently.
 func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error) {
 	_ = check.Together(
 		func() error { own, ownErr = seenOf(e.Own, name); return nil },
@@ -70,7 +70,7 @@ func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error
 	return own, peer, ownErr, peerErr
 }
 
-// seenOf reads such a fact, of this cluster or out of a file of facts.
+// seenOf reads such a fact from this cluster or from a facts file.
 func seenOf(f steps.Facts, name string) (seen, error) {
 	v, err := f.Value(name)
 	if err != nil {
@@ -87,8 +87,7 @@ func seenOf(f steps.Facts, name string) (seen, error) {
 	}, nil
 }
 
-// version is the version of the chart that runs; "" is not known, or nothing
-// runs.
+// version returns the version of the running chart, or "" if it is unknown or nothing runs.
 func (s seen) version() string {
 	for _, v := range []string{s.label, s.release, s.image} {
 		if v != "" {
@@ -98,16 +97,16 @@ func (s seen) version() string {
 	return ""
 }
 
-// differs tells whether the ways to see a version disagree.
+// differs reports whether the sources disagree about the version.
 func (s seen) differs() bool {
 	v := s.version()
 	return slices.ContainsFunc([]string{s.label, s.release, s.image}, func(o string) bool { return o != "" && o != v })
 }
 
-// floating tells whether the image can be another one tomorrow.
+// floating reports whether the image tag can point to another image later.
 func (s seen) floating() bool { return s.image == "latest" }
 
-// String says which way saw what: "0.30.2 (label, image), CRD 1f2e3d".
+// String returns the versions with their sources: "0.30.2 (label, image), CRD 1f2e3d".
 func (s seen) String() string {
 	var parts []string
 	for _, v := range slices.Compact(slices.Sorted(slices.Values([]string{s.label, s.release, s.image}))) {
@@ -150,7 +149,7 @@ func learnOperator(ctx context.Context, e steps.Env) (any, error) {
 	err := check.Together(
 		func() (err error) { d, _, err = operators(ctx, e); return err },
 		func() (err error) { s.hash, err = crdHash(ctx, e); return err },
-		func() error { _, _ = releases(ctx, e, ns); return nil }, // ahead of readReleases, which looks there, as a rule
+		func() error { _, _ = releases(ctx, e, ns); return nil }, // loads in advance what readReleases usually reads
 	)
 	if err != nil {
 		return nil, err
@@ -188,9 +187,9 @@ func learnDriver(ctx context.Context, e steps.Env) (any, error) {
 	return s.fact(), nil
 }
 
-// readReleases looks for a release of a chart in a namespace, and on the local
-// side for it as a part of Renku's own. Releases that can't be read are no
-// error, and are told: the other ways stand.
+// readReleases finds the release of a chart in a namespace and, on the local side, the chart as
+// a dependency of Renku's own. Unreadable releases are not an error but are recorded, because
+// the other sources remain.
 func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name string) {
 	found, err := releases(ctx, e, namespace)
 	for _, r := range found {
@@ -206,7 +205,7 @@ func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name st
 	}
 }
 
-// readPart looks for a chart among those that Renku's own names.
+// readPart finds a chart among the dependencies of Renku's own chart.
 func (s *seen) readPart(ctx context.Context, e steps.Env, name string) error {
 	r, err := renkuRelease(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -227,8 +226,8 @@ func (s *seen) readPart(ctx context.Context, e steps.Env, name string) error {
 	return nil
 }
 
-// isOn judges a dependency's condition as Helm does: the first of its paths
-// that holds a yes or no decides, and none is on.
+// isOn evaluates a dependency's condition as Helm does: the first path with a boolean value
+// decides, and without any the dependency is enabled.
 func isOn(r *chart.Release, condition string) bool {
 	for path := range strings.SplitSeq(condition, ",") {
 		v, _ := r.Value(strings.TrimSpace(path))
@@ -239,8 +238,8 @@ func isOn(r *chart.Release, condition string) bool {
 	return true
 }
 
-// chartLabel is the version in label helm.sh/chart: "csi-rclone-0.6.0". A label
-// holds no "+", so charts write "_".
+// chartLabel returns the version in label helm.sh/chart: "csi-rclone-0.6.0". A label cannot
+// contain "+", so charts write "_".
 func chartLabel(labels map[string]string, name string) string {
 	v, ok := strings.CutPrefix(labels["helm.sh/chart"], name+"-")
 	if !ok {
@@ -249,8 +248,7 @@ func chartLabel(labels map[string]string, name string) string {
 	return strings.ReplaceAll(v, "_", "+")
 }
 
-// imageTag is the tag of a container's image; an image without tag and digest
-// is "latest".
+// imageTag returns the tag of a container's image; an image without tag and digest is "latest".
 func imageTag(pod corev1.PodSpec, container string) string {
 	for _, c := range pod.Containers {
 		if c.Name != container {
@@ -269,8 +267,7 @@ func imageTag(pod corev1.PodSpec, container string) string {
 	return ""
 }
 
-// crdHash tells one shape of the sessions' CRD from another; "" where it is not
-// there.
+// crdHash returns a hash of the sessions' CRD, or "" if the CRD does not exist.
 func crdHash(ctx context.Context, e steps.Env) (string, error) {
 	return tracked.Look(ctx, "session-crd/"+string(e.Side), releasesKept, func(ctx context.Context) (string, error) {
 		crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
@@ -284,9 +281,8 @@ func crdHash(ctx context.Context, e steps.Env) (string, error) {
 	})
 }
 
-// hashOfVersions is over the canonical JSON (sorted keys, no space) of what
-// .spec.versions say of name, schema and subresources: a CRD carries no version
-// of its own.
+// hashOfVersions hashes the canonical JSON (sorted keys, no spaces) of name, schema and
+// subresources in .spec.versions, because a CRD has no version of its own.
 func hashOfVersions(crd *unstructured.Unstructured) (string, error) {
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if err != nil || len(versions) == 0 {

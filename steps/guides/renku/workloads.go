@@ -14,7 +14,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// workloads lists over all namespaces, and where that is refused in one.
+// workloads lists in all namespaces, or only in namespace if that is forbidden.
 func workloads[T any](
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string,
 ) ([]*T, error) {
@@ -26,7 +26,7 @@ func workloads[T any](
 	return found, err
 }
 
-// operatedNamespace is where a side's sessions are.
+// operatedNamespace returns the namespace of a side's sessions.
 func operatedNamespace(e steps.Env) string {
 	if e.Side == steps.Local {
 		return renkuNamespace(e)
@@ -34,10 +34,10 @@ func operatedNamespace(e steps.Env) string {
 	return sessionsNamespace(e)
 }
 
-// operators are the session operator that looks after a side's sessions, nil
-// where none does, and the others. One in another namespace counts where a
-// ClusterRoleBinding lets it reconcile sessions everywhere, as the chart has it
-// with clusterScoped (amalthea @ 82726e52:
+// operators returns the session operator that reconciles a side's sessions, or nil if there is
+// none, and the other operators. An operator in another namespace counts if a
+// ClusterRoleBinding allows it to reconcile sessions everywhere, as the chart does with
+// clusterScoped (amalthea @ 82726e52:
 // helm-chart/amalthea-sessions/templates/manager-rbac.yaml).
 func operators(ctx context.Context, e steps.Env) (inCharge *appsv1.Deployment, others []*appsv1.Deployment, err error) {
 	ns := operatedNamespace(e)
@@ -75,7 +75,7 @@ func reconcilesEverywhere(ctx context.Context, e steps.Env, d *appsv1.Deployment
 	return check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, need)
 }
 
-// operatorEnv are the variables of the operator's container. Without a release
+// operatorEnv returns the environment variables of the operator's container. Without a release
 // namespace it watches "default" (amalthea 0.31.0 cmd/amalthea/main.go).
 func operatorEnv(d *appsv1.Deployment) map[string]string {
 	out := map[string]string{"RELEASE_NAMESPACE": "default"}
@@ -95,12 +95,11 @@ func operatorEnv(d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// driver is the DaemonSet of csi-rclone, the one in its usual namespace first,
-// then the one beside Renku or its sessions; nil where there is none. One
-// elsewhere, which can be any tenant's, counts where its ServiceAccount may read
-// persistent volumes, as the chart has it (csi-rclone @ 7d4d766:
-// deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The chart's CSIDriver
-// does not bear the driver's name (csi-driver.yaml there).
+// driver returns the DaemonSet of csi-rclone, preferably in its usual namespace, then next to
+// Renku or its sessions; nil if there is none. A DaemonSet elsewhere, which any tenant could
+// have created, counts only if its ServiceAccount can read persistent volumes, as in the chart
+// (csi-rclone @ 7d4d766: deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The chart's
+// CSIDriver is not named after the driver (csi-driver.yaml there).
 func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	found, err := workloads[appsv1.DaemonSet](ctx, e, check.DaemonSets, rcloneSpace, driverLabels)
 	if err != nil || len(found) == 0 {
@@ -123,7 +122,7 @@ func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	return nil, nil
 }
 
-// workloadFact says where a workload is and which Helm release made it.
+// workloadFact returns the location of a workload and the Helm release that created it.
 func workloadFact(name, namespace string, labels, notes map[string]string) map[string]any {
 	return map[string]any{
 		"name": name, "namespace": namespace, "release": notes["meta.helm.sh/release-name"],
@@ -153,5 +152,5 @@ func driverExists(ctx context.Context, e steps.Env) (any, error) {
 	return workloadFact(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
 
-// isOurs reports whether carrick installed it, for this link or another.
+// isOurs reports whether carrick installed the workload, for this link or another.
 func isOurs(f steps.Facts, fact string) bool { return f.Field(fact, "ours") == true }
