@@ -15,10 +15,10 @@ import (
 	"carrick/steps/check"
 )
 
-// What a peering that stands already uses. Most of it the defaults read off the
-// objects by themselves; here is what they do not look for.
+// The adopters read which objects an existing peering uses. The defaults already read most
+// answers from the objects; the adopters cover the rest.
 
-// adoptFacts tell what the consumer was given.
+// adoptFacts describe the consumer's existing credential.
 func adoptFacts() []steps.Fact {
 	return []steps.Fact{
 		{
@@ -28,8 +28,8 @@ func adoptFacts() []steps.Fact {
 	}
 }
 
-// credentialServer is where the consumer's kubeconfig leads ("server"), and by
-// which authority it trusts that ("ca").
+// credentialServer returns the server of the consumer's kubeconfig ("server") and the CA that
+// it trusts ("ca").
 func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	s, err := controlPlane(ctx, e)
 	if err != nil {
@@ -76,8 +76,8 @@ func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", errors.New(from + " is neither the cluster's own nor that of your context")
 }
 
-// adoptJoin: a consumer that asks for resources, and has nothing of a network on
-// either side, does without a tunnel on purpose.
+// adoptJoin returns false if the consumer requests resources and neither side has any network
+// objects: then the peering intentionally has no tunnel.
 func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := e.Own.Value("slice"); err != nil {
 		return nil, "", err
@@ -103,9 +103,9 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 	return false, "resources are asked for, and neither side has a gateway or a network configuration", nil
 }
 
-// overridden is what the gateway that connects was told, where that is another
-// address or port than the one that listens reports, and the tunnel is up by it:
-// one that does not work is a fault to be named, not an answer.
+// overridden adopts a value of the gateway that connects, if it differs from the address or
+// port that the listening gateway reports and the tunnel is up with it. A value that does not
+// work is left for a check to report.
 func overridden(client, server string) func(context.Context, steps.Env) (any, string, error) {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		listening, connecting := e.Own, e.Peer
@@ -125,7 +125,7 @@ func overridden(client, server string) func(context.Context, steps.Env) (any, st
 	}
 }
 
-// adoptOffloaded is the one namespace that is extended to the provider.
+// adoptOffloaded returns the only namespace that is offloaded to the provider.
 func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 	found, err := living(ctx, e, namespaceOffloadings, "", "")
 	if err != nil {
@@ -152,8 +152,7 @@ func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 		check.OrNone(here))
 }
 
-// adoptClusterSelector says the selector of a NamespaceOffloading as labels, where it
-// can be said so.
+// adoptClusterSelector converts the selector of a NamespaceOffloading to labels, if possible.
 func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error) {
 	name := e.Answers.Text("offloading.namespace")
 	o, err := present(ctx, e, namespaceOffloadings, name, offloadingName)
@@ -173,7 +172,7 @@ func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error)
 	return labels, "the clusterSelector of NamespaceOffloading " + name + "/" + offloadingName, nil
 }
 
-// asLabels are the labels of one term that asks for one value each.
+// asLabels converts a single term that requires one value per key to labels.
 func asLabels(terms []any) (out []string, ok bool) {
 	term, _ := terms[0].(map[string]any)
 	list, _ := term["matchExpressions"].([]any)

@@ -62,7 +62,8 @@ func authentication() steps.Step {
 	}
 }
 
-// What a Tenant lets the consumer do.
+// These are the values of a Tenant's condition, which determines what the consumer is allowed
+// to do.
 //
 // Source: liqotech/liqo apis/authentication/v1beta1/tenant_types.go (TenantCondition).
 const (
@@ -71,10 +72,11 @@ const (
 	drained  = "Drained"
 )
 
-// servesConsumer reports whether the provider serves the consumer by the answers. Of a drained Tenant Liqo deletes the
-// RoleBinding and all that was copied.
+// servesConsumer reports whether the provider serves the consumer according to the answers. For
+// a drained Tenant Liqo deletes the RoleBinding and all copied objects.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller
+// (handleTenantDrained), 557c199cf.
 func servesConsumer(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }
 
 func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
@@ -85,8 +87,8 @@ func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
 	return "kubeconfig-controlplane-" + id, err
 }
 
-// tenantFact is the Tenant in the namespace of the peering: the webhook lets
-// there be one.
+// tenantFact returns the Tenant in the namespace of the peering. Liqo's webhook allows only
+// one.
 func tenantFact(ctx context.Context, e steps.Env) (any, error) {
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
 	if err != nil {

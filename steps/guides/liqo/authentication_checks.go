@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// Where upstream says what these checks hold against.
+// These are the upstream sources of the rules that these checks apply.
 const (
 	tenantSource  = "liqotech/liqo: pkg/liqo-controller-manager/authentication/tenant-controller"
 	tenantWebhook = "liqotech/liqo: pkg/webhooks/tenant/validate.go"

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/check"
 )
 
-// connected tells whether a side's gateway says that the tunnel is up.
+// connected reports whether a side's gateway reports that the tunnel is up.
 func connected(f steps.Facts) bool {
 	v, err := f.Text("connection")
 	return err == nil && v == "Connected"
@@ -56,7 +56,7 @@ func resolvedTo(host string, addrs []netip.Addr) string {
 	return fmt.Sprintf(", which is %s seen from this machine", addrs[0])
 }
 
-// carrierPrefix is what carriers give to many (RFC 6598).
+// carrierPrefix is the shared address space of carrier-grade NAT (RFC 6598).
 var carrierPrefix = netip.MustParsePrefix("100.64.0.0/10")
 
 func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
@@ -94,7 +94,7 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	return steps.Passed("%s", host)
 }
 
-// rangeWith is the range of a fact that holds ip, "" where none does.
+// rangeWith returns the range in a fact that contains ip, or "" if none does.
 func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
 	all, _ := f.List(fact)
 	at := slices.IndexFunc(all, func(c string) bool {
@@ -107,7 +107,7 @@ func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
 	return all[at]
 }
 
-// podCommand runs a command in a pod of the tenant namespace that goes with it.
+// podCommand returns a command that runs in a temporary pod of the tenant namespace.
 func podCommand(e steps.Env, command string) string {
 	return inTenant(e) + "run carrick-look --rm -it --restart=Never --image=busybox -- " + command
 }

@@ -33,7 +33,7 @@ func clusters() steps.Step {
 	}
 }
 
-// joinedByDefault is yes, unless a side has no networking module.
+// joinedByDefault returns true unless a side's networking module is off.
 func joinedByDefault(e steps.Env) (any, string) {
 	for _, side := range []struct {
 		name  string

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// condition is one of Liqo's own conditions. Its status is a word that belongs to
-// the kind, such as "Accepted" or "Running", and seldom "True".
+// condition is one of Liqo's own conditions. Its status is specific to the condition type, such
+// as "Accepted" or "Running", and seldom "True".
 type condition struct {
 	kind, status, reason, message string
-	at                            time.Time // of its last transition; zero: not told
+	at                            time.Time // time of the last transition; zero: unknown
 }
 
-// conditions are those of a field that is a list of them, in its order.
+// conditions returns the conditions in a list field, in its order.
 func conditions(o *unstructured.Unstructured, fields ...string) []condition {
 	found, _, _ := unstructured.NestedSlice(o.Object, fields...)
 	return conditionsOf(found)
@@ -32,7 +32,7 @@ func conditionsOf(found []any) []condition {
 	return out
 }
 
-// conditionOf is the condition of a type; zero where there is none.
+// conditionOf returns the condition of a type, or a zero condition if there is none.
 func conditionOf(all []condition, kind string) condition {
 	if i := slices.IndexFunc(all, func(c condition) bool { return c.kind == kind }); i >= 0 {
 		return all[i]
@@ -40,13 +40,13 @@ func conditionOf(all []condition, kind string) condition {
 	return condition{}
 }
 
-// why is what a condition says of its reason: "Reason: message".
+// why returns the condition's reason and message: "Reason: message".
 func (c condition) why() string {
 	return strings.Join(slices.DeleteFunc([]string{c.reason, c.message}, func(s string) bool { return s == "" }), ": ")
 }
 
-// lastMoved is when the newest of the conditions changed; where none tells, when
-// the object was made.
+// lastMoved returns the time of the last transition of all conditions, or the object's creation
+// time if none has one.
 func lastMoved(o *unstructured.Unstructured, all []condition) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, c := range all {
@@ -57,7 +57,8 @@ func lastMoved(o *unstructured.Unstructured, all []condition) time.Time {
 	return at
 }
 
-// firstSet returns the time of the oldest of the conditions; without any, when the object was created.
+// firstSet returns the time of the oldest condition, or the object's creation time if there is
+// none.
 func firstSet(o *unstructured.Unstructured, all []condition) time.Time {
 	var at time.Time
 	for _, c := range all {

@@ -16,9 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// freshWithin is how old the last ping that is written down may be: it is
-// written every 10 seconds (liqotech/liqo: deployments/liqo/values.yaml,
-// gatewayTemplates.ping).
+// freshWithin is the maximum age of the last recorded ping; pings are recorded every 10 seconds
+// (liqotech/liqo: deployments/liqo/values.yaml, gatewayTemplates.ping).
 const freshWithin = time.Minute
 
 func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
@@ -51,13 +50,13 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 	).Or(gatewayLog(e, g))
 }
 
-// keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created. A gateway reads its
-// private key when it starts, and then no more (liqotech/liqo @ 557c199c: pkg/gateway/tunnel/wireguard/keys.go,
-// device.go).
+// keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created.
+// A gateway reads its private key only when it starts (liqotech/liqo @ 557c199c:
+// pkg/gateway/tunnel/wireguard/keys.go, device.go).
 func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
 	keys, err := gatewayKeyPair(ctx, e)
 	if err != nil {
-		return r, false // the rows of the keys say so
+		return r, false // the checks of the keys report it
 	}
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), madeOf(g))
 	if err != nil {
@@ -93,8 +92,9 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 			c.GetCreationTimestamp().Time, "%s says nothing yet: its gateway has just begun", name,
 		).Or(gatewayLog(e, g))
 	case "Connecting", "Error":
-		// Error follows after 10 s without an answered ping, even if the tunnel was never up, and stays until one is
-		// answered (liqotech/liqo v1.2.0: pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
+		// Error is set after 10 s without an answered ping, even if the tunnel was never up, and
+		// remains until a ping is answered (liqotech/liqo v1.2.0:
+		// pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
 		return steps.Waits(c.GetCreationTimestamp().Time, "%s says %s: %s", name, value, unmet(e)).Or(wayFix(e, g))
 	default:
 		return steps.Failed(
@@ -103,7 +103,7 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	}
 }
 
-// unmet says what it means that the two don't hear each other.
+// unmet explains why the two gateways do not receive each other's packets.
 func unmet(e steps.Env) string {
 	if listens(e) {
 		return "nothing of the " + e.PeerName() + "'s gateway gets here, or it comes with another key"
@@ -112,14 +112,14 @@ func unmet(e steps.Env) string {
 		" does not answer: UDP does not get through, or one of the keys is another"
 }
 
-// wayFix is where to look on: the keys are checked already.
+// wayFix is the next step of troubleshooting. The keys have been checked at this point.
 func wayFix(e steps.Env, g *unstructured.Unstructured) string {
 	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) +
 		" -c wireguard -- wg show    # \"latest handshake\" tells whether the two ever met\n" + gatewayLog(e, g)
 }
 
-// stillConnected tells a tunnel that is up from one whose gateway has stopped to
-// write down what it sees.
+// stillConnected distinguishes a tunnel that is up from one whose gateway no longer records its
+// pings.
 func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
 	stamp := text(c, "status", "latency", "timestamp")
 	at, err := time.Parse(time.RFC3339, stamp)
@@ -143,8 +143,8 @@ func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	return r
 }
 
-// clusterNow is the time by the cluster's clock, by which its objects are stamped, where
-// that is behind this machine's: a stamp of now would look old.
+// clusterNow returns the cluster's time if its clock is behind this machine's. The cluster sets
+// the timestamps of its objects, so by this machine's clock a new timestamp would look old.
 func clusterNow(ctx context.Context, e steps.Env) time.Time {
 	now := time.Now()
 	if v, err := e.Cluster.Version(ctx); err == nil && v.SkewKnown && v.Skew < 0 {

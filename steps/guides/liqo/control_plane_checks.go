@@ -17,9 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// controlPlaneHeld looks in all namespaces: Liqo does so, and a second Secret
-// anywhere makes it take neither. Where not all may be looked at, that there is
-// one is unknown.
+// controlPlaneHeld checks all namespaces, as Liqo does: if a second Secret exists anywhere,
+// Liqo uses neither. If listing all namespaces is forbidden, the result is unknown.
 func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	sel, err := controlPlaneSelector(e)
 	if err != nil {
@@ -58,7 +57,7 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 				"    # then "+e.ApplyStep("authentication"),
 		)
 	}
-	// the namespace that is there counts, whatever was answered
+	// The existing namespace counts, whatever the answer is.
 	space, err := e.Peer.Text("tenant-namespace")
 	if err != nil {
 		space = peerNamespace(e)
@@ -83,7 +82,7 @@ func places(objs []*unstructured.Unstructured) []string {
 	return out
 }
 
-// noControlPlane names Secrets that hold a kubeconfig and lack a label.
+// noControlPlane reports Secrets that contain a kubeconfig but have not all labels.
 func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	id, err := peerID(e)
@@ -115,8 +114,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
 }
 
-// asProved compares what Liqo reads with what was tried and proved, without
-// showing either.
+// asProved compares the kubeconfig that Liqo reads with the tested one, and reveals neither.
 func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, what string) steps.Result {
 	held, err := storedKubeconfig(ctx, e, s.GetName())
 	if err != nil {
@@ -149,8 +147,8 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 	return steps.Passed("%s, %s", what, held.Hash())
 }
 
-// otherParts names what one kubeconfig has otherwise than another, and shows no
-// secret of either. How contexts are called is nobody's business.
+// otherParts names the differences between two kubeconfigs and reveals no secret of either.
+// Names of contexts are ignored.
 func otherParts(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
@@ -171,12 +169,14 @@ func otherParts(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo requests /livez with the kubeconfig of
-// the control plane: that of an Identity or, since v1.0.2, of a Secret. A new Secret does not start that: the condition
-// appears with the next change of another object of the peering, or at the latest after ten hours.
+// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo requests /livez
+// with the kubeconfig of the control plane: that of an Identity or, since v1.0.2, of a Secret.
+// A new Secret does not trigger this request: the condition appears with the next change of
+// another object of the peering, or after at most ten hours.
 //
-// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller: status.go
-// (handleAuthenticationModuleStatus), apiserverchecker.go and foreigncluster_controller.go (SetupWithManager).
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
+// status.go (handleAuthenticationModuleStatus), apiserverchecker.go and
+// foreigncluster_controller.go (SetupWithManager).
 func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {

@@ -22,21 +22,21 @@ import (
 	"carrick/steps/check"
 )
 
-// The keys of the Secret that holds the consumer's key and its request, PEM both.
+// These are the keys of the Secret that contains the consumer's private key and its certificate
+// request, both in PEM.
 const (
 	keyField     = "tls.key"
 	requestField = "tls.csr"
 )
 
-// liqoGroup is the organization of Liqo's own identities: a webhook keeps those
-// of that group from relabelling ResourceSlices (liqotech/liqo:
-// pkg/webhooks/resourceslice).
+// liqoGroup is the organization of Liqo's own identities: a webhook prevents identities of that
+// group from relabelling ResourceSlices (liqotech/liqo: pkg/webhooks/resourceslice).
 const liqoGroup = "liqo.io"
 
 func keySecretName(_ context.Context, e steps.Env) (any, error) { return credentialSecret(e) }
 
-// usualCredential is the name of the Secret with the consumer's key, but for the
-// provider's cluster id.
+// usualCredential is the prefix of the name of the Secret with the consumer's key; the
+// provider's cluster id follows.
 const usualCredential = "liqo-controlplane-key-"
 
 func credentialSecret(e steps.Env) (string, error) {
@@ -44,8 +44,8 @@ func credentialSecret(e steps.Env) (string, error) {
 	return usualCredential + id, err
 }
 
-// newCredentialKey makes a key and a request for a name that no other key has:
-// a certificate can't be called back, a binding to its name can.
+// newCredentialKey creates a key and a request with a name that is unique to the key: a
+// certificate cannot be revoked, but a binding to its name can be deleted.
 func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -75,7 +75,7 @@ func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, 
 	}, nil
 }
 
-// commonName holds at most the 64 characters that X.509 gives it.
+// commonName returns a name of at most 64 characters, the limit of X.509.
 func commonName(id string, public []byte) string {
 	sum := sha256.Sum256(public)
 	if len(id) > 35 {
@@ -84,8 +84,8 @@ func commonName(id string, public []byte) string {
 	return "liqo-controlplane-" + id + "-" + hex.EncodeToString(sum[:5])
 }
 
-// requestFact is the request as PEM. It is public, though it stands beside the
-// key.
+// requestFact returns the certificate request in PEM. It is public, although its Secret also
+// contains the key.
 func requestFact(ctx context.Context, e steps.Env) (any, error) {
 	name, err := credentialSecret(e)
 	if err != nil {
@@ -101,7 +101,8 @@ func requestFact(ctx context.Context, e steps.Env) (any, error) {
 	return s.Data[requestField].Reveal(), nil
 }
 
-// parseRequest reads a request and proves that who made it has its key.
+// parseRequest parses a request and verifies its signature, which proves that its author has
+// the key.
 func parseRequest(text string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -117,8 +118,8 @@ func parseRequest(text string) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// requestName is one of its own for each request: the cluster removes them in its
-// own time, and one that was denied stays denied.
+// requestName returns a name that is unique to each request, because the cluster deletes
+// requests at its own pace and a denied one stays denied.
 func requestName(_ context.Context, e steps.Env) (any, error) {
 	csr, err := e.Peer.Text("csr")
 	if err != nil {
@@ -136,14 +137,14 @@ func encodedRequest(_ context.Context, e steps.Env) (any, error) {
 
 func isServiceAccount(user string) bool { return strings.HasPrefix(user, check.AccountPrefix) }
 
-// consumerAccount is the consumer's ServiceAccount on the provider.
+// consumerAccount returns the name of the consumer's ServiceAccount on the provider.
 func consumerAccount(consumer steps.Facts) (string, error) {
 	id, err := consumer.Text("cluster-id")
 	return "liqo-controlplane-" + id, err
 }
 
-// credentialUser is who the consumer signs in as: by what stands if it is in use
-// as it is, else by what carrick makes.
+// credentialUser returns the user that the consumer authenticates as: that of the existing
+// credential if it is used unchanged, otherwise that of carrick's credential.
 func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		if user := e.Own.FieldText("control-plane", "user"); user != "" {
@@ -169,7 +170,7 @@ func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	return request.Subject.CommonName, nil
 }
 
-// subjects are who the RoleBinding is for.
+// subjects returns the subjects of the RoleBinding.
 func subjects(_ context.Context, e steps.Env) (any, error) {
 	user, err := e.Peer.Text("credential-user")
 	if err != nil {
@@ -178,7 +179,7 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 	return subjectsOf(user), nil
 }
 
-// subjectsOf is a user as a RoleBinding names it.
+// subjectsOf converts a user to the subjects of a RoleBinding.
 func subjectsOf(user string) []any {
 	parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":")
 	if isServiceAccount(user) && len(parts) == 2 {

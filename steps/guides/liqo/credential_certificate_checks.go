@@ -13,7 +13,7 @@ import (
 	"carrick/steps/check"
 )
 
-// clientCertificate is that of the kubeconfig; nil with a verdict where there is
+// clientCertificate returns the kubeconfig's client certificate, or nil and a verdict if it has
 // none.
 func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
 	k, err := check.Kubeconfig(e, kubeconfigName)
@@ -25,7 +25,7 @@ func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
 	}
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
-		return nil, steps.Errored(err) // what is parsed has one that can be read
+		return nil, steps.Errored(err) // a parsed kubeconfig has a readable certificate
 	}
 	return certs[0], steps.Result{}
 }
@@ -54,7 +54,7 @@ func certificateSound(_ context.Context, e steps.Env) steps.Result {
 	return judgeCertificate(cert, bad, authorities, failure.Explain(err), fix)
 }
 
-// anotherCertificate is how the consumer gets a new one.
+// anotherCertificate returns how the consumer gets a new certificate.
 func anotherCertificate(e steps.Env) (string, error) {
 	id, err := peerID(e)
 	if foreign(e.Own) {
@@ -63,8 +63,9 @@ func anotherCertificate(e steps.Env) (string, error) {
 	return newKey(e.Kubectl(), tenantNamespace(e), id, e), err
 }
 
-// judgeCertificate reports whether a certificate is for clients and signed by one of the authorities in PEM. bad lists
-// what is wrong with its subject. unknown says why the authorities are not known.
+// judgeCertificate reports whether a certificate is for clients and signed by one of the
+// authorities in PEM. bad lists problems of its subject. unknown is the reason if the
+// authorities are not known.
 func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown, fix string) steps.Result {
 	if !forClients(cert) {
 		bad = append(bad, "it is not for clients (its extended key usage leaves client authentication out)")

@@ -7,11 +7,11 @@ import (
 	"carrick/steps"
 )
 
-// withCredential is where checks of the new credential look from: the provider's
-// API server, with the kubeconfig under test and none of the admin's rights.
+// withCredential is the vantage point of checks of the new credential: requests to the
+// provider's API server with the kubeconfig under test and without the admin's permissions.
 const withCredential = "the new kubeconfig"
 
-// Where upstream says what these checks hold against.
+// These are the upstream sources of the rules that these checks apply.
 const (
 	roleSource     = "liqotech/liqo: deployments/liqo/files/liqo-remote-controlplane-ClusterRole.yaml"
 	csrSource      = "liqotech/liqo: pkg/liqo-controller-manager/authentication/csr.go"
@@ -35,7 +35,7 @@ func credentialKeyCheck() steps.Check {
 	}
 }
 
-// providersCredentialChecks look at what the provider does for the credential.
+// providersCredentialChecks check the credential's objects on the provider.
 func providersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{
@@ -87,7 +87,7 @@ func providersCredentialChecks() []steps.Check {
 	}
 }
 
-// consumersCredentialChecks look at what the consumer gets of it.
+// consumersCredentialChecks check the credential on the consumer.
 func consumersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{

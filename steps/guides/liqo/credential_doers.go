@@ -22,7 +22,7 @@ import (
 	"carrick/steps/check"
 )
 
-// standsAlready is the plan where a credential of somebody else's is in use.
+// standsAlready is the plan if an unmanaged credential is in use.
 func standsAlready(consumer steps.Facts) steps.Change {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Change{Items: []steps.Item{{
@@ -31,13 +31,13 @@ func standsAlready(consumer steps.Facts) steps.Change {
 	}}}
 }
 
-// credentialKey makes a key unless another credential is in use.
+// credentialKey creates a key unless another credential is in use.
 type credentialKey struct{ action.Mint }
 
-// OthersStay: a credential of somebody else is left.
+// OthersStay marks that an unmanaged credential is kept.
 func (credentialKey) OthersStay() {}
 
-// Plan leaves a credential of somebody else's.
+// Plan keeps an unmanaged credential.
 func (k credentialKey) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if foreign(e.Own) {
 		return standsAlready(e.Own), nil
@@ -45,7 +45,7 @@ func (k credentialKey) Plan(ctx context.Context, e steps.Env) (steps.Change, err
 	return k.Mint.Plan(ctx, e)
 }
 
-// Do makes nothing beside a credential of somebody else's.
+// Do creates nothing if an unmanaged credential exists.
 func (k credentialKey) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if foreign(e.Own) {
 		return nil
@@ -53,20 +53,21 @@ func (k credentialKey) Do(ctx context.Context, e steps.Env, say steps.Progress) 
 	return k.Mint.Do(ctx, e, say)
 }
 
-// certificateRequest creates the consumer's CertificateSigningRequest in the provider's cluster and approves it, unless
-// the consumer already holds a credential.
+// certificateRequest creates the consumer's CertificateSigningRequest in the provider's cluster
+// and approves it, unless the consumer already has a credential.
 type certificateRequest struct{ action.Manifest }
 
 // signer signs client certificates for the API server.
 const signer = "kubernetes.io/kube-apiserver-client"
 
-// asked is the consumer's request, and the CertificateSigningRequest of its name in the provider's cluster.
+// asked is the consumer's request, and the CertificateSigningRequest of its name in the
+// provider's cluster.
 type asked struct {
 	csr      string // PEM
 	request  *x509.CertificateRequest
 	name     string
 	what     string // "CertificateSigningRequest NAME"
-	approved bool   // the live one is
+	approved bool   // the existing CertificateSigningRequest is approved
 	refused  error  // why carrick does not approve it
 }
 
@@ -112,8 +113,8 @@ func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, erro
 	return out, nil
 }
 
-// Plan shows the request and its approval. An approval that carrick refuses is a change that is refused, not a thing
-// left unchanged: the step cannot pass without it.
+// Plan shows the request and its approval. An approval that carrick refuses is shown as a
+// refused change, not as unchanged, because the step cannot pass without it.
 func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	switch {
 	case foreign(e.Peer):
@@ -149,8 +150,8 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 	return c, nil
 }
 
-// requestWords is a request in words, for its approver. The fingerprint is of its public key, in the form of ssh-keygen
-// -l.
+// requestWords describes a request for its approver. The fingerprint is that of its public key,
+// in the format of ssh-keygen -l.
 func requestWords(request *x509.CertificateRequest) string {
 	var uses []string
 	for _, u := range usages {
@@ -185,16 +186,17 @@ func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progr
 	return nil
 }
 
-// certificateLife is the lifetime that certificate-request.yaml asks for. The cluster's signer may shorten it
-// (kube-controller-manager --cluster-signing-duration).
+// certificateLife is the lifetime that certificate-request.yaml requests. The cluster's signer
+// can shorten it (kube-controller-manager --cluster-signing-duration).
 const certificateLife = 365 * 24 * time.Hour
 
-// usages are those that certificate-request.yaml asks for.
+// usages are the usages that certificate-request.yaml requests.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// compareRequest reports how a CertificateSigningRequest differs from the one that carrick creates for a request in
-// PEM. Creating does not ensure that: whoever may create CertificateSigningRequests can take the name first, and the
-// API server ignores changes of the spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
+// compareRequest reports how a CertificateSigningRequest differs from the one that carrick
+// creates for a request in PEM. Creating it does not rule out differences: whoever can create
+// CertificateSigningRequests can use the name first, and the API server ignores changes of the
+// spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
 func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {
@@ -213,7 +215,8 @@ func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpe
 	}
 }
 
-// approveByHand is a command that approves the consumer's request, and none of another that took its name.
+// approveByHand is a command that approves the consumer's request, but not another request with
+// the same name.
 func approveByHand(e steps.Env, a asked) string {
 	digest := sha256.Sum256([]byte(base64.StdEncoding.EncodeToString([]byte(a.csr))))
 	return fmt.Sprintf(
@@ -223,7 +226,7 @@ func approveByHand(e steps.Env, a asked) string {
 	)
 }
 
-// approval is what became of a request: "Approved", "Denied", "Failed" or "".
+// approval returns the state of a request: "Approved", "Denied", "Failed" or "".
 func approval(csr *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(csr.Object, "status", "conditions")
 	out := ""
@@ -236,7 +239,7 @@ func approval(csr *unstructured.Unstructured) string {
 	return out
 }
 
-// Export says what to do in place of the approval.
+// Export describes the manual approval.
 func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	out, err := r.Manifest.Export(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {

@@ -19,17 +19,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// kubeconfigField is the key of the ControlPlane Secret.
+// kubeconfigField is the key of the ControlPlane Secret that contains the kubeconfig.
 const kubeconfigField = "kubeconfig"
 
-// controlPlanes are the ControlPlane Secrets for the provider, wherever they are:
-// Liqo takes one in the whole cluster.
+// controlPlanes returns the ControlPlane Secrets for the provider in all namespaces, because
+// Liqo expects one in the whole cluster.
 func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := controlPlaneSelector(e)
 	if err != nil {
 		return nil, err
 	}
-	// with the kubeconfig, which storedKubeconfig takes from there
+	// include the kubeconfig, which storedKubeconfig reads from there
 	_, err = e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
 	if apierrors.IsForbidden(err) {
 		return living(ctx, e, check.Secrets, tenantNamespace(e), sel.Labels)
@@ -37,13 +37,13 @@ func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructur
 	return living(ctx, e, check.Secrets, "", sel.Labels)
 }
 
-// controlPlaneSelector selects them.
+// controlPlaneSelector selects these Secrets.
 func controlPlaneSelector(e steps.Env) (cluster.Selector, error) {
 	labels, err := ofPeer(e)
 	return cluster.Selector{Labels: labels + "," + identityLabel + "=" + controlPlaneType}, err
 }
 
-// controlPlane is the one in the tenant namespace, nil where there is none.
+// controlPlane returns the one in the tenant namespace, or nil if there is none.
 func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := controlPlanes(ctx, e)
 	if err != nil {
@@ -63,7 +63,7 @@ func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured,
 	return nil, nil
 }
 
-// usualControlPlane is the name that liqoctl gives.
+// usualControlPlane returns the name that liqoctl uses.
 func usualControlPlane(e steps.Env) string {
 	id, err := peerID(e)
 	if err != nil {
@@ -72,7 +72,7 @@ func usualControlPlane(e steps.Env) string {
 	return "kubeconfig-controlplane-" + id
 }
 
-// storedKubeconfig is what the ControlPlane Secret of that name holds.
+// storedKubeconfig returns the kubeconfig in the ControlPlane Secret of that name.
 func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Value, error) {
 	if sel, err := controlPlaneSelector(e); err == nil {
 		all, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
@@ -90,22 +90,22 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Val
 	return s.Data[kubeconfigField], nil
 }
 
-// awsField is one of the keys that Liqo looks for beside a kubeconfig for EKS
-// (liqotech/liqo: pkg/consts/authentication.go).
+// awsField is one of the keys that Liqo reads next to a kubeconfig for EKS (liqotech/liqo:
+// pkg/consts/authentication.go).
 const awsField = "awsAccessKeyID"
 
-// controlPlaneFact says which credential stands: its Secret ("name"), who it signs
-// in as ("user"), whether carrick had made it ("own"), whether it is a certificate
-// for the key that is there ("current"), that certificate in PEM ("certificate"),
-// and whether AWS keys stand beside it, which Liqo takes on EKS ("aws"). One whose key somebody has deleted is
-// carrick's and not current: it is replaced by one of a new key.
+// controlPlaneFact describes the existing credential: its Secret ("name"), the user it
+// authenticates as ("user"), whether carrick requested it ("own"), whether it is a certificate
+// for the existing key ("current"), that certificate in PEM ("certificate"), and whether the
+// Secret also contains AWS keys, which Liqo uses on EKS ("aws"). A credential of carrick's
+// whose key was deleted is not current and is replaced by one with a new key.
 func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	var s *unstructured.Unstructured
 	err := check.Together(
 		func() (err error) { s, err = controlPlane(ctx, e); return err },
 		func() error {
 			if !e.Answered("auth.kind") || certified(e) {
-				_, _ = ourKey(ctx, e) // ofOurKey needs it, and says what is wrong with it
+				_, _ = ourKey(ctx, e) // ofOurKey requires it and reports its errors
 			}
 			return nil
 		},
@@ -129,7 +129,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
 	k, err := kubeconfig.Parse([]byte(stored.Reveal()))
 	if err != nil {
-		return m, nil // what is wrong with it is for the checks
+		return m, nil // checks report what is wrong with it
 	}
 	if cert := leaf(k.ClientCert); cert != nil {
 		ours := ofOurKey(ctx, e, cert)
@@ -153,7 +153,7 @@ func leaf(chain []byte) *x509.Certificate {
 	return certs[0]
 }
 
-// ofOurKey tells whether a certificate is for the key that carrick had made.
+// ofOurKey reports whether a certificate is for the key that carrick created.
 func ofOurKey(ctx context.Context, e steps.Env, cert *x509.Certificate) bool {
 	key, err := ourKey(ctx, e)
 	return err == nil && probe.KeyMatches(cert, []byte(key.Reveal())) == nil
@@ -174,18 +174,17 @@ func ourKey(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return s.Data[keyField], nil
 }
 
-// foreign tells whether a credential stands that somebody else made. It is used
-// as it is; whoever wants another one deletes its Secret.
+// foreign reports whether an existing credential is unmanaged. carrick uses it unchanged; to
+// get another one, delete its Secret.
 func foreign(consumer steps.Facts) bool {
 	return consumer.Field("control-plane", "own") == false
 }
 
-// stored tells whether the consumer holds a certificate for the key that carrick
-// had made.
+// stored reports whether the consumer has a certificate for the key that carrick created.
 func stored(consumer steps.Facts) bool { return consumer.Field("control-plane", "current") == true }
 
-// consumersKubeconfig is what stands where somebody else made it, else what carrick
-// makes of the key here and of what the provider hands over.
+// consumersKubeconfig returns the existing kubeconfig if it is unmanaged; otherwise it builds
+// one from the key here and the data from the provider.
 func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")
@@ -213,8 +212,8 @@ func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	return k.Bytes(), err
 }
 
-// certificate is the one that is in use, else the one that the provider has just
-// issued: the cluster forgets those within the hour.
+// certificate returns the certificate in use, or else the one that the provider has just
+// issued: the cluster deletes requests within the hour.
 func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 	if stored(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")

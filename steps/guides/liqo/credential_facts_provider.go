@@ -15,8 +15,8 @@ import (
 
 const roleLabel = "app.kubernetes.io/name=remote-controlplane"
 
-// controlPlaneRole is found by its label: the chart's name for it has a prefix
-// that admins may change.
+// controlPlaneRole finds the ClusterRole by its label, because its name in the chart has a
+// configurable prefix.
 func controlPlaneRole(ctx context.Context, e steps.Env) (any, error) {
 	found, err := check.List[rbacv1.ClusterRole](
 		ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel},
@@ -49,7 +49,7 @@ func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
 	return string(raw), nil
 }
 
-// accountToken is handed over to whoever wrote the peer's file.
+// accountToken returns the token that is given to the author of the peer's file.
 func accountToken(ctx context.Context, e steps.Env) (any, error) {
 	if err := proved(ctx, e); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func accountToken(ctx context.Context, e steps.Env) (any, error) {
 	return s.Data["token"], nil
 }
 
-// providerCA is in PEM; "" where the context trusts the system's.
+// providerCA returns the CA in PEM, or "" if the context trusts the system's roots.
 func providerCA(ctx context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("provider.ca") == "context" {
 		return string(e.Cluster.CA()), nil
@@ -77,13 +77,14 @@ func providerCA(ctx context.Context, e steps.Env) (any, error) {
 		"the provider has no ConfigMap kube-system/kube-root-ca.crt; answer provider.ca with context")
 }
 
-// clientCA is what the provider's API server verifies client certificates by.
+// clientCA returns the CA that the provider's API server verifies client certificates against.
 func clientCA(ctx context.Context, e steps.Env) (any, error) {
 	return systemCA(ctx, e, "extension-apiserver-authentication", "client-ca-file",
 		"the provider does not say which CA client certificates are verified by")
 }
 
-// systemCA is a key of a ConfigMap of kube-system; none says what it means where there is none.
+// systemCA returns a key of a ConfigMap in kube-system; none is the reason if it does not
+// exist.
 func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", name)
 	if apierrors.IsNotFound(err) || (err == nil && m.Data[key] == "") {
@@ -95,8 +96,8 @@ func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, er
 	return m.Data[key], nil
 }
 
-// bindingName is the RoleBinding to that ClusterRole that is there, else the one
-// of the published guide.
+// bindingName returns the name of an existing RoleBinding to that ClusterRole, or else the
+// published guide's name.
 func bindingName(ctx context.Context, e steps.Env) (any, error) {
 	found, err := roleBindings(ctx, e)
 	if err != nil || len(found) == 0 {
@@ -110,7 +111,7 @@ func bindingName(ctx context.Context, e steps.Env) (any, error) {
 	return found[0].Name, nil
 }
 
-// roleBindings are those of the tenant namespace to the consumers' ClusterRole.
+// roleBindings returns the RoleBindings of the tenant namespace to the consumers' ClusterRole.
 func roleBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
 	role, err := e.Own.Text("controlplane-role")
 	if err != nil {

@@ -35,7 +35,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("%s has no %s", what, field), fix)
 		}
 	}
-	request, err := parseRequest(s.Data[requestField].Reveal()) // public, though it stands in a Secret
+	request, err := parseRequest(s.Data[requestField].Reveal()) // public, although it is in a Secret
 	if err != nil {
 		return steps.Failed(fmt.Sprintf("%s of %s: %s", requestField, what, err), fix)
 	}

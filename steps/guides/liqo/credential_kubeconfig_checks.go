@@ -18,11 +18,11 @@ import (
 	"carrick/steps/check"
 )
 
-// kubeconfigName is the fact that holds the kubeconfig for the provider.
+// kubeconfigName is the name of the fact with the kubeconfig for the provider.
 const kubeconfigName = "kubeconfig"
 
-// unparsed turns the error of getting the kubeconfig into a verdict; what is wrong
-// with the file itself is said by kubeconfig-whole.
+// unparsed returns the verdict for an error of reading the kubeconfig. kubeconfig-whole reports
+// the problems of the file itself.
 func unparsed(err error) steps.Result {
 	if errors.As(err, new(kubeconfig.Error)) {
 		return steps.Skipped("the kubeconfig can't be used as it is")
@@ -30,16 +30,15 @@ func unparsed(err error) steps.Result {
 	return steps.Errored(err)
 }
 
-// replaceKubeconfig is how somebody else's kubeconfig gets another content; the
-// Secret stays, for Liqo lets it go only when all that it copied is gone.
+// replaceKubeconfig is the command that replaces the content of an unmanaged kubeconfig. It
+// keeps the Secret, because Liqo releases it only when all copied objects are gone.
 func replaceKubeconfig(e steps.Env) string {
 	name := e.Own.FieldText("control-plane", "name")
 	return e.Kubectl() + " -n " + tenantNamespace(e) + " patch secret " + steps.Quoted(name) +
 		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a kubeconfig that is right`
 }
 
-// kubeconfigFix is what to do about a kubeconfig: built says what to answer where
-// carrick builds it.
+// kubeconfigFix is the fix for a kubeconfig; built is the fix if carrick builds it.
 func kubeconfigFix(e steps.Env, built string) string {
 	if foreign(e.Own) {
 		return replaceKubeconfig(e)
@@ -50,7 +49,7 @@ func kubeconfigFix(e steps.Env, built string) string {
 func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	m, err := e.Own.Masked("kubeconfig")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Waits(time.Time{}, "%s", absent.Why) // what it is made of comes about elsewhere
+		return steps.Waits(time.Time{}, "%s", absent.Why) // other steps create its parts
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -83,18 +82,18 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
 
-// entries counts the contexts and the users of a kubeconfig that was parsed.
+// entries returns the numbers of contexts and users of a parsed kubeconfig.
 func entries(m masked.Value) (contexts, users int) {
 	var file struct {
 		Contexts []any `yaml:"contexts"`
 		Users    []any `yaml:"users"`
 	}
-	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // it is YAML, or it would not have been parsed
+	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // it was parsed before, so it is valid YAML
 	return len(file.Contexts), len(file.Users)
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
-	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // it takes as long as reading the credential does
+	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // run concurrently: it is as slow as reading the credential
 	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)
@@ -123,8 +122,8 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 	return address
 }
 
-// judgeServerAddress says whether the consumer's pods can call a server by an
-// address; own is that of the consumer's own API server.
+// judgeServerAddress reports whether the consumer's pods can reach a server address; own is the
+// address of the consumer's own API server.
 func judgeServerAddress(server, own, fix string) steps.Result {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -158,7 +157,7 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 	return steps.Passed("%s", host)
 }
 
-// serverProves has the server shake hands, as Liqo would.
+// serverProves completes a TLS handshake with the server, as Liqo would.
 func serverProves(ctx context.Context, e steps.Env, k kubeconfig.Config) steps.Result {
 	shown, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " +

@@ -14,17 +14,17 @@ import (
 	"carrick/steps/check"
 )
 
-// usedVerbs are what Liqo's replicator does to what it copies.
+// usedVerbs are the verbs that Liqo's replicator uses on the objects that it copies.
 var usedVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-// answers are what the provider says to the new kubeconfig.
+// answers are the provider's responses to requests with the new kubeconfig.
 type answers struct {
 	who         cluster.User
-	unknown     error // why it is not said who
+	unknown     error // the reason why who is unknown
 	may, renews steps.Result
 }
 
-// ask puts all questions at once.
+// ask sends all requests concurrently.
 func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	var out answers
 	writes := func(group string, resource string) []permission.Rule {
@@ -44,9 +44,9 @@ func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	return out
 }
 
-// credentialRights asks the provider who the consumer is there, and what it may.
-// That it is the provider shows in this: no other cluster knows that user and
-// grants it these rights in that namespace.
+// credentialPermissions asks the provider who the consumer is and what it is allowed to do.
+// This also proves that it is the provider: no other cluster knows that user and grants it
+// these permissions in that namespace.
 func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 	as, err := check.WithKubeconfig(e, kubeconfigName)
 	if err != nil {

@@ -41,21 +41,23 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 	return judgeRequest(csr, theirs, newKey(e.PeerKubectl(), peerNamespace(e), own, e))
 }
 
-// newKey is how the consumer gets another key, and a certificate for that: its
-// kubectl, its tenant namespace and the provider's cluster id.
+// newKey is the command that makes the consumer create another key and a certificate for it.
+// Its parameters are the consumer's kubectl, its tenant namespace and the provider's cluster
+// id.
 func newKey(kubectl, namespace, id string, e steps.Env) string {
 	return kubectl + " -n " + namespace + " delete secret " + usualCredential + id + "    # then carrick apply " +
 		e.LinkFile()
 }
 
-// foreignCredential is the verdict of checks of carrick's own credential where
-// somebody else's is in use.
+// foreignCredential is the verdict of checks of carrick's own credential if an unmanaged one is
+// in use.
 func foreignCredential(consumer steps.Facts) steps.Result {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Skipped("the consumer uses a credential that somebody else made (Secret %s)", name)
 }
 
-// judgeRequest reports whether the provider's admin can approve a request of the consumer with that cluster ID.
+// judgeRequest reports whether the provider's admin can approve a request of the consumer with
+// that cluster ID.
 func judgeRequest(csr, id, fix string) steps.Result {
 	request, err := sound(csr, id)
 	if err != nil {
@@ -64,8 +66,8 @@ func judgeRequest(csr, id, fix string) steps.Result {
 	return steps.Passed("%s, of %s", request.Subject.CommonName, check.OrNone(request.Subject.Organization))
 }
 
-// sound parses a request in PEM. It is an error if the request is not exactly of the form that carrick creates for the
-// consumer with that cluster ID.
+// sound parses a request in PEM. It returns an error if the request does not have exactly the
+// form that carrick creates for the consumer with that cluster ID.
 func sound(csr, id string) (*x509.CertificateRequest, error) {
 	request, err := parseRequest(csr)
 	if err != nil {
@@ -78,9 +80,10 @@ func sound(csr, id string) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// unexpected lists how a request differs from the one that newCredentialKey creates for the consumer with that cluster
-// ID. A list of names and groups to refuse would not do: a cluster can bind any of them to cluster-admin, as kubeadm
-// does with the group kubeadm:cluster-admins, and the signer copies the subject and the alternative names as they are.
+// unexpected lists how a request differs from the one that newCredentialKey creates for the
+// consumer with that cluster ID. A list of forbidden names and groups is not enough: a cluster
+// can bind any of them to cluster-admin, as kubeadm does with the group kubeadm:cluster-admins,
+// and the signer copies the subject and the alternative names unchanged.
 func unexpected(request *x509.CertificateRequest, id string) []string {
 	out := unexpectedSubject(request.Subject, commonName(id, request.RawSubjectPublicKeyInfo))
 	if len(request.Extensions) > 0 {
@@ -118,7 +121,8 @@ func unexpectedSubject(subject pkix.Name, name string) (out []string) {
 	return out
 }
 
-// badSubject lists what a certificate that carrick did not request must not have as its subject.
+// badSubject lists the forbidden parts of the subject of a certificate that carrick did not
+// request.
 func badSubject(name string, groups []string, id string) []string {
 	var out []string
 	switch {
@@ -189,7 +193,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("for %s, until %s", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 }
 
-// forClients tells whether a certificate is for clients.
+// forClients reports whether a certificate is for clients.
 func forClients(c *x509.Certificate) bool {
 	return len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) == 0 ||
 		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)

@@ -14,13 +14,12 @@ import (
 	"carrick/steps/check"
 )
 
-// everyVerb is what Liqo's ClusterRole for consumers grants on each of its
+// everyVerb are the verbs that Liqo's ClusterRole for consumers grants on each of its
 // resources.
 var everyVerb = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// copied are the resources that Liqo copies to the provider before a slice is
-// accepted; renewed is the one by which it renews its own certificates, which
-// charts of old don't have.
+// copied are the resources that Liqo copies to the provider before a slice is accepted. renewed
+// is the resource with which Liqo renews its own certificates; older charts do not have it.
 var (
 	copied  = []rbacv1.PolicyRule{onLiqo("authentication", "resourceslices"), onLiqo("offloading", "namespacemaps")}
 	renewed = []rbacv1.PolicyRule{onLiqo("authentication", "renews")}
@@ -53,7 +52,7 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	return judgeRole(role, anew, upgrade(ctx, e, renewsSince))
 }
 
-// judgeRole says whether a ClusterRole grants what consumers need, and no more.
+// judgeRole reports whether a ClusterRole grants exactly what consumers require.
 func judgeRole(role *rbacv1.ClusterRole, anew, newer string) steps.Result {
 	if ok, lacking := validation.Covers(role.Rules, copied); !ok {
 		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), anew)
@@ -104,7 +103,7 @@ func roleBound(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// tenantCondition is that of the Tenant in the namespace of the peering; "" where
+// tenantCondition returns the condition of the Tenant in the namespace of the peering, or "" if
 // there is none.
 func tenantCondition(ctx context.Context, e steps.Env) (string, error) {
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
@@ -114,8 +113,8 @@ func tenantCondition(ctx context.Context, e steps.Env) (string, error) {
 	return text(found[0], "spec", "tenantCondition"), nil
 }
 
-// judgeBindings says whether one of a namespace's RoleBindings gives the user the
-// ClusterRole, and is labelled with the consumer's cluster id.
+// judgeBindings reports whether one of a namespace's RoleBindings grants the ClusterRole to the
+// user and has the label with the consumer's cluster id.
 func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Result {
 	var others []string
 	for _, b := range all {

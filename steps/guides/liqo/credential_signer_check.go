@@ -14,16 +14,16 @@ import (
 	"carrick/steps/check"
 )
 
-// noSigner is what to do where a cluster approves and doesn't sign.
+// noSigner is the fix for a cluster that approves requests but does not sign them.
 const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file; " +
 	"where it is not yours (EKS), answer auth.kind with service-account, and install Liqo with its AWS settings, as it " +
 	"asks for certificates, too"
 
-// signedWithin is how long a signer may take.
+// signedWithin is the timeout for a signer.
 const signedWithin = 30 * time.Second
 
-// decision is what became of a request ("Approved", "Denied", "Failed" or ""),
-// why, and since when.
+// decision returns the state of a request ("Approved", "Denied", "Failed" or ""), its reason,
+// and since when it applies.
 func decision(csr *unstructured.Unstructured) (state, reason string, since time.Time) {
 	state, since = approval(csr), csr.GetCreationTimestamp().Time
 	conditions, _, _ := unstructured.NestedSlice(csr.Object, "status", "conditions")
@@ -43,8 +43,8 @@ func decision(csr *unstructured.Unstructured) (state, reason string, since time.
 	return state, reason, since
 }
 
-// lastDecided is the newest request for a client certificate that was approved;
-// nil where there is none.
+// lastDecided returns the newest approved request for a client certificate, or nil if there is
+// none.
 func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
 	var out *unstructured.Unstructured
 	var newest time.Time
@@ -57,8 +57,8 @@ func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// signsCertificates goes by what the cluster has done: requests that are there
-// still, else certificates that came of some.
+// signsCertificates is based on what the cluster has done: it checks existing requests, or else
+// certificates issued for earlier ones.
 func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 	all, err := e.Cluster.List(ctx, check.SigningRequests, "", cluster.Selector{})
 	if csr := lastDecided(all); csr != nil {
@@ -95,7 +95,7 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		"this shows when the consumer's certificate is asked for: "+e.ApplyStep("credentials"))
 }
 
-// issuedBy tells whether a certificate leads to one of the authorities, both PEM.
+// issuedBy reports whether a certificate verifies against one of the authorities, both in PEM.
 func issuedBy(certificate any, authorities string) bool {
 	c, _ := certificate.(string)
 	chain, err := probe.ParseCerts([]byte(c))

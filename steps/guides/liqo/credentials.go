@@ -8,14 +8,14 @@ import (
 	"carrick/steps/check"
 )
 
-// The kinds of credentials.
+// These are the kinds of credentials.
 const (
 	byCertificate    = "certificate"
 	byServiceAccount = "service-account"
 )
 
-// usualBinding is the RoleBinding's name in the published guide, and the one that
-// Liqo deletes when a tenant is drained.
+// usualBinding is the RoleBinding's name in the published guide, and the name that Liqo deletes
+// when a tenant is drained.
 const usualBinding = "liqo-binding-liqo-remote-controlplane"
 
 func credentials() steps.Step {
@@ -119,7 +119,7 @@ func certified(e steps.Env) bool { return e.Answers.Text("auth.kind") == byCerti
 
 func tokened(e steps.Env) bool { return e.Answers.Text("auth.kind") == byServiceAccount }
 
-// kindAsItStands is a ServiceAccount's token where the credential in use is one.
+// kindAsItExists returns service-account if the credential in use is a ServiceAccount's token.
 func kindAsItExists(e steps.Env) (any, string) {
 	if user := e.Own.FieldText("control-plane", "user"); isServiceAccount(user) {
 		return byServiceAccount, "as it stands"

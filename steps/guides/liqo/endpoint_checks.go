@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// How long Liqo may take to say where a gateway listens: clouds take their time
-// with load balancers.
+// These are the timeouts for Liqo to report where a gateway listens. Cloud load balancers take
+// longer.
 const (
 	endpointWithin = 2 * time.Minute
 	balancerWithin = 5 * time.Minute
@@ -42,7 +42,7 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	return within(endpointWithin, since, time.Now(), r)
 }
 
-// withoutEndpoint says what the Service of a gateway lacks.
+// withoutEndpoint explains why the Service of a gateway has no endpoint yet.
 func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (why, fix string, err error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, g.GetNamespace(), madeOf(g))
 	if apierrors.IsNotFound(err) {
@@ -60,12 +60,12 @@ func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructu
 		"get pods -o wide; " + controllerLog(e), nil
 }
 
-// listening is the other side's gateway, as its facts tell.
+// listening describes the other side's gateway according to its facts.
 type listening struct {
-	kind      string   // of its Service
-	addresses []string // where it listens
-	port      int      // where others connect to
-	inner     int      // where the gateway itself listens
+	kind      string   // type of its Service
+	addresses []string // addresses on which it listens
+	port      int      // port to which others connect
+	inner     int      // port on which the gateway itself listens
 }
 
 func peerListens(e steps.Env) (listening, error) {
@@ -81,7 +81,7 @@ func peerListens(e steps.Env) (listening, error) {
 	return l, nil
 }
 
-// factInt is a number out of a fact, 0 where there is none.
+// factInt converts a value of a fact to an int, or returns 0.
 func factInt(v any) int {
 	switch v := v.(type) {
 	case int:
@@ -94,12 +94,12 @@ func factInt(v any) int {
 	return 0
 }
 
-// gatewayTarget is what the side's gateway connects to: what stands, else what the
-// answers say.
+// gatewayTarget is the address that the side's gateway connects to: that of the existing
+// gateway, or else the answered one.
 type gatewayTarget struct {
 	host string
 	port int
-	made bool // a GatewayClient says so
+	made bool // read from a GatewayClient
 }
 
 func gatewayTargetOf(ctx context.Context, e steps.Env) (gatewayTarget, error) {
@@ -121,8 +121,7 @@ func gatewayTargetOf(ctx context.Context, e steps.Env) (gatewayTarget, error) {
 	return t, nil
 }
 
-// clientPort is the port of a GatewayClient, which newer releases may name in a
-// list.
+// clientPort returns the port of a GatewayClient, which newer releases can specify in a list.
 func clientPort(g *unstructured.Unstructured) int {
 	if p := intAt(g, "spec", "endpoint", "port"); p != 0 {
 		return p
@@ -185,8 +184,8 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s port %d%s", t.host, t.port, otherListener(there, t))
 }
 
-// leadsThere tells whether an address is one of the other side's gateway: its
-// own, any node's where it has a port of the nodes, or one that was answered.
+// leadsThere reports whether host is an address of the other side's gateway: its own, that of
+// any node if it has a node port, or the answered one.
 func leadsThere(e steps.Env, there listening, host string) bool {
 	if slices.Contains(there.addresses, host) || host == e.Answers.Text("network.address") {
 		return true
@@ -195,8 +194,8 @@ func leadsThere(e steps.Env, there listening, host string) bool {
 	return there.kind == "NodePort" && err == nil && slices.Contains(nodes, host)
 }
 
-// otherListener says what is not the other gateway's own: another node, or what was
-// answered.
+// otherListener names a target that the other gateway does not report itself: another node, or
+// an answered address.
 func otherListener(there listening, t gatewayTarget) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
 		return fmt.Sprintf("; the gateway itself says %s port %d", check.OrNone(there.addresses), there.port)

@@ -15,12 +15,12 @@ import (
 	"carrick/steps/check"
 )
 
-// usualNamespace is where Liqo is installed unless the admin said otherwise.
+// usualNamespace is the default namespace of Liqo.
 const usualNamespace = "liqo"
 
 const idMapLabel = "app.kubernetes.io/name=clusterid-configmap"
 
-// managerEnding ends the name of the Deployment of Liqo's controllers.
+// managerEnding is the suffix of the name of the Deployment of Liqo's controllers.
 const managerEnding = "controller-manager"
 
 func clusterIDFacts() []steps.Fact {
@@ -38,7 +38,8 @@ func clusterIDFacts() []steps.Fact {
 	}
 }
 
-// liqoSpaceQuestion is where an admin says which namespace is Liqo's. It is asked where that can't be told.
+// liqoSpaceQuestion asks for Liqo's namespace. It is shown only if the namespace cannot be
+// determined.
 func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
 	key := who + ".liqo-namespace"
 	return steps.Question{
@@ -51,8 +52,8 @@ func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
 	}
 }
 
-// idMaps are the ConfigMaps that look like the one with the cluster id: in the namespace that is answered, else in all.
-// Where namespaces may not be searched, it is looked for in the usual one.
+// idMaps returns the ConfigMaps that look like the one with the cluster id: in the answered
+// namespace, or else in all. If listing all namespaces is forbidden, it reads the default one.
 func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	answered := e.Answers.Text(e.SideName() + ".liqo-namespace")
 	found, err := living(ctx, e, check.ConfigMaps, answered, idMapLabel)
@@ -62,9 +63,10 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 	return found, err
 }
 
-// idMap is the ConfigMap that holds the cluster id. Any tenant can create one that looks like it: unless the namespace
-// is answered, it counts beside a Deployment of Liqo's controllers alone, and where several namespaces have both,
-// beside controllers whose ServiceAccount a ClusterRoleBinding gives their ClusterRole, which tenants can't create.
+// idMap returns the ConfigMap with the cluster id. Any tenant can create a similar one.
+// Therefore, unless the namespace is answered, it counts only next to a Deployment of Liqo's
+// controllers. If several namespaces have both, the controllers' ServiceAccount must also have
+// its ClusterRole from a ClusterRoleBinding, which tenants cannot create.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	if e.Answers.Text(e.SideName()+".liqo-namespace") == "" {
 		e.Cluster.StartList(usualNamespace, check.Deployments)
@@ -109,8 +111,9 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 	}
 }
 
-// boundControllers are those objects in whose namespaces the controllers' ServiceAccount has the ClusterRole that
-// Liqo's chart binds it to (liqotech/liqo: deployments/liqo/templates/liqo-controller-manager-rbac.yaml).
+// boundControllers returns the objects in whose namespaces the controllers' ServiceAccount has
+// the ClusterRole that Liqo's chart binds it to (liqotech/liqo:
+// deployments/liqo/templates/liqo-controller-manager-rbac.yaml).
 func boundControllers(
 	ctx context.Context, e steps.Env, objs []*unstructured.Unstructured,
 ) ([]*unstructured.Unstructured, error) {
@@ -165,15 +168,15 @@ func clusterID(ctx context.Context, e steps.Env) (any, error) {
 	return id, nil
 }
 
-// liqoSpace is Liqo's namespace on the env's side.
+// liqoSpace returns Liqo's namespace on the env's side.
 func liqoSpace(e steps.Env) (string, error) { return e.Own.Text("liqo-namespace") }
 
-// controllerManager is the Deployment of Liqo's controllers.
+// controllerManager returns the Deployment of Liqo's controllers.
 func controllerManager(ctx context.Context, e steps.Env) (*appsv1.Deployment, error) {
 	return liqoDeployment(ctx, e, managerEnding)
 }
 
-// liqoDeployment is the Deployment whose name ends so: the prefix is the chart's
+// liqoDeployment returns the Deployment with that name suffix; the prefix is the chart's
 // nameOverride.
 func liqoDeployment(ctx context.Context, e steps.Env, ending string) (*appsv1.Deployment, error) {
 	ns, err := liqoSpace(e)
@@ -196,7 +199,7 @@ func deploymentIn(ctx context.Context, e steps.Env, ns, ending string) (*appsv1.
 	return nil, steps.Absent("namespace %s of the %s has no Deployment liqo-%s", ns, e.SideName(), ending)
 }
 
-// liqoVersion is the tag of the controllers' image: "v1.2.0".
+// liqoVersion returns the tag of the controllers' image: "v1.2.0".
 func liqoVersion(ctx context.Context, e steps.Env) (any, error) {
 	d, err := controllerManager(ctx, e)
 	if err != nil {
@@ -210,8 +213,7 @@ func liqoVersion(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("the image of %s has no tag", d.Name)
 }
 
-// module tells whether a module is on, by the flag of the controllers; one that
-// is not named is on.
+// module reports whether a module is enabled by the controllers' flag, which defaults to true.
 func module(ctx context.Context, e steps.Env, name string) (bool, error) {
 	d, err := controllerManager(ctx, e)
 	if err != nil {
@@ -221,7 +223,7 @@ func module(ctx context.Context, e steps.Env, name string) (bool, error) {
 	return value != "false", nil
 }
 
-// flagOf is the value of a flag of a Deployment's containers; false where none has it.
+// flagOf returns the value of a flag of a Deployment's containers, or false if none has it.
 func flagOf(d *appsv1.Deployment, flag string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
@@ -238,7 +240,7 @@ func networkingOn(ctx context.Context, e steps.Env) (any, error) {
 	return on, err
 }
 
-// cidrs are the CIDRs of the cluster's own networks of one type, sorted.
+// cidrs returns the CIDRs of the cluster's own networks of one type, sorted.
 func cidrs(kind string) func(context.Context, steps.Env) (any, error) {
 	return func(ctx context.Context, e steps.Env) (any, error) {
 		found, err := ownNetworks(ctx, e, kind)

@@ -13,8 +13,8 @@ import (
 	"carrick/steps/check"
 )
 
-// foreignConditions are the conditions of a ForeignCluster and, of each, the check
-// of this guide that looks closer.
+// foreignConditions maps the conditions of a ForeignCluster to the check of this guide that
+// gives details.
 var foreignConditions = map[string]string{
 	"APIServerStatus":                "api-server-seen",
 	"NetworkConfigurationStatus":     "configuration-ready",
@@ -39,7 +39,7 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	var bad, pending, lacking, good, closer []string
-	var moving []condition // of the modules that have a bad one
+	var moving []condition // of the modules with a bad condition
 	for _, m := range modulesMeant(e) {
 		all := conditions(fc, slices.Concat(m.fields, []string{"conditions"})...)
 		if on, _, _ := unstructured.NestedBool(fc.Object, slices.Concat(m.fields, []string{"enabled"})...); m.needed && !on {
@@ -64,9 +64,10 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	look := "carrick check " + e.LinkFile() + " --only " + strings.Join(closer, ",")
 	switch name := fc.GetName(); {
 	case len(bad) > 0:
-		// As soon as a Configuration exists, Liqo says NotReady of the missing gateway and Connection, and later while
-		// they start (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go). It
-		// writes such a condition anew each time, so the oldest condition of the module tells how long that lasts.
+		// As soon as a Configuration exists, Liqo reports NotReady for the missing gateway and
+		// Connection, and later while they start (liqotech/liqo v1.2.0:
+		// pkg/liqo-controller-manager/core/foreigncluster-controller/status.go). It rewrites such a
+		// condition each time, so the oldest condition of the module shows how long this has lasted.
 		return steps.Waits(firstSet(fc, moving), "ForeignCluster %s: %s", name, strings.Join(bad, "; ")).Or(look)
 	case len(pending) > 0:
 		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(pending, "; ")).Or(look)
@@ -83,7 +84,7 @@ func bracketed(s string) string {
 	return "(" + s + ")"
 }
 
-// foreignCluster is what Liqo knows of the other side; nil: nothing yet.
+// foreignCluster returns Liqo's record of the other side, or nil if there is none yet.
 func foreignCluster(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	id, err := peerID(e)
 	if err != nil {
@@ -105,12 +106,12 @@ func foreignCluster(ctx context.Context, e steps.Env) (*unstructured.Unstructure
 type foreignModule struct {
 	name   string
 	fields []string
-	needed bool // this side has something of the peering in it
+	needed bool // this side has objects of the peering in it
 }
 
-// modulesMeant are the parts that the answers make something of. A consumer that
-// is peered declaratively has nothing in authentication, and a provider nothing
-// in offloading: that is normal.
+// modulesMeant returns the modules that the peering uses according to the answers. In a
+// declarative peering a consumer has nothing in authentication and a provider nothing in
+// offloading; that is normal.
 func modulesMeant(e steps.Env) []foreignModule {
 	part := func(name string, needed bool) foreignModule {
 		return foreignModule{name, []string{"status", "modules", name}, needed}

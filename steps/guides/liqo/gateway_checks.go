@@ -20,7 +20,7 @@ const (
 	clientKind = "GatewayClient"
 )
 
-// wantedKind is the kind of gateway that the answers give this side.
+// wantedKind returns the kind of gateway that the answers assign to this side.
 func wantedKind(e steps.Env) string {
 	if listens(e) {
 		return serverKind
@@ -28,7 +28,7 @@ func wantedKind(e steps.Env) string {
 	return clientKind
 }
 
-// plural is what kubectl calls a kind of Liqo's networking.
+// plural returns kubectl's full name of a kind of Liqo's networking group.
 func plural(kind string) string { return strings.ToLower(kind) + "s.networking.liqo.io" }
 
 func ofKind(objs []*unstructured.Unstructured, kind string) []*unstructured.Unstructured {
@@ -41,8 +41,8 @@ func ofKind(objs []*unstructured.Unstructured, kind string) []*unstructured.Unst
 	return out
 }
 
-// longestGateway is the most characters of a gateway's name: what Liqo makes of
-// it is called gw-NAME, and is a label's value, too.
+// longestGateway is the maximum length of a gateway's name: Liqo names the gateway's objects
+// gw-NAME, which is also a label value.
 const longestGateway = 60
 
 func oneGateway(ctx context.Context, e steps.Env) steps.Result {
@@ -82,7 +82,8 @@ func wrongGateways(all []*unstructured.Unstructured, want string) []*unstructure
 	return ofKind(all, serverKind)
 }
 
-// otherKind says what to answer, unless the other side has one of that kind, too.
+// otherKind returns which answer to change, unless the other side also has a gateway of that
+// kind.
 func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	fact, verb, server := "gateway-server", "listens", e.SideName()
 	if o.GetKind() == clientKind {
@@ -132,8 +133,8 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	return steps.Passed("%s", name)
 }
 
-// template is the template of the side's gateway: the one that it names, else
-// the one that carrick writes.
+// template returns the template of the side's gateway: the one that it names, or else the one
+// that carrick uses.
 func template(
 	ctx context.Context, e steps.Env,
 ) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {
@@ -177,8 +178,8 @@ func gatewayTemplate(ctx context.Context, e steps.Env) steps.Result {
 		"helm installs them with networking.enabled: "+e.Helm()+" -n "+steps.Quoted(ns)+" get values liqo --all")
 }
 
-// The least and the most MTU of a tunnel: IPv6 needs 1280, and WireGuard takes 80
-// of the path's own.
+// These are the minimum and maximum MTU of a tunnel: IPv6 requires 1280, and WireGuard uses 80
+// of the path's MTU.
 const (
 	leastMTU = 1280
 	mostMTU  = 1500 - 80

@@ -15,8 +15,8 @@ import (
 	"carrick/steps/check"
 )
 
-// The keys of the Secret that a gateway reads (liqotech/liqo:
-// pkg/consts/externalnetwork.go), and how it is called where there is none yet.
+// These are the keys of the Secret that a gateway reads (liqotech/liqo:
+// pkg/consts/externalnetwork.go), and its default name.
 const (
 	privateKeyField = "privateKey"
 	publicKeyField  = "publicKey"
@@ -60,8 +60,8 @@ func gatewayKeys() steps.Step {
 	}
 }
 
-// keySecrets are the Secrets of the peering that hold a key pair, whether or not
-// they are labelled as a gateway's.
+// keySecrets returns the Secrets of the peering that contain a key pair, with or without the
+// gateway label.
 func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	found, err := peeringObjects(ctx, e, check.Secrets)
 	if err != nil {
@@ -79,8 +79,8 @@ func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured,
 	return out, nil
 }
 
-// gatewayKeysName is the Secret that the side's gateway names, else the one that
-// is there, else the one that will be.
+// gatewayKeysName returns the Secret that the side's gateway names, or else an existing one, or
+// else the default name.
 func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
 	gateways, err := sideGateways(ctx, e)
 	if err != nil {
@@ -95,7 +95,7 @@ func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
 	return existingName(found, usualKeys), err
 }
 
-// gatewayKeyPair is what the Secret of the gateway's keys holds.
+// gatewayKeyPair returns the Secret with the gateway's keys.
 func gatewayKeyPair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	name, err := e.Own.Text("gateway-keys")
 	if err != nil {
@@ -104,7 +104,7 @@ func gatewayKeyPair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return e.Cluster.Secret(ctx, tenantNamespace(e), name, privateKeyField, publicKeyField)
 }
 
-// publicKey is the side's own public key in base64, as a PublicKey carries it.
+// publicKey returns the side's own public key in base64, as in a PublicKey.
 func publicKey(ctx context.Context, e steps.Env) (any, error) {
 	s, err := gatewayKeyPair(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -113,7 +113,7 @@ func publicKey(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := s.Data[publicKeyField].Reveal() // public, though it stands in a Secret
+	key := s.Data[publicKeyField].Reveal() // public, although it is in a Secret
 	if len(key) != keySize {
 		return nil, steps.Absent("the public key of the %s's gateway has %d bytes, not %d", e.SideName(), len(key), keySize)
 	}

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// sideGateway is the gateway that the answers give this side; nil where there is
-// none.
+// sideGateway returns the gateway of the kind that the answers assign to this side, or nil if
+// there is none.
 func sideGateway(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	all, err := sideGateways(ctx, e)
 	if err != nil {
@@ -29,7 +29,7 @@ func sideGateway(ctx context.Context, e steps.Env) (*unstructured.Unstructured, 
 	return nil, steps.Absent("the %s has no %s", e.SideName(), wantedKind(e))
 }
 
-// madeOf is how Liqo calls what it makes of a gateway (liqotech/liqo:
+// madeOf returns the name of the objects that Liqo creates for a gateway (liqotech/liqo:
 // pkg/gateway/forge/utils.go).
 func madeOf(gateway *unstructured.Unstructured) string { return "gw-" + gateway.GetName() }
 
@@ -69,8 +69,7 @@ func replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// controllerLog is a command that shows what Liqo's controllers say of the
-// gateways.
+// controllerLog is a command that shows the log of Liqo's controllers.
 func controllerLog(e steps.Env) string {
 	space, err := liqoSpace(e)
 	if err != nil {
@@ -79,8 +78,8 @@ func controllerLog(e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(space) + " logs deployment/liqo-controller-manager --tail=50"
 }
 
-// gatewayDown waits, and says why as far as Kubernetes tells: a pod that was not
-// let in, or what its containers wait for.
+// gatewayDown waits for the gateway, and gives the reason if Kubernetes reports one: a pod that
+// was rejected, or what its containers wait for.
 func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	if why := check.ReplicaFailure(d); why != "" {
 		return notLetIn(e, d, why)
@@ -117,7 +116,7 @@ func notLetIn(e steps.Env, d *appsv1.Deployment, why string) steps.Result {
 	return steps.Failed(found, fix)
 }
 
-// podsTrouble is what the pods of a Deployment wait for, as the end of a sentence.
+// podsTrouble returns what the pods of a Deployment wait for, as the end of a sentence.
 func podsTrouble(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
 	pods, err := check.PodsOf(ctx, e.Cluster, d)
 	if err != nil {
@@ -157,8 +156,7 @@ func podTrouble(p *corev1.Pod) string {
 	return ""
 }
 
-// within waits for less than the whole of a check's time: where that is over it
-// fails.
+// within waits for less than a check's timeout: after limit the check fails.
 func within(limit time.Duration, since time.Time, now time.Time, r steps.Result) steps.Result {
 	if since.IsZero() {
 		return r

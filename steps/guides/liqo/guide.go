@@ -1,6 +1,5 @@
-// Package liqo is the guide that peers two clusters with Liqo, declaratively: a
-// consumer that uses the resources of a provider, by objects that admins of
-// both make.
+// Package liqo is the guide that peers two clusters with Liqo declaratively: a consumer uses
+// the resources of a provider through objects that the admins of both sides create.
 //
 // Sources: liqotech/liqo (apis, pkg/liqo-controller-manager, internal/crdReplicator,
 // pkg/webhooks, docs/advanced/peering/peering-via-cr.md) at v1.2.0 and after.
@@ -15,7 +14,7 @@ import (
 //go:embed README.md
 var readme string
 
-// page is what admins follow without carrick.
+// page is the published guide that admins follow without carrick.
 const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.html"
 
 // Guide peers a consumer with a provider.
@@ -42,8 +41,8 @@ func Guide() *steps.Guide {
 			resources(),
 			offloading(),
 		},
-		// What Liqo copied to the provider goes while the credential still works there;
-		// namespaces go last, for their labels are what Liqo finds the rest by.
+		// Objects that Liqo copied to the provider are deleted while the credential still works
+		// there. Namespaces are deleted last, because Liqo finds the other objects by their labels.
 		Undo: []string{
 			"offloading", "offloaded-namespace", "resource-slice", "control-plane", "tenant", "role-binding",
 			"certificate-request", "service-account", "credential-key",
@@ -52,17 +51,20 @@ func Guide() *steps.Guide {
 			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace",
 			"provider-namespace",
 		},
-		// Without its provider a NamespaceOffloading is held until the map of namespaces is gone, which goes with the last
-		// slice (liqotech/liqo 557c199cf, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go
-		// and ensureRemoteConditionsConsistence in status.go; nothing there looks whether the provider is given up).
+		// Without its provider a NamespaceOffloading is held until the NamespaceMap is deleted, which
+		// happens with the last slice (liqotech/liqo 557c199cf,
+		// pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go and
+		// ensureRemoteConditionsConsistence in status.go; nothing there checks whether the provider
+		// is declared lost).
 		UndoAlone: []string{"resource-slice"},
-		// It set disableNetworkCheck on the VirtualNode, which goes with the slice. Taken back before, it would leave no
-		// value, and Liqo's webhook panics at that (liqotech/liqo 557c199cf, pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
+		// This action set disableNetworkCheck on the VirtualNode, which is deleted with the slice.
+		// Undoing it earlier would leave no value, which makes Liqo's webhook panic (liqotech/liqo
+		// 557c199cf, pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
 		Retired: []string{"without-tunnel"},
 	}
 }
 
-// The guide's names of the sides.
+// These are the guide's names of the sides.
 const (
 	consumer = "consumer"
 	provider = "provider"

@@ -15,18 +15,17 @@ import (
 	"carrick/steps"
 )
 
-// handshakeAge is how long the outcome of a handshake counts.
+// handshakeAge is how long the outcome of a handshake is cached.
 const handshakeAge = 30 * time.Second
 
-// handshakeOutcome is the outcome of a handshake: an error is one, too.
+// handshakeOutcome is the outcome of a handshake; an error is an outcome, too.
 type handshakeOutcome struct {
 	report probe.HandshakeReport
 	err    error
 }
 
-// gatewayAnswers tries a handshake as the side's own gateway would. While a
-// tunnel is up it doesn't: the other gateway would send here what is meant for
-// this side's.
+// gatewayAnswers tries a handshake as the side's own gateway would. It does not do so while a
+// tunnel is up, because the other gateway would then send this side's packets to this machine.
 func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err := e.PeerUnconfirmed(); err != nil {
 		return steps.Errored(err)
@@ -56,7 +55,7 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		func(ctx context.Context) (handshakeOutcome, error) {
 			report, err := probe.Handshake(ctx, at, own, peer)
 			if errors.Is(err, context.Canceled) {
-				return handshakeOutcome{}, err // nobody waited: it proves nothing
+				return handshakeOutcome{}, err // canceled: it proves nothing
 			}
 			return handshakeOutcome{report, err}, nil
 		},
@@ -90,7 +89,7 @@ func handshakeKeys(ctx context.Context, e steps.Env) (own probe.PrivateKey, peer
 func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutcome) steps.Result {
 	from := ""
 	if a := seen.report.From.Addr(); a.IsValid() && !a.IsUnspecified() {
-		from = ", " + a.String() // the address tells on which network it was tried
+		from = ", " + a.String() // the address shows which network it was tried from
 	}
 	here := "tried from this machine" + from
 	var silent *probe.NoAnswerError
@@ -129,13 +128,13 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 	return steps.Errored(seen.err)
 }
 
-// peerGateway begins a kubectl command in the other side's tenant namespace.
+// peerGateway returns the start of a kubectl command in the other side's tenant namespace.
 func peerGateway(e steps.Env) string {
 	return e.PeerKubectl() + " -n " + steps.Quoted(peerNamespace(e)) + " "
 }
 
-// echoTest is the test of upstream's FAQ: an echo server of one's own on the
-// other side, and a pod of this side that talks to it.
+// echoTest is the test in upstream's FAQ: an echo server on the other side, and a pod on this
+// side that connects to it.
 func echoTest(e steps.Env, t gatewayTarget) string {
 	space := " -n " + steps.Quoted(peerNamespace(e)) + " "
 	return "# is UDP to " + t.host + " open (security group, firewall, NAT)? Try it without Liqo:\n" +

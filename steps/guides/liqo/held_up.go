@@ -14,10 +14,11 @@ import (
 	"carrick/steps/check"
 )
 
-// heldUpFact is why Liqo on a side deletes nothing: it does not run, or a namespace of the peering is stuck there.
+// heldUpFact is the reason why Liqo on a side deletes nothing: it does not run, or a namespace
+// of the peering is stuck.
 const heldUpFact = "held-up"
 
-// heldUp says it in words, each reason with a command. It is read where an undo waited in vain.
+// heldUp returns the reasons, each with a command. It is read after an undo has timed out.
 func heldUp(ctx context.Context, e steps.Env) (any, error) {
 	var out []string
 	runs := liqoRuns(ctx, e)
@@ -25,7 +26,7 @@ func heldUp(ctx context.Context, e steps.Env) (any, error) {
 		out = append(out, withFix(runs.Found, runs.Fix))
 	}
 	var spaces []*corev1.Namespace
-	if id, err := peerID(e); err == nil { // else it can't be told which are of this peering
+	if id, err := peerID(e); err == nil { // otherwise it is unknown which namespaces belong to this peering
 		of := cluster.Selector{Labels: remoteIDLabel + "=" + id}
 		if spaces, err = check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", of); err != nil && len(out) == 0 {
 			return nil, err
@@ -49,7 +50,7 @@ func withFix(found, fix string) string {
 	return found + " (" + command + ")"
 }
 
-// heldUpError is that of an undo that waited in vain, with the cause.
+// heldUpError is the error of an undo that timed out, with the cause.
 type heldUpError struct {
 	err   error
 	cause string
@@ -59,8 +60,8 @@ func (h *heldUpError) Error() string { return h.err.Error() + ". The cause: " + 
 
 func (h *heldUpError) Unwrap() error { return h.err }
 
-// explainHeld adds to the error of an undo that waited in vain what holds up Liqo on either side. known is false where
-// nothing tells why it waited.
+// explainHeld adds to the error of an undo that timed out why Liqo is stuck on either side.
+// known is false if no reason was found.
 func explainHeld(e steps.Env, err error) (explained error, known bool) {
 	if !errors.As(err, new(*failure.StillThereError)) || errors.As(err, new(*heldUpError)) {
 		return err, true

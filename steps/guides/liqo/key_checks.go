@@ -99,8 +99,8 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	return keysOnce(ctx, e, s)
 }
 
-// pairFault says what is wrong with a key pair, "" where nothing is. It says
-// nothing of the private key but its size.
+// pairFault describes what is wrong with a key pair, or returns "". It reveals nothing of the
+// private key but its size.
 func pairFault(s *cluster.Secret) string {
 	for _, field := range []string{privateKeyField, publicKeyField} {
 		if s.Keys[field] == 0 {
@@ -121,10 +121,10 @@ func pairFault(s *cluster.Secret) string {
 	return ""
 }
 
-// keyFault is an ErrKey without its head.
+// keyFault returns the text of an ErrKey without its prefix.
 func keyFault(err error) string { return strings.TrimPrefix(err.Error(), probe.ErrKey.Error()+": ") }
 
-// keysOnce looks for a second pair with both labels: Liqo takes none of two.
+// keysOnce checks for a second pair with both labels: if there are two, Liqo uses neither.
 func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result {
 	all, err := keySecrets(ctx, e)
 	if err != nil {
@@ -175,14 +175,14 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s here, %s there", own, peer)
 }
 
-// gatewaysAnew has the gateways of a tenant start again: they read their key at that
-// moment alone (liqotech/liqo: pkg/gateway/tunnel/wireguard).
+// gatewaysAgain is the command that restarts the gateways of a tenant namespace, which read
+// their key only at startup (liqotech/liqo: pkg/gateway/tunnel/wireguard).
 func gatewaysAgain(e steps.Env) string {
 	return inTenant(e) +
 		"rollout restart deployment    # all of this namespace are gateways, and one that runs keeps its old key"
 }
 
-// labelledAs splits objects by whether they carry the peer's id.
+// labelledAs splits objects by whether they have the label with the peer's id.
 func labelledAs(id string, objs []*unstructured.Unstructured) (with, without []*unstructured.Unstructured) {
 	for _, o := range objs {
 		if o.GetLabels()[remoteIDLabel] == id {

@@ -43,7 +43,7 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	}
 }
 
-// severalKeys says to delete all but one that holds the peer's key.
+// severalKeys asks to delete all PublicKeys except the one with the peer's key.
 func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 	peer, err := e.Peer.Text("public-key")
 	if err != nil {
