@@ -17,11 +17,11 @@ import (
 	"carrick/steps/check"
 )
 
-// leftover is an object of a peering that is over, and what to do about it.
+// leftover is an object of a peering that no longer exists, and the fix.
 type leftover struct{ words, fix string }
 
-// leftovers looks at peerings with other clusters, too: those that are alive have a
-// namespace and a ForeignCluster each, and are nobody's business here.
+// leftovers also checks the objects of peerings with other clusters. A live peering has a
+// namespace and a ForeignCluster and is ignored.
 func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil && !steps.IsAbsent(err) {
@@ -61,8 +61,8 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(some(words), found[0].fix)
 }
 
-// lostSpaces are the namespaces of other peerings that are on their way out and
-// don't go. That of this one is judged by the check tenant-namespace.
+// lostSpaces returns the namespaces of other peerings that are stuck in deletion. The check
+// tenant-namespace judges this peering's own.
 func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 	var out []leftover
 	for _, ns := range spaces {
@@ -81,8 +81,8 @@ func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 	return out
 }
 
-// lostForeign are the ForeignClusters that no namespace stands for any more, and
-// those that don't go.
+// lostForeign returns the ForeignClusters that no longer have a namespace, and those that are
+// stuck in deletion.
 func lostForeign(e steps.Env, foreign []*unstructured.Unstructured, spaces []*corev1.Namespace, id string) []leftover {
 	var out []leftover
 	for _, fc := range foreign {

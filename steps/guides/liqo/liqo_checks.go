@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// Where upstream says what these checks ask for.
+// These are the upstream sources of the rules that these checks apply.
 const (
 	peerPage         = "liqotech/liqo: docs/usage/peer.md"
 	requirementsPage = "liqotech/liqo: docs/installation/requirements.md"
@@ -90,7 +90,7 @@ func liqoChecks() []steps.Check {
 	}, networkPreparation()...)
 }
 
-// networkPreparation are the checks for clusters whose networks are to be joined.
+// networkPreparation returns the checks for clusters whose networks are to be joined.
 func networkPreparation() []steps.Check {
 	return []steps.Check{
 		{

@@ -10,7 +10,7 @@ import (
 	"carrick/steps"
 )
 
-// usualTenantPrefix begins the names that liqoctl gives to tenant namespaces.
+// usualTenantPrefix is the prefix of liqoctl's names of tenant namespaces.
 const usualTenantPrefix = "liqo-tenant-"
 
 func soundID(ctx context.Context, e steps.Env) steps.Result {

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// usedKinds are the resources of Liqo that the guide reads or writes with these
-// answers.
+// usedKinds returns the resources of Liqo that the guide reads or writes with these answers.
 func usedKinds(e steps.Env) []schema.GroupVersionResource {
 	used := []schema.GroupVersionResource{
 		foreignClusters, tenants, identities, resourceSlices, namespaceMaps, namespaceOffloadings, quotas, virtualNodes,
@@ -35,7 +34,7 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 			return nil
 		}
 	}
-	_ = check.Together(looks...) // none returns an error
+	_ = check.Together(looks...) // none of them returns an error
 	var bad []string
 	absent := 0
 	for _, r := range results {
@@ -63,7 +62,7 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d kinds that a peering uses are served", len(used))
 }
 
-// some joins the first three of a list, and says how many more there are.
+// some joins the first three items of a list and states how many more there are.
 func some(words []string) string {
 	const most = 3
 	if more := len(words) - most; more > 0 {

@@ -62,7 +62,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", check.OrNone(known))
 }
 
-// span is an address range and what it is of.
+// span is an address range with its description.
 type span struct {
 	what string
 	netip.Prefix
@@ -70,7 +70,7 @@ type span struct {
 
 func (s span) String() string { return s.what + " " + s.Prefix.String() }
 
-// spansOf reads ranges; what is none is left out, for others judge the shape.
+// spansOf parses ranges. It omits invalid ones, which other checks report.
 func spansOf(what string, cidrs []string) []span {
 	var out []span
 	for _, c := range cidrs {
@@ -81,7 +81,7 @@ func spansOf(what string, cidrs []string) []span {
 	return out
 }
 
-// ownSpans are the ranges that Liqo knows as the cluster's own.
+// ownSpans returns the ranges of the cluster's own networks in Liqo.
 func ownSpans(ctx context.Context, e steps.Env) ([]span, error) {
 	ns, err := liqoSpace(e)
 	if err != nil {
@@ -110,8 +110,8 @@ func peerSpans(e steps.Env) ([]span, error) {
 	return append(spansOf("pod-cidr", pods), spansOf("external-cidr", external)...), nil
 }
 
-// seenSpans are the ranges under which this side sees the peer, once Liqo has
-// decided on them.
+// seenSpans returns the ranges to which Liqo maps the peer's networks on this side, once it has
+// assigned them.
 func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
 	found, err := peeringObjects(ctx, e, configurations)
 	if err != nil || len(found) == 0 {
@@ -121,8 +121,8 @@ func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
 		spansOf("external-cidr", stringsAt(found[0], "status", "remote", "cidr", "external"))...), nil
 }
 
-// overlapping names the overlaps of ranges, and returns those of the first that
-// overlap nothing.
+// overlapping describes the overlaps of ranges, and returns those of theirs that overlap
+// nothing.
 func overlapping(theirs, ours []span) (words []string, free []span) {
 	for _, t := range theirs {
 		i := slices.IndexFunc(ours, func(o span) bool { return o.Overlaps(t.Prefix) })
@@ -141,7 +141,7 @@ type reservedAddress struct {
 	addr netip.Addr
 }
 
-// tunnelFree are the addresses of the cluster's real nodes and of its API server.
+// tunnelFree returns the addresses of the cluster's physical nodes and of its API server.
 func tunnelFree(ctx context.Context, e steps.Env) ([]reservedAddress, error) {
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
@@ -207,7 +207,7 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(covered) > 0 {
-		for _, o := range own { // a list that is set takes the place of the one before
+		for _, o := range own { // a list in Helm values replaces the previous one
 			if o.what == "reserved" {
 				reserve = append(reserve, o.Prefix.String())
 			}

@@ -17,15 +17,15 @@ import (
 	"carrick/steps/check"
 )
 
-// virtualSelector leaves out the nodes that Liqo itself makes.
+// virtualSelector excludes the nodes that Liqo creates.
 const virtualSelector = "liqo.io/type!=virtual-node"
 
-// physicalNodes are the nodes of the cluster that are machines.
+// physicalNodes returns the nodes of the cluster that are machines.
 func physicalNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	return check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: virtualSelector})
 }
 
-// leastKernel is what upstream asks for (liqotech/liqo:
+// leastKernel is upstream's minimum kernel version (liqotech/liqo:
 // docs/installation/requirements.md).
 const leastKernel = "5.10"
 

@@ -13,7 +13,8 @@ import (
 	"carrick/steps/check"
 )
 
-// neededRights are what the guide writes on the env's side with these answers.
+// neededPermissions returns the permissions for the objects that the guide writes on the env's
+// side with these answers.
 func neededPermissions(e steps.Env) []permission.Rule {
 	ns := tenantNamespace(e)
 	need := check.ToApply("", check.Namespaces)
@@ -41,13 +42,13 @@ func neededPermissions(e steps.Env) []permission.Rule {
 	return append(need, check.ToApply(ns, check.ServiceAccounts, check.Secrets)...)
 }
 
-// foreseen notes what the checks will look at once there is something to see, for
-// who has to ask for rights.
+// foreseen announces the objects that checks will read later, for users who must request
+// permissions.
 func foreseen(e steps.Env) {
 	e.Cluster.WillRead(check.ValidatingWebhooks, "")
 	e.Cluster.WillRead(check.MutatingWebhooks, "")
 	liqo, err := liqoSpace(e)
-	if apierrors.IsForbidden(err) { // so that one round of asking is enough for most
+	if apierrors.IsForbidden(err) { // so that most users have to request permissions only once
 		liqo, err = usualNamespace, nil
 	}
 	if err == nil {
@@ -59,7 +60,7 @@ func foreseen(e steps.Env) {
 	}
 }
 
-// foreseenOfPeer is the same of what stands in the namespaces of this peering.
+// foreseenOfPeer announces the objects in the namespaces of this peering.
 func foreseenOfPeer(e steps.Env) {
 	e.Cluster.WillRead(check.Deployments, tenantNamespace(e))
 	e.Cluster.WillRead(check.Pods, tenantNamespace(e))
@@ -70,7 +71,7 @@ func foreseenOfPeer(e steps.Env) {
 
 func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	foreseen(e)
-	// Who may not list namespaces can't be told which the tenant's is.
+	// Without permission to list namespaces, the tenant namespace cannot be determined.
 	var may steps.Result
 	var bind []permission.Rule
 	err := check.Together(
@@ -100,9 +101,10 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	return check.MayMake(ctx, e, who, need, check.NamespacesOf(need)...)
 }
 
-// toBind is the right to bind the consumers' role, unless the admin holds all
-// that the role grants: Kubernetes lets nobody give what he has not. None where
-// there is no such role, or it may not be read: other checks say so.
+// toBind returns the permission to bind the consumers' role, unless the admin has all
+// permissions that the role grants: Kubernetes prevents users from granting permissions that
+// they do not have. It returns none if the role does not exist or cannot be read; other checks
+// report that.
 func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	name, err := e.Own.Text("controlplane-role")
 	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {
@@ -113,7 +115,7 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	}
 	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", name)
 	if apierrors.IsForbidden(err) {
-		role, err = &rbacv1.ClusterRole{}, nil // what it grants can't be told: the right to bind it is asked for
+		role, err = &rbacv1.ClusterRole{}, nil // the role's rules are unknown: require the permission to bind it
 	}
 	if err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	return []permission.Rule{bind}, nil
 }
 
-// grantedBy are the rights that rules give in a namespace, one by one.
+// grantedBy returns the permissions that rules grant in a namespace, one by one.
 func grantedBy(rules []rbacv1.PolicyRule, namespace string) []permission.Rule {
 	var out []permission.Rule
 	for _, rule := range rules {

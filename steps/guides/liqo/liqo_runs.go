@@ -18,7 +18,7 @@ import (
 	"carrick/steps/check"
 )
 
-// Labels of all that the chart installs (liqotech/liqo:
+// These labels are on all objects that the chart installs (liqotech/liqo:
 // deployments/liqo/templates/_helpers.tpl).
 const (
 	partOfLabel    = "app.kubernetes.io/part-of"
@@ -30,21 +30,22 @@ type liqoWorkload struct {
 	kind        string
 	meta        metav1.ObjectMeta
 	want, ready int32
-	fresh       bool // the status is of the spec as it stands
+	fresh       bool // the status is up to date with the spec
 }
 
 func (w liqoWorkload) String() string { return w.kind + " " + w.meta.Name }
 
-// installation is what Liqo runs in its namespace.
+// installation contains Liqo's workloads in its namespace.
 type installation struct {
 	namespace string
-	prefix    string // of all names: "liqo-"
-	external  bool   // the addresses are managed by a server that is not the chart's
+	prefix    string // prefix of all names: "liqo-"
+	external  bool   // an external IPAM server manages the addresses, not the chart's own
 	all       []liqoWorkload
 	pods      []*corev1.Pod
 }
 
-// installed reads what Liqo runs. An AbsentError: there is no controller manager.
+// installed reads Liqo's workloads. It returns an AbsentError if there is no controller
+// manager.
 func installed(ctx context.Context, e steps.Env) (*installation, error) {
 	manager, err := controllerManager(ctx, e)
 	if err != nil {
@@ -103,8 +104,8 @@ func installed(ctx context.Context, e steps.Env) (*installation, error) {
 	return in, nil
 }
 
-// externalAddresses tells whether the controllers are told of a server for
-// addresses that is not the chart's own Service.
+// externalAddresses reports whether the controllers are configured with an IPAM server that is
+// not the chart's own Service.
 func externalAddresses(manager *appsv1.Deployment, own string) bool {
 	for _, c := range manager.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
@@ -116,7 +117,7 @@ func externalAddresses(manager *appsv1.Deployment, own string) bool {
 	return false
 }
 
-// lacking names what has to run and is not there.
+// lacking names the required workloads that do not exist.
 func (in *installation) lacking(networking bool) []string {
 	need := []string{"Deployment controller-manager", "Deployment crd-replicator", "Deployment webhook"}
 	if networking {
@@ -137,7 +138,7 @@ func (in *installation) lacking(networking bool) []string {
 	return out
 }
 
-// podsOf are the pods of a workload, by the labels that the chart gives both.
+// podsOf returns the pods of a workload by the labels that the chart sets on both.
 func (in *installation) podsOf(w liqoWorkload) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range in.pods {
@@ -148,15 +149,14 @@ func (in *installation) podsOf(w liqoWorkload) []*corev1.Pod {
 	return out
 }
 
-// unready is what a workload lacks: in words, since when, and whether time alone
-// won't help.
+// unready explains why a workload is not ready, since when, and whether waiting will not help.
 type unready struct {
 	words, pod string
 	since      time.Time
 	stuck      bool
 }
 
-// judge is nil where a workload is whole.
+// judge returns nil if a workload is ready.
 func (in *installation) judge(w liqoWorkload) *unready {
 	if w.want == 0 && w.kind == "Deployment" {
 		return &unready{words: w.String() + " is scaled to 0", stuck: true}
@@ -181,14 +181,14 @@ func (in *installation) judge(w liqoWorkload) *unready {
 	return out
 }
 
-// stuckReasons are those of containers that don't start by waiting.
+// stuckReasons are the reasons of containers that do not start by waiting.
 var stuckReasons = []string{
 	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// unreadyPod says why a pod is not ready, since when, and whether that is a reason
-// that time alone won't mend; "" where it is ready or over.
+// unreadyPod returns why a pod is not ready, since when, and whether waiting will not help. It
+// returns "" if the pod is ready or has succeeded.
 func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 	since = p.CreationTimestamp.Time
 	if p.Status.Phase == corev1.PodSucceeded {

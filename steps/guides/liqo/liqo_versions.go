@@ -12,9 +12,11 @@ import (
 	"carrick/steps/check"
 )
 
-// leastVersion translates the addresses of a remapped network: v1.0.0 does so only if it equals the local one
-// (liqotech/liqo@7228d3801: pkg/liqo-controller-manager/networking/external-network/remapping/cidr.go,
-// forgeCIDRFirewallConfigurationSNATRules). renewsSince renews the certificates of ResourceSlices (liqotech/liqo#3172).
+// leastVersion is the first version that translates the addresses of a remapped network: v1.0.0
+// does so only if it equals the local one (liqotech/liqo@7228d3801:
+// pkg/liqo-controller-manager/networking/external-network/remapping/cidr.go,
+// forgeCIDRFirewallConfigurationSNATRules). renewsSince is the first version that renews the
+// certificates of ResourceSlices (liqotech/liqo#3172).
 const (
 	leastVersion = "1.0.1"
 	renewsSince  = "1.2.0"
@@ -76,10 +78,10 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("it is %s, and the %s's is %s", tag, e.PeerName(), other)
 }
 
-// liqoRepository is where upstream publishes the chart.
+// liqoRepository is upstream's chart repository.
 const liqoRepository = "https://helm.liqo.io"
 
-// release is the Helm release that Liqo is.
+// release returns the name and namespace of Liqo's Helm release.
 func release(ctx context.Context, e steps.Env) (name, namespace string) {
 	name, namespace = "liqo", usualNamespace
 	if d, err := controllerManager(ctx, e); err == nil {
@@ -88,8 +90,8 @@ func release(ctx context.Context, e steps.Env) (name, namespace string) {
 	return steps.Quoted(name), steps.Quoted(namespace)
 }
 
-// upgrade are the commands that bring Liqo to another release. Helm leaves
-// definitions of kinds as they are, so they are applied first.
+// upgrade returns the commands that upgrade Liqo. Helm does not update CRDs, so the commands
+// apply them first.
 func upgrade(ctx context.Context, e steps.Env, to string) string {
 	name, ns := release(ctx, e)
 	return fmt.Sprintf(
@@ -99,7 +101,7 @@ func upgrade(ctx context.Context, e steps.Env, to string) string {
 	)
 }
 
-// otherRelease is that of the other side, where it is one.
+// otherRelease returns the version of the other side, if it is a release.
 func otherRelease(e steps.Env) string {
 	if tag, err := e.Peer.Text("liqo-version"); err == nil {
 		if v, err := version.ParseSemantic(tag); err == nil {
@@ -109,8 +111,7 @@ func otherRelease(e steps.Env) string {
 	return renewsSince
 }
 
-// chartAgain is the command that installs what the chart has and the cluster has
-// not, in the release that runs.
+// chartAgain is the command that installs missing objects of the chart in the running release.
 func chartAgain(ctx context.Context, e steps.Env) string {
 	name, ns := release(ctx, e)
 	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, liqoRepository, ns)
@@ -120,7 +121,7 @@ func chartAgain(ctx context.Context, e steps.Env) string {
 	return out
 }
 
-// withValue is the command that changes a value of the Liqo that is installed.
+// withValue is the command that changes a Helm value of the installed Liqo.
 func withValue(ctx context.Context, e steps.Env, set string) string {
 	return chartAgain(ctx, e) + " --set " + steps.Quoted(set)
 }

@@ -18,23 +18,22 @@ import (
 	"carrick/steps/check"
 )
 
-// week is how long the certificate must last.
+// week is the minimum remaining validity of the certificate.
 const week = 7 * 24 * time.Hour
 
-// webhook is the server that the API server asks, and its certificate.
+// webhook is the server that the API server calls, and its certificate.
 type webhook struct {
-	namespace, name string // of Service and Deployment
+	namespace, name string // of the Service and the Deployment
 	chain           []*x509.Certificate
-	renew           string // the command that has a new certificate made
+	renew           string // the command that renews the certificate
 }
 
 func (w webhook) secret() string { return w.name + "-certs" }
 
-// liqoWebhook reads the certificate. fault says what is wrong with its Secret.
+// liqoWebhook reads the certificate. fault describes problems of its Secret.
 //
-// Source: liqotech/liqo pkg/webhooks/secretcontroller: what is missing in the
-// Secret is made anew when the server starts, and the registrations are given
-// the new CA.
+// Source: liqotech/liqo pkg/webhooks/secretcontroller: when the server starts, it recreates
+// missing parts of the Secret and writes the new CA into the webhook configurations.
 func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err error) {
 	d, err := liqoDeployment(ctx, e, "webhook")
 	if err != nil {
@@ -107,8 +106,8 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// keepsWebhooks is the last release that leaves the webhooks' certificate to expire.
-// Of what has no release's tag it can't be told.
+// keepsWebhooks is the last release that lets the webhooks' certificate expire. It is unknown
+// for versions without a release tag.
 //
 // Source: liqotech/liqo#3343; v1.2.0 is of 2026-07-02.
 const keepsWebhooks = "1.2.0"
@@ -162,13 +161,13 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s registered with its CA", counted(len(hooks), "webhook"))
 }
 
-// hook is one webhook of a registration.
+// hook is one webhook of a webhook configuration.
 type hook struct {
 	of, name string
 	ca       []byte
 }
 
-// hooksAt are the webhooks of a registration that lead to a Service.
+// hooksAt returns the webhooks of a webhook configuration that call a Service.
 func hooksAt(o *unstructured.Unstructured, namespace, service string) []hook {
 	all, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
 	var out []hook

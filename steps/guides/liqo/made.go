@@ -19,8 +19,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace, and delete with the peering. is tells
-// its own from those of admins; nil: all are its own.
+// madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace and delete with
+// the peering. is distinguishes Liqo's objects from those of admins; nil means that all are
+// Liqo's.
 var madeByLiqo = []struct {
 	kind string
 	gvr  schema.GroupVersionResource
@@ -55,26 +56,27 @@ var madeByLiqo = []struct {
 	}},
 }
 
-// kubeletPrefix begins the name of the Deployment of a virtual node's kubelet.
+// kubeletPrefix is the prefix of the name of a virtual kubelet's Deployment.
 //
 // Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletName), 557c199cf.
 const kubeletPrefix = "vk-"
 
-// signedCertificate is the Secret in which a provider's Liqo keeps the certificate that it signed for a consumer, and
-// with a dash and its name for a slice. Liqo never deletes it, and denies every other request of that name from then
-// on.
+// signedCertificate is the Secret in which a provider's Liqo stores the certificate that it
+// signed for a consumer; for a slice, a dash and the slice's name follow. Liqo never deletes
+// it, and from then on denies every other request of that name.
 //
-// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go (storeRemoteCertificate,
-// GetRemoteCertificate), 557c199cf.
+// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go
+// (storeRemoteCertificate, GetRemoteCertificate), 557c199cf.
 const signedCertificate = "liqo-remote-certificate"
 
-// signedFor are the Secrets with certificates that Liqo signed for the consumer of a tenant namespace.
+// signedFor returns the Secrets with certificates that Liqo signed for the consumer of a tenant
+// namespace.
 func signedFor(ctx context.Context, e steps.Env, namespace, consumerID string) ([]child, error) {
 	found, err := e.Cluster.Find(
 		ctx, check.Secrets, namespace, cluster.Selector{Labels: remoteIDLabel + "=" + consumerID},
 	)
 	if apierrors.IsForbidden(err) {
-		return nil, nil // the namespace stays with what may not be listed
+		return nil, nil // the namespace is kept with objects that cannot be listed
 	}
 	var out []child
 	for _, o := range found {
@@ -85,8 +87,8 @@ func signedFor(ctx context.Context, e steps.Env, namespace, consumerID string) (
 	return out, err
 }
 
-// madeIn are the objects of a namespace that Liqo made, but for those that belong
-// to another object and go with it.
+// madeIn returns the objects of a namespace that Liqo created, except those that are
+// garbage-collected with their owner.
 func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error) {
 	var mu sync.Mutex
 	var out []child
@@ -95,7 +97,7 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 		looks = append(looks, func() error {
 			found, err := e.Cluster.Find(ctx, k.gvr, namespace, cluster.Selector{})
 			if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
-				return nil // what may not be seen is somebody's: the namespace stays
+				return nil // objects that cannot be listed may belong to others: the namespace is kept
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -115,10 +117,11 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 	return out, err
 }
 
-// withAccounts adds the ServiceAccounts of virtual nodes' kubelets, each of the node's name. No label tells them from
-// others.
+// withAccounts adds the ServiceAccounts of virtual kubelets, which have the name of their node.
+// No label distinguishes them from others.
 //
-// Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletServiceAccount), 557c199cf.
+// Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletServiceAccount),
+// 557c199cf.
 func withAccounts(ctx context.Context, e steps.Env, namespace string, made []child) ([]child, error) {
 	if !slices.ContainsFunc(made, func(c child) bool { return c.gvr == virtualNodes }) {
 		return made, nil
@@ -136,15 +139,16 @@ func withAccounts(ctx context.Context, e steps.Env, namespace string, made []chi
 	return out, err
 }
 
-// ownSpaces are the tenant namespaces that this link made on the env's side; one
-// that it only uses stays, with all that is in it.
+// ownSpaces returns the tenant namespaces that this link created on the env's side. A namespace
+// that the link only uses is kept with all its objects.
 func ownSpaces(ctx context.Context, e steps.Env) ([]inventory.Made, error) {
 	found, err := inventory.MadeBy(ctx, e, check.Namespaces, e.SideName()+"-namespace")
 	return slices.DeleteFunc(found, func(o inventory.Made) bool { return !o.Created }), err
 }
 
-// along forecasts what Liqo takes away by itself once the peering is taken back, and the certificates that it keeps, so
-// that a tenant namespace that holds nothing else can be planned to go.
+// along predicts which objects Liqo deletes automatically when the peering is undone, and which
+// certificates it keeps, so that the plan can delete a tenant namespace that contains nothing
+// else.
 func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 	spaces, err := ownSpaces(ctx, e)
 	if err != nil {
@@ -167,8 +171,8 @@ func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 	return map[steps.Side][]string{e.Side: out}, nil
 }
 
-// cleaned waits until Liqo has taken away what it made in the link's tenant
-// namespaces. What is still there after a while is an error that names it.
+// cleaned waits until Liqo has deleted the objects that it created in the link's tenant
+// namespaces. If it times out, the error names the remaining objects.
 func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 	spaces, err := ownSpaces(ctx, e)
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 	"carrick/steps"
 )
 
-// tenantNamespace is the namespace of the peering on the env's side.
+// tenantNamespace returns the namespace of the peering on the env's side.
 func tenantNamespace(e steps.Env) string { return e.Answers.Text(e.SideName() + ".tenant-namespace") }
 
-// peerNamespace is that of the other side.
+// peerNamespace returns the namespace of the peering on the other side.
 func peerNamespace(e steps.Env) string { return e.Answers.Text(e.PeerName() + ".tenant-namespace") }
 
-// joins tells whether the networks are to be joined.
+// joins reports whether the networks are to be joined.
 func joins(e steps.Env) bool { return e.Answers.Bool("network.join") }
 
-// listens tells whether the gateway of the env's side is the server.
+// listens reports whether the gateway of the env's side is the server.
 func listens(e steps.Env) bool { return e.Answers.Text("network.server") == e.SideName() }
 
-// connects tells whether the gateway of the env's side is the client.
+// connects reports whether the gateway of the env's side is the client.
 func connects(e steps.Env) bool { return !listens(e) }
 
-// peerID is the cluster id of the other side, which labels everything of the
-// peering on this one.
+// peerID returns the cluster id of the other side, which is a label on all objects of the
+// peering on this side.
 func peerID(e steps.Env) (string, error) { return e.Peer.Text("cluster-id") }
 
-// ofPeer selects what belongs to the peering.
+// ofPeer returns the label selector for the objects of the peering.
 func ofPeer(e steps.Env) (string, error) {
 	id, err := peerID(e)
 	return remoteIDLabel + "=" + id, err
 }
 
-// peeringObjects lists what belongs to the peering in its namespace.
+// peeringObjects lists the objects of the peering in its namespace.
 func peeringObjects(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource,
 ) ([]*unstructured.Unstructured, error) {
@@ -47,9 +47,8 @@ func peeringObjects(
 	return living(ctx, e, gvr, tenantNamespace(e), sel)
 }
 
-// existingName is the name of the object that is there already, so that no second
-// one is made beside it; where there is none, or several, it is the one that
-// liqoctl would give.
+// existingName returns the name of the existing object, so that carrick does not create a
+// second one. If there is none, or several, it returns liqoctl's name.
 func existingName(found []*unstructured.Unstructured, usual string) string {
 	if len(found) == 0 || slices.Contains(names(found), usual) {
 		return usual
@@ -62,8 +61,8 @@ type value = func(context.Context, steps.Env) (any, error)
 
 func tenantSpace(_ context.Context, e steps.Env) (any, error) { return tenantNamespace(e), nil }
 
-// namedAfterPeer is a value: the name of the object of that resource in the
-// namespace of the peering, the peer's id where there is none.
+// namedAfterPeer returns a value: the name of the existing object of that resource in the
+// namespace of the peering, or else the peer's id.
 func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	return func(ctx context.Context, e steps.Env) (any, error) {
 		id, err := peerID(e)
@@ -75,7 +74,8 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	}
 }
 
-// asItStands is a default: what stands there, else a value and why it is that.
+// asItExists returns a default: the value in the existing object, or else the given value and
+// its origin.
 func asItExists(fact, key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := e.Own.Field(fact, key); v != nil && v != "" && v != 0 {
@@ -85,7 +85,7 @@ func asItExists(fact, key string, value any, from string) func(steps.Env) (any, 
 	}
 }
 
-// twice are the same action on both sides.
+// twice returns the same action for both sides.
 func twice(name, consumersTitle, providersTitle string, a steps.Action) []steps.Action {
 	ours, theirs := a, a
 	ours.Name, ours.Title, ours.On = consumer+"-"+name, consumersTitle, steps.Local
@@ -93,7 +93,7 @@ func twice(name, consumersTitle, providersTitle string, a steps.Action) []steps.
 	return []steps.Action{ours, theirs}
 }
 
-// counted is a number of things: "1 pod", "2 pods".
+// counted returns a number with a noun: "1 pod", "2 pods".
 func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"

@@ -52,7 +52,8 @@ func namespaceChecks() []steps.Check {
 	}
 }
 
-// labelFact is whose cluster id the answered namespace carries; "" is none.
+// labelFact is the fact with the cluster id in the answered namespace's label; "" means no
+// label.
 const labelFact = "tenant-namespace-label"
 
 // namespaceLabel reads that fact.
@@ -68,8 +69,8 @@ func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	return clean.Text(ns.GetLabels()[remoteIDLabel]), nil
 }
 
-// forOffloading tells whether Liqo made a namespace for one that the other side
-// extends to here: it carries the other side's id, too.
+// forOffloading reports whether Liqo created a namespace for one that the other side offloads
+// to this side: it also has the label with the other side's id.
 func forOffloading(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }
 
 func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
@@ -128,7 +129,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("namespace %s is that of %s", name, id)
 }
 
-// noTenantNamespace says what is there in the place of a labelled namespace.
+// noTenantNamespace returns the verdict if no namespace has the label.
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
@@ -165,7 +166,7 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	)
 }
 
-// heldBy says what keeps a namespace, as far as it says so itself.
+// heldBy returns why a namespace is stuck in deletion according to its conditions.
 func heldBy(ns *corev1.Namespace) string {
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceFinalizersRemaining ||

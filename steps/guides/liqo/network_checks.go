@@ -43,12 +43,12 @@ func networkChecks() []steps.Check {
 	}
 }
 
-// inTenant begins a kubectl command in the tenant namespace of the env's side.
+// inTenant returns the start of a kubectl command in the tenant namespace of the env's side.
 func inTenant(e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(tenantNamespace(e)) + " "
 }
 
-// placeOf is the namespace and name of an object.
+// placeOf returns the namespace and name of an object.
 func placeOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
 
 func placesOf(objs []*unstructured.Unstructured) string {
@@ -60,8 +60,8 @@ func placesOf(objs []*unstructured.Unstructured) string {
 	return check.OrNone(out)
 }
 
-// peerConfigurations are the Configurations that carry the peer's id, in the
-// whole cluster where that may be looked at: Liqo takes one.
+// peerConfigurations returns the Configurations with the label of the peer's id. It lists the
+// whole cluster if that is permitted, because Liqo expects one.
 func peerConfigurations(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
@@ -98,7 +98,7 @@ func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
 	return rangesAgree(e, found[0])
 }
 
-// deleteOthers is a command for each object but the first of the tenant
+// deleteOthers returns commands that delete all objects except the first in the tenant
 // namespace.
 func deleteOthers(e steps.Env, kind string, found []*unstructured.Unstructured) string {
 	var out []string
@@ -113,7 +113,8 @@ func deleteOthers(e steps.Env, kind string, found []*unstructured.Unstructured) 
 	return strings.Join(out, "\n")
 }
 
-// noConfiguration says whether one of the tenant namespace lacks the label only.
+// noConfiguration reports whether a Configuration exists in the tenant namespace and only the
+// label is missing.
 func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	found, err := living(ctx, e, configurations, ns, "")
@@ -137,7 +138,7 @@ func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// ranges are the CIDRs of one cluster, as texts.
+// ranges are the CIDRs of one cluster as strings.
 type ranges struct{ pods, external []string }
 
 func rangesOf(f steps.Facts) (r ranges, err error) {
@@ -155,7 +156,7 @@ func (r ranges) String() string {
 // sameRanges compares two lists as sets of networks.
 func sameRanges(a, b []string) bool { return slices.Equal(plainRanges(a), plainRanges(b)) }
 
-// ownInstead tells whether the ranges are this side's own, and not the peer's.
+// ownInstead reports whether the ranges are this side's own instead of the peer's.
 func ownInstead(says, own, peer []string) bool {
 	return sameRanges(says, own) && !sameRanges(own, peer)
 }

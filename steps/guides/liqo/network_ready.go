@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// configurationReady goes by what holds in every release: each range has one
-// that it is seen as, and the condition, which came with v1.2.0, is true where it
-// is there.
+// configurationReady uses rules that apply to every release: each range has a range that it is
+// mapped to, and the condition, which was added in v1.2.0, is true if it exists.
 func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	found, err := peerConfigurations(ctx, e)
 	if err != nil {
@@ -63,11 +62,12 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", strings.Join(seen, "; "))
 }
 
-// mapsAllSince is the first release that maps each of several ranges of a kind.
+// mapsAllSince is the first release that maps every range if there are several of a kind.
 const mapsAllSince = "1.2.0"
 
-// firstRangeAlone is the verdict on a Configuration with several ranges of a kind, of which Liqo before v1.2.0 maps the
-// first and never another (liqotech/liqo v1.1.2: pkg/liqo-controller-manager/networking/external-network/configuration/
+// firstRangeAlone is the verdict on a Configuration with several ranges of a kind, of which
+// Liqo before v1.2.0 only maps the first (liqotech/liqo v1.1.2:
+// pkg/liqo-controller-manager/networking/external-network/configuration/
 // configuration_controller.go, ForgeConfigurationStatus).
 func firstRangeAlone(
 	ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string,
@@ -87,8 +87,8 @@ func seenAs(kind, real, as string) string {
 	return fmt.Sprintf("%s, %s there, is %s here", what, real, as)
 }
 
-// withoutRange waits, and says which network lacks its range: Liqo makes one of
-// each range of a Configuration.
+// withoutRange waits, and names the Networks that have no range yet: Liqo creates one Network
+// for each range of a Configuration.
 func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured, found string) steps.Result {
 	made, err := rangelessNetworks(ctx, e, o)
 	if err != nil {
@@ -105,7 +105,7 @@ func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured
 	return steps.Waits(latest(o, "NetworkCIDRsConfigured"), "%s", found).Or(fix)
 }
 
-// latest is when an object was made, or when a condition of it last changed.
+// latest returns the later of an object's creation time and the last transition of a condition.
 func latest(o *unstructured.Unstructured, kind string) time.Time {
 	since := o.GetCreationTimestamp().Time
 	at, _ := check.Condition(o, kind)["lastTransitionTime"].(string)
@@ -115,8 +115,7 @@ func latest(o *unstructured.Unstructured, kind string) time.Time {
 	return since
 }
 
-// rangelessNetworks are the names of the Networks of a Configuration that have no
-// range yet.
+// rangelessNetworks returns the names of a Configuration's Networks that have no range yet.
 func rangelessNetworks(ctx context.Context, e steps.Env, o *unstructured.Unstructured) ([]string, error) {
 	all, err := living(ctx, e, networks, o.GetNamespace(), "")
 	if err != nil {

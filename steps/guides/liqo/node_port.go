@@ -19,17 +19,17 @@ import (
 	"carrick/steps/check"
 )
 
-// usualPorts are the node ports of a cluster whose admin says nothing else.
+// usualPorts are the default node ports of a cluster.
 var usualPorts = portRange{30000, 32767}
 
 type portRange struct{ first, last int }
 
 func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last) }
 
-// nodePortFree looks who has the port. A dry run is asked only where no Service
-// has it, for a port that is held without one. It does not tell the range
-// (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go),
-// so that is judged here.
+// nodePortFree checks which Service uses the port. Only if none does, it asks the API server
+// with a dry run whether the port is reserved otherwise. The dry run does not check the range
+// (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go), so
+// nodePortFree does.
 func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 	port := e.Answers.Int("network.node-port")
 	if port == 0 {
@@ -61,8 +61,7 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 	return tryNodePort(ctx, e, port, listed)
 }
 
-// inRange judges by the API server's own flag where its pod can be seen, else by
-// the usual range.
+// inRange uses the API server's own flag if its pod can be read, otherwise the default range.
 func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	of, known, err := nodePorts(ctx, e)
 	if err != nil {
@@ -84,7 +83,8 @@ func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	)
 }
 
-// nodePorts is the range of node ports, and whether it was seen.
+// nodePorts returns the range of node ports, and whether it was read from the API server's
+// flag.
 func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"},
@@ -109,8 +109,8 @@ func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err e
 	return usualPorts, true, nil
 }
 
-// tryNodePort asks the API server whether it would take a Service with that
-// port. seen tells that the Services of all namespaces were looked at.
+// tryNodePort asks the API server whether it would accept a Service with that port. seen means
+// that the Services of all namespaces were listed.
 func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Result {
 	taken, err := tracked.Look(
 		ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second,
@@ -132,8 +132,8 @@ func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Re
 	return steps.Passed("the API server would give %d", port)
 }
 
-// refusedPort is why the API server would not give a Service of that namespace
-// the port; "" where it would. Nothing is kept.
+// refusedPort returns why the API server would not assign the port to a Service of that
+// namespace, or "" if it would. It creates nothing.
 func refusedPort(ctx context.Context, c *cluster.Cluster, namespace string, port int) (string, error) {
 	trial := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/action"
 )
 
-// offloadingName is the only name that Liqo takes (liqotech/liqo:
+// offloadingName is the only name that Liqo accepts (liqotech/liqo:
 // pkg/webhooks/namespaceoffloading).
 const offloadingName = "offloading"
 
@@ -100,7 +100,8 @@ func offloadingFact(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// clusterSelector is one term of all labels; none selects every provider.
+// clusterSelector returns one term with all labels. Without labels the selector matches every
+// provider.
 func clusterSelector(_ context.Context, e steps.Env) (any, error) {
 	var all []any
 	for _, label := range e.Answers.List("offloading.clusters") {

@@ -49,7 +49,7 @@ func offloadingChecks() []steps.Check {
 	}
 }
 
-// longestNamespace is what a namespace may be called.
+// longestNamespace is the maximum length of a namespace's name.
 const longestNamespace = 63
 
 func canExtend(ctx context.Context, e steps.Env) steps.Result {
@@ -109,8 +109,8 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s is there; the provider will call it %s", name, remote)
 }
 
-// unchangeable asks whether what stands is called as the answers say: that can't
-// be changed.
+// unchangeable verifies that the immutable mapping of an existing NamespaceOffloading matches
+// the answers.
 func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured) steps.Result {
 	stands, meant := text(o, "spec", "namespaceMappingStrategy"), e.Answers.Text("offloading.mapping")
 	if stands == "" {
@@ -135,8 +135,7 @@ func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured
 	return steps.Passed("%s is extended, and called %s on the provider", name, remote)
 }
 
-// ownNamespace says whose a namespace is that must not be extended; "": it may
-// be.
+// ownNamespace returns why a namespace must not be offloaded, or "" if it can be.
 func ownNamespace(e steps.Env, name string) string {
 	switch {
 	case strings.HasPrefix(name, "kube-"):
@@ -149,7 +148,7 @@ func ownNamespace(e steps.Env, name string) string {
 	return ""
 }
 
-// remoteSpaceName is what the provider calls the namespace.
+// remoteSpaceName returns the name of the namespace on the provider.
 func remoteSpaceName(e steps.Env, name, consumerID string) string {
 	switch e.Answers.Text("offloading.mapping") {
 	case "EnforceSameName":

@@ -51,7 +51,7 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// judgeOffloading says how far a NamespaceOffloading has come with one provider.
+// judgeOffloading judges the state of a NamespaceOffloading for one provider.
 func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps.Result {
 	what := "NamespaceOffloading " + o.GetNamespace() + "/" + o.GetName()
 	describe := e.Kubectl() + " -n " + o.GetNamespace() + " describe namespaceoffloadings.offloading.liqo.io " +
@@ -145,7 +145,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// tolerates tells whether a pod may go to virtual nodes.
+// tolerates reports whether a pod can be scheduled on virtual nodes.
 func tolerates(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.Key == virtualNodeTaint || (t.Key == "" && t.Operator == corev1.TolerationOpExists)

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-// running selects the pods that take something of a node.
+// running selects the pods that use resources of a node.
 const running = "status.phase!=Succeeded,status.phase!=Failed"
 
 func providerRoom(ctx context.Context, e steps.Env) steps.Result {
@@ -73,8 +73,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
 }
 
-// askedOf is what the consumer asks for: by the slice that stands, else by the
-// answers.
+// askedOf returns what the consumer requests: by the existing slice, or else by the answers.
 func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	words := sliceAsks(e.Peer)
 	if words == nil {
@@ -99,7 +98,8 @@ func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	return out, nil
 }
 
-// sliceAsks is what a side's slice asks for, by its fact; nil where none stands.
+// sliceAsks returns what a side's slice requests according to its fact, or nil if there is no
+// slice.
 func sliceAsks(f steps.Facts) map[string]string {
 	if f.Field("slice", "name") == nil {
 		return nil
@@ -117,8 +117,9 @@ func sliceAsks(f steps.Facts) map[string]string {
 	return out
 }
 
-// room is what the nodes that take pods have, and what pods on them ask for. What
-// the consumer's own pods there ask for is part of what it asks for.
+// room returns the allocatable resources of the nodes that accept pods, and the requests of the
+// pods on them. The requests of the consumer's own pods are not counted, because they are part
+// of what it requests.
 func room(nodes []*corev1.Node, pods []*corev1.Pod, consumerID string) (count int, have, taken corev1.ResourceList) {
 	have, taken = corev1.ResourceList{}, corev1.ResourceList{}
 	takes := map[string]bool{}
@@ -146,8 +147,8 @@ func addTo(sum, more corev1.ResourceList) {
 	}
 }
 
-// takesPods tells whether a node takes pods of others: it is ready, real, not
-// cordoned, and no node of the control plane.
+// takesPods reports whether a node accepts workload pods: it is ready, physical, not cordoned,
+// and not a control-plane node.
 func takesPods(n *corev1.Node) bool {
 	if n.Labels[nodeTypeLabel] == virtualNodeType || n.Spec.Unschedulable ||
 		check.NodeCondition(n, corev1.NodeReady).Status != corev1.ConditionTrue {

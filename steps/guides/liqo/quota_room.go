@@ -15,7 +15,7 @@ import (
 	requests "k8s.io/component-helpers/resource"
 )
 
-// nearlyFull is the share of a quota, in percent, from which it is told.
+// nearlyFull is the usage of a quota, in percent, from which it is reported.
 const nearlyFull = 90
 
 func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
@@ -54,8 +54,8 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", strings.Join(good, "; "))
 }
 
-// judgeQuota says how much of a quota is used by the pods that its user made; a
-// fix where that is a warning.
+// judgeQuota describes how much of a quota the pods of its user use; it returns a fix if that
+// is a warning.
 func judgeQuota(
 	e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured,
 ) (found, fix string, err error) {
@@ -99,8 +99,8 @@ func judgeQuota(
 	return found, "", nil
 }
 
-// usedBy is what the pods ask for that a user made on the provider. Liqo counts
-// those that have ended, too.
+// usedBy returns the requests of the pods that a user created on the provider. Liqo also counts
+// completed pods.
 func usedBy(user string, pods []*unstructured.Unstructured) (used corev1.ResourceList, count, ended int, err error) {
 	used = corev1.ResourceList{}
 	for _, o := range pods {

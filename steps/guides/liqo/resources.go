@@ -69,7 +69,7 @@ func resources() steps.Step {
 	}
 }
 
-// ownSlices are the ResourceSlices of the tenant namespace that are for the provider.
+// ownSlices returns the ResourceSlices of the tenant namespace for the provider.
 func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	id, err := peerID(e)
 	if err != nil {
@@ -82,9 +82,9 @@ func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, 
 	return slicesFor(all, tenantNamespace(e), id), nil
 }
 
-// slicesFor are those in a namespace that are meant for a provider, by a label or
-// by spec: one that lacks a label is the usual mistake. What the provider copied
-// here, where it consumes, too, is none of them.
+// slicesFor returns the slices in a namespace that are meant for a provider, by a label or by
+// spec: a missing label is the usual mistake. It excludes slices that the provider copied here
+// as a consumer itself.
 func slicesFor(all []*unstructured.Unstructured, namespace, id string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, s := range all {
@@ -99,7 +99,7 @@ func slicesFor(all []*unstructured.Unstructured, namespace, id string) []*unstru
 	return out
 }
 
-// ownSlice is the one of the peering; nil where there is none.
+// ownSlice returns the slice of the peering, or nil if there is none.
 func ownSlice(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := ownSlices(ctx, e)
 	if err != nil || len(found) == 0 {
@@ -129,8 +129,8 @@ func sliceName(ctx context.Context, e steps.Env) (any, error) {
 	return e.Peer.Value("cluster-id")
 }
 
-// sliceFact is what the slice asks for: "cpu", "memory", "pods" and, as in the
-// answer resources.more, "more"; its "name" and "class", and when it was "made".
+// sliceFact describes what the slice requests: "cpu", "memory", "pods" and, as in the answer
+// resources.more, "more"; its "name" and "class", and its creation time "made".
 func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	s, err := ownSlice(ctx, e)
 	if err != nil {
@@ -160,10 +160,11 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// sliceWarning is the newest event that warns of the copy of the consumer's slice:
-// Liqo's controllers say there, and nowhere else, why they deny it.
+// sliceWarning returns the newest Warning event of the copy of the consumer's slice: Liqo's
+// controllers report only there why they deny it.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
+// Source: liqotech/liqo
+// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
 // (handleAuthenticationStatus: AuthParamsFailed, InvalidCSR), 557c199cf.
 func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
 	name := e.Peer.FieldText("slice", "name")
@@ -177,12 +178,12 @@ func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
 	return clean.Text(said), nil
 }
 
-// sliceResources are the resources that a slice asks for, as they are written.
+// sliceResources returns the resources that a slice requests, as written.
 func sliceResources(s *unstructured.Unstructured) map[string]string {
 	return quantities(s, "spec", "resources")
 }
 
-// quantities are a field that is a map of quantities.
+// quantities returns a field that is a map of quantities.
 func quantities(o *unstructured.Unstructured, fields ...string) map[string]string {
 	m, _, _ := unstructured.NestedMap(o.Object, fields...)
 	out := map[string]string{}
@@ -192,7 +193,7 @@ func quantities(o *unstructured.Unstructured, fields ...string) map[string]strin
 	return out
 }
 
-// moreAsItStands keeps what a slice that stands asks for beside CPU and memory.
+// moreAsItExists returns what the existing slice requests in addition to CPU and memory.
 func moreAsItExists(e steps.Env) (any, string) {
 	if more := e.Own.Field("slice", "more"); more != nil {
 		return more, "as it stands"
@@ -200,8 +201,8 @@ func moreAsItExists(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// requested is spec.resources. A number that stands there as one stays one: as text
-// it would be another value to the API server.
+// requested returns spec.resources. A value that is a number in the existing slice stays a
+// number: the API server would treat it as changed if it were a string.
 func requested(ctx context.Context, e steps.Env) (any, error) {
 	out := map[string]any{"cpu": e.Answers.Text("resources.cpu"), "memory": e.Answers.Text("resources.memory")}
 	if pods := e.Answers.Text("resources.pods"); pods != "" {
@@ -224,10 +225,10 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// quantityText is a quantity as it is written: YAML's 4 is the quantity 4.
+// quantityText returns a quantity as written: YAML's 4 is the quantity 4.
 func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
 
-// otherAmounts says which amounts are not those that are meant: "cpu: 4 instead of 8".
+// otherAmounts describes amounts that differ from the intended ones: "cpu: 4 instead of 8".
 func otherAmounts(are, meant map[string]string) []string {
 	both := maps.Clone(meant)
 	maps.Copy(both, are)

@@ -51,11 +51,11 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s/%s is a copy of the consumer's", ns, name)
 }
 
-// copyAgain has the replicator try again: what it was refused, as while the tenant was
-// drained, it takes up by itself after ten hours.
+// copyAgain is the command that makes the replicator retry: after a rejected request, as while
+// the tenant was drained, it retries automatically only after ten hours.
 //
-// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no
-// error where the provider forbids it), cmd/crd-replicator/main.go (resync-period), 557c199cf.
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no error
+// where the provider forbids it), cmd/crd-replicator/main.go (resync-period), 557c199cf.
 func copyAgain(e steps.Env) string {
 	in := e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer))
 	return in +
@@ -64,11 +64,11 @@ func copyAgain(e steps.Env) string {
 		"tenant that was drained; what that was: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
 }
 
-// unlikeAsked says where a copy differs from what the consumer's slice asks for:
-// Liqo brings each change of its spec over.
+// unlikeAsked describes how a copy differs from the consumer's slice: Liqo copies each change
+// of the slice's spec.
 //
-// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go
-// (updateRemoteObjectSpec), 557c199cf.
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (updateRemoteObjectSpec),
+// 557c199cf.
 func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []string {
 	out := otherAmounts(sliceResources(copied), sliceAsks(consumer))
 	meant := consumer.FieldText("slice", "class")
@@ -79,7 +79,7 @@ func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []stri
 	return out
 }
 
-// liqoSpaceOf is Liqo's namespace on a side, for a command.
+// liqoSpaceOf returns Liqo's namespace on a side, for a command.
 func liqoSpaceOf(f steps.Facts) string {
 	if ns, err := f.Text("liqo-namespace"); err == nil {
 		return ns
@@ -87,7 +87,7 @@ func liqoSpaceOf(f steps.Facts) string {
 	return usualNamespace
 }
 
-// accepted is the status of a slice's conditions that are as they should be.
+// accepted is the expected status of a slice's conditions.
 const accepted = "Accepted"
 
 func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
@@ -136,7 +136,8 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Waits(since, "the provider has not answered what is asked for yet").Or(describe)
 }
 
-// identityDenied is the verdict on who asks: the condition gives no reason, an event does.
+// identityDenied is the verdict if the provider does not accept the consumer's identity: the
+// condition gives no reason, but an event does.
 func identityDenied(e steps.Env, c condition, slice, describe string) steps.Result {
 	said, err := e.Peer.Text("slice-warning")
 	switch {
@@ -166,24 +167,27 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 	return steps.Failed("the provider does not take who asks: "+said, describe)
 }
 
-// notSigned is what Liqo says of a certificate that no signer has issued 30 s after the request was approved.
+// notSigned is Liqo's message if no signer has issued a certificate 30 s after the request was
+// approved.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/csr/watcher.go (RetrieveCertificate) and
 // pkg/identityManager/certificateIdentityProvider.go (ApproveSigningRequest).
 const notSigned = "context canceled before certificate retrieval"
 
-// otherRequest reports whether Liqo says that a request is not the one whose certificate it keeps.
+// otherRequest reports whether Liqo's message is that a request differs from the one whose
+// certificate it stores.
 //
-// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0; certificateIdentityProvider.go
-// of v1.0.3 and v1.1.2 names the cluster in between.
+// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0;
+// certificateIdentityProvider.go of v1.0.3 and v1.1.2 names the cluster in between.
 func otherRequest(said string) bool {
 	return strings.Contains(said, "the stored and the provided CSR ") && strings.Contains(said, " not match")
 }
 
-// unlikeGranted says where the grant is not what is asked for: Liqo's own class
-// grants exactly that. What is asked for no longer stays granted.
+// unlikeGranted describes how the grant differs from the request: Liqo's own class grants
+// exactly the request. Resources that are no longer requested stay granted.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
+// Source: liqotech/liqo
+// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
 // (handleResourcesStatus), 557c199cf.
 func unlikeGranted(s *unstructured.Unstructured) []string {
 	asked, granted := sliceResources(s), quantities(s, "status", "resources")
@@ -191,8 +195,8 @@ func unlikeGranted(s *unstructured.Unstructured) []string {
 	return otherAmounts(granted, asked)
 }
 
-// grantStale is the verdict on a grant from before the latest change. A tenant that
-// is cordoned keeps it, and gets nothing else.
+// grantStale is the verdict on a grant that is older than the latest change. A cordoned tenant
+// keeps that grant and gets nothing new.
 func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) steps.Result {
 	found := "the provider has not granted the latest change yet (" + strings.Join(unlikeGranted(s), "; ") + ")"
 	if now := heldBack(e); now != "" {
@@ -201,7 +205,7 @@ func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) step
 	return steps.Waits(time.Time{}, "%s", found).Or(describe)
 }
 
-// heldBack is the condition of a tenant that gets nothing new; else "".
+// heldBack returns the condition of a tenant that gets nothing new, or "".
 func heldBack(e steps.Env) string {
 	now := e.Peer.FieldText("tenant", "condition")
 	if now == cordoned || now == drained {
@@ -210,8 +214,8 @@ func heldBack(e steps.Env) string {
 	return ""
 }
 
-// activate is how a Tenant of that condition serves the consumer again. Of a drained one Liqo has deleted the
-// RoleBinding, too, which another step makes.
+// activate is the command that makes a Tenant with that condition serve the consumer again. For
+// a drained Tenant Liqo has also deleted the RoleBinding, which another step creates.
 func activate(e steps.Env, now string) string {
 	again := e.ApplyStep("authentication")
 	if now == drained {
@@ -223,16 +227,16 @@ func activate(e steps.Env, now string) string {
 	return again + "    # add --take-over where another tool has set the condition"
 }
 
-// usualClass is granted by Liqo itself.
+// usualClass is the class that Liqo itself grants.
 const usualClass = "default"
 
-// custom tells whether a slice's class is one that Liqo does not grant itself.
+// custom reports whether Liqo does not grant a slice's class itself.
 func custom(s *unstructured.Unstructured) bool {
 	return !slices.Contains([]string{"", usualClass}, text(s, "spec", "class"))
 }
 
-// resourcesDenied is the verdict on resources that are denied: Liqo itself does
-// that only for a tenant that is cordoned or drained.
+// resourcesDenied is the verdict on denied resources: Liqo itself denies them only for a
+// cordoned or drained tenant.
 func resourcesDenied(e steps.Env, c condition) steps.Result {
 	found := "the provider denies the resources: " + c.why()
 	if now := heldBack(e); now != "" {

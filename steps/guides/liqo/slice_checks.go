@@ -128,7 +128,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", asked)
 }
 
-// noSlice is the verdict where the tenant namespace holds none for the provider.
+// noSlice is the verdict if the tenant namespace has no slice for the provider.
 func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) steps.Result {
 	found := "the consumer asks " + id + " for no resources: there is no ResourceSlice for it in " + tenantNamespace(e)
 	for _, s := range all {
@@ -153,7 +153,7 @@ func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) st
 	return steps.Failed(found, "")
 }
 
-// sliceFaults are what Liqo passes over a slice for, without a word.
+// sliceFaults returns the faults for which Liqo silently ignores a slice.
 func sliceFaults(s *unstructured.Unstructured, id string) []string {
 	var out []string
 	for _, label := range []struct{ key, want string }{
@@ -181,12 +181,12 @@ func sliceFaults(s *unstructured.Unstructured, id string) []string {
 	return out
 }
 
-// longestSlice is what a name may have: the provider signs a certificate for the
-// slice's name, a dash and twelve digits, and X.509 takes 64 characters.
+// longestSlice is the maximum length of a slice's name: the provider signs a certificate for
+// the name, a dash and twelve digits, and X.509 allows 64 characters.
 const longestSlice = 51
 
-// sliceNameFaults are what is wrong with a slice's name, which becomes that of a
-// node; s is the slice, nil where it is not made yet.
+// sliceNameFaults returns the faults of a slice's name, which is also the name of a node; s is
+// the slice, or nil if it does not exist yet.
 func sliceNameFaults(
 	name string, s *unstructured.Unstructured, id string, all, nodes []*unstructured.Unstructured,
 ) []string {
@@ -225,7 +225,7 @@ func namespaceOf(o *unstructured.Unstructured) string {
 	return o.GetNamespace()
 }
 
-// objectNamed is the object of that name; nil where there is none.
+// objectNamed returns the object of that name, or nil if there is none.
 func objectNamed(all []*unstructured.Unstructured, name string) *unstructured.Unstructured {
 	if i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == name }); i >= 0 {
 		return all[i]
@@ -233,13 +233,13 @@ func objectNamed(all []*unstructured.Unstructured, name string) *unstructured.Un
 	return nil
 }
 
-// makesNode tells whether Liqo makes a virtual node for a slice.
+// makesNode reports whether Liqo creates a virtual node for a slice.
 func makesNode(s *unstructured.Unstructured) bool {
 	v := s.GetAnnotations()[virtualNodeNote]
 	return v != "" && !strings.EqualFold(v, "false")
 }
 
-// amounts are resources for a sentence: "cpu 4, memory 8Gi".
+// amounts formats resources for a sentence: "cpu 4, memory 8Gi".
 func amounts(m map[string]string) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {

@@ -23,22 +23,22 @@ import (
 	"carrick/steps/inventory"
 )
 
-// sliceDoer asks for resources. Taking them back needs the provider: its copy goes
-// first. Where the link names no provider, it is taken for gone for good, and
-// Liqo is told so: then it lets go by itself.
+// sliceDoer requests resources. Undo requires the provider, because Liqo deletes the copy there
+// first. If the link names no provider, carrick assumes that it is gone permanently and tells
+// Liqo so; Liqo then releases the slice automatically.
 //
 // Source: liqotech/liqo cmd/liqoctl (force unpeer).
 type sliceDoer struct{ vanishing }
 
-// gone tells whether the link knows no provider any more. One that does not
-// answer, or runs no Liqo, is not gone.
+// gone reports whether the link no longer names a provider. A provider that does not answer, or
+// does not run Liqo, is not gone.
 func gone(e steps.Env) bool {
 	_, err := e.Peer.Value(check.ServerFact)
 	return steps.IsAbsent(err)
 }
 
-// PlanUndo says what goes, and what is left for the other admin where the
-// provider is not known.
+// PlanUndo shows what is deleted, and what the other admin still has to do if the provider is
+// unknown.
 func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.vanishing.PlanUndo(ctx, e)
 	if err == nil {
@@ -61,8 +61,8 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// sayWhatGoes names the namespaces at the provider that stand for offloaded ones: with
-// the last slice Liqo takes away the map of namespaces, and deletes them all.
+// sayWhatGoes names the provider's namespaces for offloaded ones: with the last slice Liqo
+// deletes the NamespaceMap and all of these namespaces.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/offloading (namespacemap-controller).
 func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
@@ -78,7 +78,7 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 	for _, ns := range spaces {
 		maps, err := living(ctx, e, namespaceMaps, ns, ownObjects)
 		if apierrors.IsForbidden(err) {
-			return nil // an undo takes no right more for a note
+			return nil // an undo must not require another permission for a note
 		}
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return nil
 }
 
-// Undo tells Liqo that a provider is gone, then takes the slice back.
+// Undo tells Liqo that a provider is gone, then deletes the slice.
 func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := declareLost(ctx, e, d.vanishing.PlanUndo, say); err != nil {
 		return err
@@ -113,8 +113,9 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 	return stillReached(ctx, e, needsProvider(e, d.vanishing.Undo(ctx, e, say)))
 }
 
-// stillReached adds to the error of an undo without the provider that Liqo still reaches it: it takes no cluster for
-// gone whose API server answers, whatever the annotation says.
+// stillReached adds to the error of an undo without the provider that Liqo still reaches it:
+// Liqo does not treat a cluster as gone while its API server answers, whatever the annotation
+// says.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func stillReached(ctx context.Context, e steps.Env, err error) error {
@@ -137,15 +138,15 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 	return err
 }
 
-// offloadingDoer extends a namespace. On undo Liqo deletes what stands for it at
-// the provider first.
+// offloadingDoer offloads a namespace. On undo Liqo first deletes the corresponding namespace
+// on the provider.
 type offloadingDoer struct{ action.Manifest }
 
-// Plan says which namespaces Liqo deletes at providers that the labels no longer select.
+// Plan names the namespaces that Liqo deletes at providers that the labels no longer select.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (the cluster selector
-// decides which NamespaceMaps want the namespace), namespacemap-controller (deletes at the provider what is not
-// wanted).
+// Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller
+// (the cluster selector decides which NamespaceMaps want the namespace),
+// namespacemap-controller (deletes at the provider what is not wanted).
 func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.Plan(ctx, e)
 	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
@@ -169,8 +170,8 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// leftOut returns the ids of the clusters to which a namespace is extended, and no longer would be with those labels,
-// which are of their virtual nodes.
+// leftOut returns the ids of the clusters to which a namespace is offloaded but no longer would
+// be with those labels, which belong to the clusters' virtual nodes.
 func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string) (ids []string) {
 	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
 	for id, about := range byCluster {
@@ -196,7 +197,7 @@ func hasAll(labels map[string]string, want []string) bool {
 	})
 }
 
-// PlanUndo says what goes.
+// PlanUndo shows what is deleted.
 func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
@@ -210,7 +211,7 @@ func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change
 	return c, err
 }
 
-// Undo tells Liqo that a provider is gone, then takes the extension back.
+// Undo tells Liqo that a provider is gone, then deletes the NamespaceOffloading.
 func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := declareLost(ctx, e, d.Manifest.PlanUndo, say); err != nil {
 		return err
@@ -223,7 +224,7 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	return err
 }
 
-// needsProvider adds to an error what holds up Liqo, or what to do about a provider that is gone.
+// needsProvider adds to an error why Liqo is stuck, or what to do if the provider is gone.
 func needsProvider(e steps.Env, err error) error {
 	if err == nil || gone(e) {
 		return err
@@ -239,8 +240,8 @@ func needsProvider(e steps.Env, err error) error {
 	)
 }
 
-// planLost adds to a plan of undo that the provider is declared gone, where the
-// link names none and something is to go that waits for it.
+// planLost adds to an undo plan that the provider is declared gone, if the link names no
+// provider and the plan deletes an object that waits for it.
 func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	if !deletes(*c) || !gone(e) {
 		return nil
@@ -259,7 +260,8 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return err
 }
 
-// lostClusters are the ForeignClusters of the link's providers, but for those that are declared unreachable already.
+// lostClusters returns the ForeignClusters of the link's providers that are not declared
+// unreachable yet.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	all, err := ownForeignClusters(ctx, e)
 	return slices.DeleteFunc(
@@ -267,7 +269,8 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	), err
 }
 
-// ownForeignClusters are the ForeignClusters of the providers that this link's slices and namespaces are for.
+// ownForeignClusters returns the ForeignClusters of the providers of this link's slices and
+// namespaces.
 func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	marked, err := inventory.MadeBy(ctx, e, resourceSlices, "resource-slice")
 	if err != nil {
@@ -286,8 +289,8 @@ func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstr
 	}), err
 }
 
-// declareLost tells Liqo that the provider is gone, where the link names none and
-// an undo waits for something to go that would wait for it.
+// declareLost tells Liqo that the provider is gone, if the link names no provider and an undo
+// deletes an object that would wait for it.
 func declareLost(
 	ctx context.Context, e steps.Env, undo func(context.Context, steps.Env) (steps.Change, error), say steps.Progress,
 ) error {

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/check"
 )
 
-// guideTenant is the name that the published guide gives.
+// guideTenant is the Tenant's name in the published guide.
 const guideTenant = "my-tenant"
 
 func tenantExists(ctx context.Context, e steps.Env) steps.Result {
@@ -46,13 +46,13 @@ func tenantExists(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// deleteTenant is how to have another one made in its place.
+// deleteTenant is the command that deletes a Tenant so that apply can create another one.
 func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " +
 		steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
 }
 
-// noTenant says why the consumer has none, if that can be told.
+// noTenant explains, if possible, why the consumer has no Tenant.
 func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Result {
 	name := e.Answers.Text("tenant.name")
 	for _, t := range all {
@@ -76,8 +76,8 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 	return steps.Undone("there is no Tenant in " + tenantNamespace(e))
 }
 
-// judgeTenant says whether the only Tenant of the namespace serves the consumer
-// with that cluster id.
+// judgeTenant reports whether the only Tenant of the namespace serves the consumer with that
+// cluster id.
 func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Result {
 	what := "Tenant " + t.GetNamespace() + "/" + t.GetName()
 	_, shook, _ := unstructured.NestedMap(t.Object, "status", "authParams")
@@ -125,7 +125,7 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	return steps.Passed("%s, without a handshake", what)
 }
 
-// liqoLog is how to read the log of one of Liqo's Deployments.
+// liqoLog is the command that shows the log of one of Liqo's Deployments.
 func liqoLog(e steps.Env, ending string) string {
 	ns, err := liqoSpace(e)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"carrick/steps/inventory"
 )
 
-// tenantDoer makes the Tenant. One of another name in the same namespace has to go
-// first: Liqo takes one there.
+// tenantDoer creates the Tenant. A Tenant of another name in the same namespace must be deleted
+// first, because Liqo accepts only one there.
 type tenantDoer struct{ action.Manifest }
 
-// other is the Tenant that stands in the way of the name that is answered; nil
-// where none does.
+// other returns the Tenant with another name than the answered one that prevents its creation,
+// or nil if there is none.
 func (tenantDoer) other(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
 	if err != nil {
@@ -36,8 +36,8 @@ func (tenantDoer) other(ctx context.Context, e steps.Env) (*unstructured.Unstruc
 	return nil, nil
 }
 
-// Plan shows a Tenant under another name as one that is replaced. While slices of
-// the consumer are at the provider it is refused: they would go, too.
+// Plan shows a Tenant under another name as replaced. It refuses that while slices of the
+// consumer exist at the provider, because they would be deleted, too.
 func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -74,9 +74,10 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}}, nil
 }
 
-// sayWhatDrains says what Liqo deletes here once the Tenant is drained.
+// sayWhatDrains names the objects that Liqo deletes here once the Tenant is drained.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller
+// (handleTenantDrained), 557c199cf.
 func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
 	if i < 0 {
@@ -88,7 +89,7 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	}
 	of := cluster.Selector{Labels: remoteIDLabel + "=" + id}
 	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", of)
-	if err != nil && !apierrors.IsForbidden(err) { // a plan takes no right more for a note
+	if err != nil && !apierrors.IsForbidden(err) { // a plan must not require another permission for a note
 		return err
 	}
 	note := "Liqo deletes the consumer's RoleBinding and its ResourceSlices here"
@@ -104,7 +105,7 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return nil
 }
 
-// Do deletes a Tenant of another name, where that was confirmed, and makes its own.
+// Do deletes a Tenant of another name, if that was confirmed, and creates its own.
 func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -128,7 +129,7 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// PlanUndo says what goes with the Tenant, too.
+// PlanUndo also shows what is deleted with the Tenant.
 func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err == nil {
@@ -159,7 +160,8 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, err
 }
 
-// signed are the Secrets with what Liqo signed for the consumers of the Tenants that undo deletes.
+// signed returns the Secrets with certificates that Liqo signed for the consumers of the
+// Tenants that undo deletes.
 func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err error) {
 	found, err := inventory.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
@@ -178,10 +180,10 @@ func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err e
 	return out, nil
 }
 
-// Undo deletes the Tenant. Where the consumer's copies are still there, because the
-// consumer is gone or did not take its requests back, the Tenant is drained first:
-// then Liqo takes them away, and afterwards nobody would. While it stands, it tells which
-// certificates were signed for its consumer.
+// Undo deletes the Tenant. If the consumer's copies still exist, because the consumer is gone
+// or did not delete its requests, it drains the Tenant first: then Liqo deletes them, and later
+// no controller would. As long as the Tenant exists, it shows which certificates were signed
+// for its consumer.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller.
 func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -207,8 +209,8 @@ func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	return d.Manifest.Undo(ctx, e, say)
 }
 
-// drain has Liqo take away what the consumer has copied into the namespaces of this
-// link's Tenants, and waits until it is gone.
+// drain makes Liqo delete the objects that the consumer has copied into the namespaces of this
+// link's Tenants, and waits until they are deleted.
 func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	found, err := inventory.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
@@ -240,7 +242,7 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// copiesIn are the consumer's objects that its Liqo has copied into a namespace.
+// copiesIn returns the consumer's objects that its Liqo has copied into a namespace.
 func copiesIn(ctx context.Context, e steps.Env, namespace string) ([]child, error) {
 	found, err := living(ctx, e, resourceSlices, namespace, replicatedLabel+"=true")
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// tenantSpaceDoer makes the tenant namespace. With it goes, on undo, what Liqo
-// itself leaves behind of a peering that is over: the ForeignCluster.
+// tenantSpaceDoer creates the tenant namespace. Undo also deletes the ForeignCluster, which
+// Liqo leaves behind after a peering.
 type tenantSpaceDoer struct{ action.Manifest }
 
-// Plan has an unproved namespace confirmed, as fields of another manager are.
+// Plan requires confirmation for an unproved namespace, as for fields of another manager.
 func (d tenantSpaceDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err := oneOfPeer(ctx, e); err != nil {
 		return steps.Change{}, err
@@ -46,7 +46,7 @@ func (d tenantSpaceDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, e
 	return c, nil
 }
 
-// Do takes no unproved namespace without that.
+// Do does not use an unproved namespace without that confirmation.
 func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := oneOfPeer(ctx, e); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// PlanUndo adds the ForeignCluster where the namespace goes, or has gone in an
-// undo that did not come to its end.
+// PlanUndo adds the ForeignCluster if the namespace is deleted, or was deleted in an undo that
+// did not finish.
 func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -86,10 +86,9 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 	return c, nil
 }
 
-// Undo deletes the namespace once Liqo has cleaned up in it, then the
-// ForeignCluster: while a namespace is there Liqo makes it anew. The ForeignCluster
-// is marked first, for without the namespace nothing else tells that it was of
-// this link.
+// Undo deletes the namespace once Liqo has cleaned up in it, and then the ForeignCluster, which
+// Liqo recreates as long as a namespace exists. It marks the ForeignCluster first, because
+// without the namespace nothing else shows that it belongs to this link.
 func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := cleaned(ctx, e, say); err != nil {
 		return err
@@ -122,8 +121,8 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 	return nil
 }
 
-// markLeft puts this action's mark on what it will have to find once the
-// namespace is gone.
+// markLeft sets this action's label on the objects that it must find after the namespace is
+// deleted.
 func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructured) error {
 	key, value, _ := strings.Cut(e.OwnedBy(e.Action).Labels, "=")
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
@@ -144,9 +143,10 @@ func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructure
 	return nil
 }
 
-// leftOver are the ForeignClusters of the namespaces that this action made, where
-// those go: by the id that those carry, for the peer may be gone. Where they are
-// gone it is those that were marked then, unless somebody has peered anew.
+// leftOver returns the ForeignClusters of the namespaces that this action created and that are
+// deleted, by the id in the namespaces' labels, because the peer may be gone. If the namespaces
+// no longer exist, it returns the ForeignClusters that were marked then, unless a user has
+// peered again.
 func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
 	if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {

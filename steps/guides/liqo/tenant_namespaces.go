@@ -57,9 +57,9 @@ func tenantNamespaceDefault(e steps.Env) (any, string) {
 	return "liqo-tenant-" + id, "as liqoctl names it"
 }
 
-// tenantSpaces are the namespaces that carry the peer's id. So do those that Liqo
-// makes on a provider for what is offloaded, which are none (liqotech/liqo:
-// pkg/liqo-controller-manager/offloading/namespacemap-controller).
+// tenantSpaces returns the namespaces with the label of the peer's id. It excludes those that
+// Liqo creates on a provider for offloaded namespaces, which have the same label
+// (liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller).
 func tenantSpaces(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
@@ -87,8 +87,8 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 	return found[0].GetName(), nil
 }
 
-// gatewaySecurity is the level that gateway pods ask for; without a tunnel none
-// is asked for.
+// gatewaySecurity returns the Pod Security level that gateway pods require; without a tunnel
+// there is none.
 func gatewaySecurity(_ context.Context, e steps.Env) (any, error) {
 	if joins(e) {
 		return "privileged", nil

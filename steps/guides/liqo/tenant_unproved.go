@@ -14,15 +14,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// unprovedSpace is a tenant namespace of which the other admin's file alone says that it is the peer's: this link has
-// neither created it nor taken it over. It may be another peer's, whose cluster id that file claims.
+// unprovedSpace is a tenant namespace that is the peer's only according to the other admin's
+// file: this link has neither created it nor taken it over. It may belong to another peer,
+// whose cluster id that file claims.
 type unprovedSpace struct {
 	name, id string
-	by       string // the link that created it; "": none did
+	by       string // the link that created it; "": no link
 }
 
-// unproved is the tenant namespace of the env's side where it is not proved; nil: it is, or does not exist. Where the
-// admin has both clusters the peer's own cluster says its id.
+// unproved returns the tenant namespace of the env's side if it is unproved, or nil if it is
+// proved or does not exist. If the admin has access to both clusters, the peer's own cluster
+// reports its id.
 func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	if !e.PeerFromFile() {
 		return nil, nil
@@ -41,7 +43,8 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An entry of what existed before may be of a run that was to take it over, and stopped: then it lacks the mark.
+	// An inventory entry of an existing object may come from a run that stopped before it took the
+	// object over: then the mark is missing.
 	key, value, _ := strings.Cut(e.OwnedBy(action).Labels, "=")
 	if slices.ContainsFunc(entered, func(m inventory.Made) bool {
 		return m.UID == ns.GetUID() && (m.Created || m.Labels[key] == value)
@@ -52,7 +55,7 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	return &unprovedSpace{name, id, by}, err
 }
 
-// found says what is there.
+// found describes the existing namespace.
 func (u *unprovedSpace) found(e steps.Env) string {
 	whose := "this link has not created it"
 	if u.by != "" {
@@ -62,13 +65,13 @@ func (u *unprovedSpace) found(e steps.Env) string {
 		u.name, whose, e.PeerName(), u.id, e.PeerName())
 }
 
-// fix is how an admin says that it is the peer's all the same.
+// fix is the command with which an admin confirms that the namespace is the peer's.
 func (u *unprovedSpace) fix(e steps.Env) string {
 	return e.ApplyStep("tenant-namespaces") + " --take-over    # once the " + e.PeerName() +
 		"'s admin has confirmed that their cluster id is " + u.id
 }
 
-// claim is what would be taken over.
+// claim is the conflict that a takeover resolves.
 func (u *unprovedSpace) claim() failure.Conflict {
 	manager := "somebody else"
 	if u.by != "" {
@@ -77,7 +80,7 @@ func (u *unprovedSpace) claim() failure.Conflict {
 	return failure.Conflict{Field: "metadata.labels." + remoteIDLabel, Manager: manager}
 }
 
-// proved is the error of what is not handed over from an unproved namespace.
+// proved returns the error for data that is not passed on from an unproved namespace.
 func proved(ctx context.Context, e steps.Env) error {
 	ns, err := unproved(ctx, e)
 	if err != nil || ns == nil {
@@ -86,8 +89,8 @@ func proved(ctx context.Context, e steps.Env) error {
 	return errors.New(ns.found(e) + "; " + ns.fix(e))
 }
 
-// oneOfPeer refuses to give the id that a file claims to a second namespace: Liqo stops where it finds two, and the
-// first one may be another peer's.
+// oneOfPeer refuses to label a second namespace with the id that a file claims: Liqo stops if
+// it finds two, and the first one may belong to another peer.
 func oneOfPeer(ctx context.Context, e steps.Env) error {
 	if !e.PeerFromFile() {
 		return nil

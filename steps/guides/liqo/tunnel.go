@@ -13,8 +13,8 @@ import (
 	"carrick/steps/check"
 )
 
-// usualMTU is what liqoctl gives both gateways (liqotech/liqo:
-// pkg/liqo-controller-manager/networking/forge), and usualPort where they listen.
+// usualMTU is liqoctl's MTU for both gateways (liqotech/liqo:
+// pkg/liqo-controller-manager/networking/forge), and usualPort the port on which they listen.
 const (
 	usualMTU  = 1340
 	usualPort = 51840
@@ -51,7 +51,7 @@ func tunnel() steps.Step {
 					"name":             namedAfterPeer(gatewayClients),
 					"address":          endpointAddress,
 					"port":             endpointPort,
-				}}, sideConnections, nil}, // the action before this one looks for Connections
+				}}, sideConnections, nil}, // the previous action waits for the Connections
 			})...),
 		Checks: tunnelChecks(),
 	}
@@ -123,8 +123,7 @@ func clientQuestions() []steps.Question {
 	}
 }
 
-// servers are the facts of the side that listens, for a question of the
-// consumer's.
+// servers returns the facts of the side that listens, for a question of the consumer.
 func servers(e steps.Env) steps.Facts {
 	if e.Answers.Text("network.server") == e.SideName() {
 		return e.Own
@@ -132,7 +131,7 @@ func servers(e steps.Env) steps.Facts {
 	return e.Peer
 }
 
-// ofServer is a default: what the gateway that stands says, else a value.
+// ofServer returns a default: the value of the existing gateway, or else the given value.
 func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := servers(e).Field("gateway-server", key); v != nil {
@@ -142,7 +141,7 @@ func ofServer(key string, value any, from string) func(steps.Env) (any, string) 
 	}
 }
 
-// sideGateways are the gateways in the side's tenant namespace, servers first.
+// sideGateways returns the gateways in the side's tenant namespace, servers first.
 func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	ns := tenantNamespace(e)
 	var servers, clients []*unstructured.Unstructured
@@ -153,7 +152,7 @@ func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	return slices.Concat(servers, clients), err
 }
 
-// set adds a value to a map where there is one.
+// set adds a value to a map unless it is empty.
 func set(m map[string]any, key string, v any) {
 	if v != "" && v != 0 {
 		m[key] = v
@@ -183,8 +182,9 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// gatewayAddresses returns where a GatewayServer listens. Liqo writes an empty address while the node of the gateway's
-// pod is not Ready (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/networking/external-network/wireguard/
+// gatewayAddresses returns where a GatewayServer listens. Liqo writes an empty address while
+// the node of the gateway's pod is not Ready (liqotech/liqo v1.2.0:
+// pkg/liqo-controller-manager/networking/external-network/wireguard/
 // wggatewayserver_controller.go, forgeEndpointStatusNodePort).
 func gatewayAddresses(g *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(stringsAt(g, "status", "endpoint", "addresses"), func(at string) bool { return at == "" })
@@ -208,7 +208,8 @@ func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// allNodeAddresses are where a port of the nodes can be reached: at every node.
+// allNodeAddresses returns the addresses of all nodes; a node port is reachable at each of
+// them.
 func allNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {

@@ -116,5 +116,5 @@ func endpointChecks() []steps.Check {
 	}
 }
 
-// fromHere is where a look that is not the API's comes from.
+// fromHere is the vantage point of checks that do not use the API.
 const fromHere = "this machine"

@@ -20,23 +20,23 @@ import (
 	"carrick/steps/inventory"
 )
 
-// vanishing is a manifest whose undo is over only when what Liqo made of it is
-// gone, too: what comes after would take away what Liqo needs to clean up.
+// vanishing is a manifest whose undo is complete only when the objects that Liqo created for it
+// are gone, too: later undos delete objects that Liqo requires to clean up.
 type vanishing struct {
 	action.Manifest
-	// children are what Liqo made of the objects, where they are.
+	// children returns the objects that Liqo created for the manifest's objects.
 	children func(context.Context, steps.Env) ([]child, error)
-	// kinds are those of them that an undo looks for where the objects are gone already.
+	// kinds are the kinds that an undo searches for if the manifest's objects no longer exist.
 	kinds []childKind
 }
 
-// childKind is a kind of object that Liqo makes.
+// childKind is a kind of object that Liqo creates.
 type childKind struct {
 	gvr  schema.GroupVersionResource
 	kind string
 }
 
-// child is an object that Liqo made.
+// child is an object that Liqo created.
 type child struct {
 	gvr             schema.GroupVersionResource
 	kind            string
@@ -59,8 +59,8 @@ func childrenOf(gvr schema.GroupVersionResource, kind string, objs []*unstructur
 	return out
 }
 
-// dying are what an undo that did not come to its end has left behind in the link's own namespaces: Liqo has not let go
-// of it.
+// dying returns the objects that an unfinished undo has left behind in the link's own
+// namespaces because Liqo has not released them.
 func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []string, err error) {
 	if len(v.kinds) == 0 {
 		return nil, nil, nil
@@ -73,7 +73,7 @@ func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []
 		for _, k := range v.kinds {
 			found, err := e.Cluster.Find(ctx, k.gvr, ns.Name, cluster.Selector{Labels: ownObjects})
 			if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
-				continue // an undo takes no right more for what others delete
+				continue // an undo must not require another permission for objects that others delete
 			}
 			if err != nil {
 				return nil, nil, err
@@ -89,7 +89,7 @@ func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []
 	return out, held, nil
 }
 
-// Undo takes back the objects and waits until Liqo has cleaned up after them.
+// Undo deletes the objects and waits until Liqo has cleaned up after them.
 func (v vanishing) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	plan, err := v.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -126,8 +126,8 @@ func deletes(c steps.Change) bool {
 	return false
 }
 
-// markedIn is where this action's own objects stand: undo asks no
-// answers, which may have changed.
+// markedIn returns the namespaces of this action's own objects. Undo does not use the answers,
+// which may have changed.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
 	found, err := inventory.MadeBy(ctx, e, gvr, e.Action)
 	var out []string
@@ -137,12 +137,12 @@ func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource)
 	return out, err
 }
 
-// ownedNetworks are the Networks that Liqo makes of Configurations.
+// ownedNetworks returns the Networks that Liqo creates for Configurations.
 func ownedNetworks(ctx context.Context, e steps.Env) ([]child, error) {
 	return inMarked(ctx, e, configurations, networks, "Network")
 }
 
-// sideConnections are the Connections of the gateways.
+// sideConnections returns the Connections of the gateways.
 func sideConnections(ctx context.Context, e steps.Env) ([]child, error) {
 	var out []child
 	for _, gateways := range []schema.GroupVersionResource{gatewayServers, gatewayClients} {
@@ -155,8 +155,8 @@ func sideConnections(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
-// sliceChildren are the virtual nodes of the slices' namespaces, the nodes that
-// they stand for, and the map of namespaces.
+// sliceChildren returns the VirtualNodes in the slices' namespaces, their nodes, and the
+// NamespaceMap.
 func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	virtual, err := inMarked(ctx, e, resourceSlices, virtualNodes, "VirtualNode")
 	if err != nil {
@@ -168,7 +168,7 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	}
 	virtual = slices.DeleteFunc(virtual, func(v child) bool { return !own[v.name] })
 	var out []child
-	if !others { // the map is for all slices of the namespace
+	if !others { // the NamespaceMap serves all slices of the namespace
 		if out, err = inMarked(ctx, e, resourceSlices, namespaceMaps, "NamespaceMap"); err != nil {
 			return nil, err
 		}
@@ -188,8 +188,8 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
-// slicesBeside are the names of this action's slices, each that of its virtual node, and
-// whether others for the same provider stand beside them.
+// slicesBeside returns the names of this action's slices, which are also the names of their
+// virtual nodes, and whether other slices for the same provider exist.
 func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
 	found, err := inventory.MadeBy(ctx, e, resourceSlices, e.Action)
 	if err != nil {
@@ -209,10 +209,10 @@ func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others
 	return own, others, nil
 }
 
-// ownObjects selects what the other side's Liqo has not copied here.
+// ownObjects selects objects that the other side's Liqo has not copied here.
 const ownObjects = replicatedLabel + "!=true"
 
-// PlanUndo says of a tunnel's parts who else goes through it.
+// PlanUndo adds to the parts of a tunnel who else uses it.
 func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := v.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -251,9 +251,9 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// reverse is what tells that there is a peering in the other direction, too. Two
-// clusters have one pair of gateways, for both (liqotech/liqo: pull request 2667).
-// "": nothing tells so.
+// reverse returns an object that shows that a peering in the other direction exists, too, or
+// "". Two clusters have one pair of gateways for both directions (liqotech/liqo: pull request
+// 2667).
 func reverse(ctx context.Context, e steps.Env, namespace string) (string, error) {
 	gvr, kind := resourceSlices, "ResourceSlice"
 	if e.Side == steps.Local {
@@ -261,7 +261,7 @@ func reverse(ctx context.Context, e steps.Env, namespace string) (string, error)
 	}
 	found, err := living(ctx, e, gvr, namespace, ownObjects)
 	if apierrors.IsForbidden(err) {
-		return "", nil // an undo takes no right more for a note
+		return "", nil // an undo must not require another permission for a note
 	}
 	if err != nil || len(found) == 0 {
 		return "", err
@@ -269,8 +269,8 @@ func reverse(ctx context.Context, e steps.Env, namespace string) (string, error)
 	return kind + " " + placeOf(found[0]), nil
 }
 
-// inMarked are the objects of one resource in the namespaces where this action's
-// objects of another stand, but for what was copied there.
+// inMarked returns the objects of one resource in the namespaces of this action's objects of
+// another, except those that were copied there.
 func inMarked(ctx context.Context, e steps.Env, marked, gvr schema.GroupVersionResource, kind string) ([]child, error) {
 	spaces, err := markedIn(ctx, e, marked)
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// networkDown is the reason of a virtual node whose tunnel does not work. Where the cluster has nothing of a network
-// with the provider, its ForeignCluster says that networking is disabled, and no tunnel is asked for (liqotech/liqo
-// 557c199cf: pkg/virtualKubelet/liqoNodeProvider/{conditions,utils}.go, and v1.0.0).
+// networkDown is the reason of a virtual node whose tunnel does not work. If the cluster has no
+// network objects for the provider, its ForeignCluster reports that networking is disabled, and
+// no tunnel is required (liqotech/liqo 557c199cf:
+// pkg/virtualKubelet/liqoNodeProvider/{conditions,utils}.go, and v1.0.0).
 const networkDown = "LiqoNetworkingDown"
 
 func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
@@ -53,7 +54,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 	return judgeNode(e, s, node)
 }
 
-// present is an object, or nil where there is none.
+// present returns an object, or nil if it does not exist.
 func present(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {
@@ -70,8 +71,8 @@ func kubeletPods(e steps.Env, s *unstructured.Unstructured) string {
 	return e.Kubectl() + " -n " + s.GetNamespace() + " get pods    # then logs of vk-" + s.GetName()
 }
 
-// judgeVirtual judges the VirtualNode that Liqo makes of a slice; false: it does
-// not hold, and the verdict says why.
+// judgeVirtual judges the VirtualNode that Liqo creates for a slice. If it returns false, the
+// verdict gives the reason.
 func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, bool) {
 	granted := lastMoved(s, conditions(s, "status", "conditions"))
 	switch {
@@ -130,7 +131,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if down := check.NodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
-			id, _ := peerID(e) // the slice was found by it
+			id, _ := peerID(e) // the slice was found by this id
 			return steps.Failed(
 				fmt.Sprintf("node %s waits for a tunnel (%s) although the networks are not to be joined: there is a "+
 					"Configuration, a gateway or a Connection for the %s", n.Name, networkDown, e.PeerName()),
@@ -180,11 +181,11 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	return steps.Passed("node %s is ready, with %s", n.Name, amounts(have))
 }
 
-// roomless are the resources that a pod of the kind asked for needs and the node
-// has none of: one that lacks pods takes none, however much CPU it has.
+// roomless returns the resources that a pod of the requested kind requires and of which the
+// node has none. A node without pods capacity runs none, however much CPU it has.
 //
-// Source: liqotech/liqo pkg/virtualKubelet/liqoNodeProvider/utils.go
-// (applyVirtualNodeStatus: the node offers what is granted, and nothing else), 557c199cf.
+// Source: liqotech/liqo pkg/virtualKubelet/liqoNodeProvider/utils.go (applyVirtualNodeStatus:
+// the node offers what is granted, and nothing else), 557c199cf.
 func roomless(s *unstructured.Unstructured, n *corev1.Node) []string {
 	needs := []string{"cpu", "memory", "pods"}
 	for name, amount := range sliceResources(s) {
@@ -200,7 +201,7 @@ func roomless(s *unstructured.Unstructured, n *corev1.Node) []string {
 	return needs
 }
 
-// answerFor is how the question for a resource is answered.
+// answerFor returns how to answer the question for a resource.
 func answerFor(name string) string {
 	if usual := map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}[name]; usual != "" {
 		return name + " with " + usual
