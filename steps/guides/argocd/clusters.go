@@ -19,7 +19,8 @@ var (
 	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 )
 
-// componentLabel is on the controller's StatefulSet in upstream's manifests, its chart and its operator.
+// componentLabel is the label of the controller's StatefulSet in upstream's manifests, chart
+// and operator.
 const componentLabel = "app.kubernetes.io/component=application-controller"
 
 func clusters() steps.Step {

@@ -1,5 +1,6 @@
-// Package argocd is the guide that registers a cluster with Argo CD declaratively: an identity on the destination, and
-// the Secret by which Argo CD deploys there. Upstream's source is argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
+// Package argocd is the guide that registers a cluster with Argo CD declaratively: an identity
+// on the destination, and the Secret with which Argo CD deploys there. Upstream's source is
+// argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
 package argocd
 
 import (
@@ -11,7 +12,7 @@ import (
 //go:embed README.md
 var readme string
 
-// page is upstream's description of the cluster Secret.
+// page is upstream's documentation of the cluster Secret.
 const page = "https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/#clusters"
 
 // Guide registers a cluster with Argo CD.

@@ -115,22 +115,25 @@ func account(e steps.Env) check.Account {
 	return check.Account{Namespace: e.Answers.Text("identity.namespace"), Name: "argocd-" + e.Link}
 }
 
-// tokenName is as upstream names it.
+// tokenName returns upstream's name of the token Secret.
 func tokenName(e steps.Env) string { return account(e).Name + "-long-lived-token" }
 
-// server is the address as Argo CD stores it (argoproj/argo-cd: util/db/cluster.go, clusterToSecret).
+// server returns the address as Argo CD stores it (argoproj/argo-cd: util/db/cluster.go,
+// clusterToSecret).
 func server(e steps.Env) string { return strings.TrimRight(e.Answers.Text("destination.server"), "/") }
 
-// rules are what Argo CD does in a namespace: its cache lists and watches every kind there, unless resource.respectRBAC
-// is set (gitops-engine/pkg/cache/cluster.go, sync). Upstream grants every verb, and with that escalate, bind and
-// impersonate (util/clusterauth/clusterauth.go, ArgoCDManagerNamespacePolicyRules).
+// rules are the permissions that Argo CD requires in a namespace: its cache lists and watches
+// every kind there, unless resource.respectRBAC is set (gitops-engine/pkg/cache/cluster.go,
+// sync). Upstream grants every verb, including escalate, bind and impersonate
+// (util/clusterauth/clusterauth.go, ArgoCDManagerNamespacePolicyRules).
 var rules = []rbacv1.PolicyRule{{
 	APIGroups: []string{"*"}, Resources: []string{"*"},
 	Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 }}
 
-// credential is a kubeconfig with what Argo CD gets. For the address of the admin's context its CA is that of the
-// context, as argocd cluster add has it (cmd/util/cluster.go, NewCluster); another address is the cluster's own.
+// credential returns a kubeconfig with the address, CA and token that Argo CD gets. For the
+// address of the admin's context the CA is the context's, as in argocd cluster add
+// (cmd/util/cluster.go, NewCluster); for another address it is the cluster's own.
 func credential(ctx context.Context, e steps.Env) (any, error) {
 	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e), "token", "ca.crt")
 	if apierrors.IsNotFound(err) || err == nil && s.Data["token"].IsZero() {

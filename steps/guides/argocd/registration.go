@@ -60,8 +60,8 @@ func registration() steps.Step {
 
 func secretName(e steps.Env) string { return "cluster-" + e.Link }
 
-// config is that key as Argo CD itself writes it, so that neither finds anything to change (argoproj/argo-cd:
-// pkg/apis/application/v1alpha1/types.go, ClusterConfig).
+// config returns that key exactly as Argo CD writes it, so that neither carrick nor Argo CD
+// finds a difference (argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go, ClusterConfig).
 func config(e steps.Env) (masked.Value, error) {
 	k, err := check.Kubeconfig(steps.Env{Own: e.Peer}, "credential")
 	if err != nil {
@@ -127,7 +127,7 @@ func egress(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	var at []string // without one every ipBlock counts
+	var at []string // without an address every ipBlock counts
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		at = []string{u.Hostname()}
 	}

@@ -41,7 +41,8 @@ func trial() steps.Step {
 
 func triesIt(e steps.Env) bool { return e.Answers.Text("trial.repository") != "" }
 
-// application is what is read of an Application (argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go).
+// application contains the fields of an Application that carrick reads (argoproj/argo-cd:
+// pkg/apis/application/v1alpha1/types.go).
 type application struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -62,9 +63,10 @@ type application struct {
 	} `json:"status"`
 }
 
-// compared reads the verdict from an Application that targets the cluster, the trial if it exists. The sync status is
-// Unknown where Argo CD fails to load the manifests or the cluster's objects; the conditions say which
-// (argoproj/argo-cd: controller/state.go, CompareAppState).
+// compared reads the verdict from an Application that targets the cluster, preferably the
+// trial. The sync status is Unknown if Argo CD fails to load the manifests or the cluster's
+// objects; the conditions give the reason (argoproj/argo-cd: controller/state.go,
+// CompareAppState).
 func compared(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[application](ctx, e.Cluster, applications, argoNamespace(e), cluster.Selector{})
 	if err != nil {
