@@ -16,10 +16,11 @@ import (
 	"carrick/steps/check"
 )
 
-// byPublicCA signs the endpoint's certificate where neither cert-manager nor carrick does.
+// byPublicCA means that a public CA signs the endpoint's certificate, not cert-manager or
+// carrick.
 const byPublicCA = "public"
 
-// The objects of cert-manager that carrick makes, in the endpoint's namespace.
+// These are the cert-manager objects that carrick creates in the endpoint's namespace.
 const (
 	rootIssuer = "selfsigned-root-issuer"
 	rootCert   = "interlink-api-root-ca"
@@ -114,7 +115,7 @@ func endpointSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return mode(e) == byProxy && e.Answers.Text("cert.source") == source }
 }
 
-// own is the CA of the endpoint, where carrick makes it.
+// own is the endpoint's CA if carrick creates it.
 var own = certs.Own{
 	Namespace: space, CA: caSecret, Leaf: certSecret,
 	Name:  func(e steps.Env) string { return "carrick " + e.Link + " endpoint CA" },
@@ -123,8 +124,8 @@ var own = certs.Own{
 	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
-// hostsOf is the address as a certificate has it: among the IP addresses or among
-// the names; nil: it is of the other kind.
+// hostsOf returns the endpoint's address as an IP SAN or as a DNS SAN, or nil if it is of the
+// other kind.
 func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		a := e.Answers.Text("exposure.address")
@@ -135,7 +136,7 @@ func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 	}
 }
 
-// endpointSecret is where the endpoint's certificate stands.
+// endpointSecret returns the name of the Secret with the endpoint's certificate.
 func endpointSecret(ctx context.Context, e steps.Env) (string, error) {
 	if mode(e) == byProxy {
 		return proxySecret(e), nil
@@ -165,8 +166,8 @@ func readSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return certs.Secret(ctx, e, space(e), name)
 }
 
-// learnEndpointCA is what proves the endpoint, in PEM: only certificates leave
-// the cluster, whatever stands beside them.
+// learnEndpointCA returns the CA that the endpoint's certificate verifies against, in PEM. Only
+// certificates leave the cluster, even if the Secret contains more.
 func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
 	if mode(e) == byServer {
 		return kubeCA(ctx, e, "default")
@@ -227,7 +228,8 @@ func adoptSource(ctx context.Context, e steps.Env) (any, string, error) {
 	return certs.ByCarrick, from, nil
 }
 
-// adoptedEndpointSecret is the endpoint's Secret in a set-up that stands; nil: none does.
+// adoptedEndpointSecret returns the endpoint's Secret in an existing set-up, or nil if there is
+// none.
 func adoptedEndpointSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	if mode(e) == byServer {
 		return nil, "", nil
@@ -243,8 +245,8 @@ func adoptedEndpointSecret(ctx context.Context, e steps.Env) (*cluster.Secret, s
 	return s, "Secret " + name, err
 }
 
-// mountedSecret is the Secret that a proxy's pods mount at /tls; without a proxy it
-// is the one that the published guide names.
+// mountedSecret returns the Secret that a proxy's pods mount at /tls. Without a proxy it
+// returns the published guide's name.
 func mountedSecret(ctx context.Context, e steps.Env) (string, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {

@@ -20,7 +20,7 @@ import (
 
 const day = 24 * time.Hour
 
-// managed is a condition: cert-manager's objects are part of it.
+// managed is a condition: the set-up includes objects of cert-manager.
 func managed(e steps.Env) bool {
 	return endpointSignedBy(certs.ByCertManager)(e) || mode(e) == byIngress
 }
@@ -70,7 +70,7 @@ func certificateChecks() []steps.Check {
 	}
 }
 
-// issuerRef is what a Certificate, or an Ingress's annotations, name.
+// issuerRef is the issuer that a Certificate, or an Ingress's annotations, refer to.
 type issuerRef struct{ kind, name, by string }
 
 func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
@@ -99,7 +99,7 @@ func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
 	return issuerRef{kind, name, "Certificate " + c.GetName()}, nil
 }
 
-// theCertificate is the Certificate that fills the endpoint's Secret.
+// theCertificate returns the Certificate that writes the endpoint's Secret.
 func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	secret, err := endpointSecret(ctx, e)
 	if err != nil {
@@ -141,7 +141,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("Issuer %s and its CA %s stand in %s", ref.name, secret, space(e))
 }
 
-// issuerElsewhere says where the issuer is instead.
+// issuerElsewhere reports where the issuer exists instead.
 func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Result {
 	all, err := e.Cluster.List(ctx, certs.Issuers, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
 	if err != nil {
@@ -157,8 +157,8 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 	return steps.Failed(found, repairedChain(e))
 }
 
-// repairedChain is how the published guide's chain is repaired; "" where the proxy is the
-// endpoint: there the check's own action mends it.
+// repairedChain is the fix for the published guide's chain, or "" if the proxy is the endpoint:
+// then the check's own action is the fix.
 func repairedChain(e steps.Env) string {
 	if mode(e) == byIngress {
 		return repaired(e)
@@ -174,7 +174,7 @@ func certificateReady(ctx context.Context, e steps.Env) steps.Result {
 	return certs.Ready(ctx, e, space(e), secret)
 }
 
-// secretFix is how the endpoint's Secret comes to be as it should.
+// secretFix is the fix for the endpoint's Secret.
 func secretFix(e steps.Env) string {
 	switch {
 	case mode(e) == byIngress:
@@ -213,7 +213,8 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
 }
 
-// expiredFix is how an expired certificate is issued again. What cert-manager issues for carrick, apply has it issue.
+// expiredFix is the fix for an expired certificate. If cert-manager issues it for carrick,
+// apply renews it.
 func expiredFix(ctx context.Context, e steps.Env) string {
 	if c, err := theCertificate(ctx, e); managed(e) && err == nil && certs.Issuing(c) {
 		return fmt.Sprintf("%s -n %s describe certificaterequest    # cert-manager is issuing another one for Certificate "+
@@ -225,7 +226,7 @@ func expiredFix(ctx context.Context, e steps.Env) string {
 	return renewEndpointFix(ctx, e)
 }
 
-// renewEndpointFix is how a certificate that ends comes to be issued anew.
+// renewEndpointFix is the fix for a certificate that expires soon.
 func renewEndpointFix(ctx context.Context, e steps.Env) string {
 	if !managed(e) {
 		return secretFix(e)
@@ -244,7 +245,8 @@ func renewEndpointFix(ctx context.Context, e steps.Env) string {
 	)
 }
 
-// endpointCertificates are the certificates of the endpoint's Secret; cas nil: a public CA's.
+// endpointCertificates returns the certificates of the endpoint's Secret; cas is nil for a
+// public CA.
 func endpointCertificates(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err error) {
 	s, err := readSecret(ctx, e)
 	if err != nil {
@@ -285,7 +287,7 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s signed %q", of, clean.Text(chain[0].Subject.CommonName))
 }
 
-// longestJob is how long what is handed to a job now has to be good.
+// longestJob returns how long credentials that a job gets now must remain valid.
 func longestJob(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }

@@ -20,8 +20,7 @@ import (
 // chainService is the Service of the published guide's reverse proxy.
 const chainService = "my-nginx-kubernetes-api"
 
-// leadsToAPI tells whether an Ingress passes the API's paths on, as the published
-// guide has it.
+// leadsToAPI reports whether an Ingress forwards the API's paths as in the published guide.
 func leadsToAPI(i *networkingv1.Ingress) bool {
 	for _, p := range pathsOf(i) {
 		if s := p.Backend.Service; s != nil && (s.Name == chainService || (p.Path == "/api" ||
@@ -42,7 +41,7 @@ func pathsOf(i *networkingv1.Ingress) []networkingv1.HTTPIngressPath {
 	return out
 }
 
-// chain is the published guide's Ingress in the endpoint's namespace.
+// chain returns the published guide's Ingress in the endpoint's namespace.
 func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
 	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, check.Ingresses, space(e), cluster.Selector{})
 	if err != nil {
@@ -69,7 +68,7 @@ func learnChainAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("Ingress %s names no host", i.Name)
 }
 
-// ingressSecret is the Secret that an Ingress names for its certificate.
+// ingressSecret returns the TLS Secret of an Ingress.
 func ingressSecret(i *networkingv1.Ingress) string {
 	for _, t := range i.Spec.TLS {
 		if t.SecretName != "" {
@@ -79,8 +78,8 @@ func ingressSecret(i *networkingv1.Ingress) string {
 	return ""
 }
 
-// ownHosts are the hosts that both a rule and the certificate's list name: only
-// for those does ingress-nginx show that certificate.
+// ownHosts returns the hosts that both a rule and the TLS section name: ingress-nginx serves
+// the certificate only for those.
 func ownHosts(i *networkingv1.Ingress) []string {
 	var out []string
 	for _, r := range i.Spec.Rules {
@@ -93,7 +92,7 @@ func ownHosts(i *networkingv1.Ingress) []string {
 	return out
 }
 
-// controller is one ingress-nginx as its arguments say.
+// controller describes an ingress-nginx controller by its arguments.
 type controller struct {
 	name    string // kind namespace/name
 	class   string // --controller-class
@@ -102,7 +101,7 @@ type controller struct {
 	ports   []corev1.ContainerPort
 }
 
-// controllers are the pods' templates that run ingress-nginx, in all namespaces.
+// controllers returns the pod templates in all namespaces that run ingress-nginx.
 func controllers(ctx context.Context, e steps.Env) ([]controller, error) {
 	deployments, err := check.List[appsv1.Deployment](
 		ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"},
@@ -150,7 +149,7 @@ func controllersOf(name string, pod corev1.PodSpec) []controller {
 	return out
 }
 
-// classOf is the class of an Ingress; "": it has none.
+// classOf returns the class of an Ingress, or "" if it has none.
 func classOf(i *networkingv1.Ingress) string {
 	if i.Spec.IngressClassName != nil {
 		return *i.Spec.IngressClassName
@@ -158,8 +157,8 @@ func classOf(i *networkingv1.Ingress) string {
 	return i.Annotations["kubernetes.io/ingress.class"]
 }
 
-// controllerOfIngress is the controller that reconciles an Ingress; nil: none, or that can't
-// be told.
+// controllerOfIngress returns the controller that reconciles an Ingress, or nil if there is
+// none or it is unknown.
 func controllerOfIngress(ctx context.Context, e steps.Env, i *networkingv1.Ingress) (*controller, error) {
 	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
 	if err != nil {
@@ -179,14 +178,14 @@ func controllerOfIngress(ctx context.Context, e steps.Env, i *networkingv1.Ingre
 	return nil, nil
 }
 
-// serverBlock is a piece of nginx's configuration in a ConfigMap.
+// serverBlock is a part of nginx's configuration in a ConfigMap.
 type serverBlock struct {
 	configMap, key string
 	said           []directive
 	err            error
 }
 
-// serverBlocks are what the reverse proxy in the endpoint's namespace is told.
+// serverBlocks returns the configuration of the reverse proxy in the endpoint's namespace.
 func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 	all, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), cluster.Selector{})
 	if err != nil {
@@ -207,7 +206,7 @@ func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 	return out, nil
 }
 
-// emptied says what a shell has taken out of a configuration; "": nothing.
+// emptied describes the variables that a shell has removed from a configuration, or returns "".
 func (b serverBlock) emptied() string {
 	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, clean.Text(b.key))
 	if b.err != nil {
@@ -226,7 +225,7 @@ func (b serverBlock) emptied() string {
 	return ""
 }
 
-// isAddress tells an IP address from a name.
+// isAddress reports whether s is an IP address.
 func isAddress(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil

@@ -21,7 +21,7 @@ const (
 	nginxChart            = "kubernetes/ingress-nginx: charts/ingress-nginx/values.yaml"
 )
 
-// chainChecks look at what the published guide's commands leave behind.
+// chainChecks check the objects that the published guide's commands create.
 func chainChecks() []steps.Check {
 	onChain := func(c steps.Check) steps.Check {
 		c.On, c.When = steps.Local, in(byIngress)
@@ -86,7 +86,7 @@ func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress
 	return look(i)
 }
 
-// repaired is how the repaired files are had.
+// repaired is the command that writes the repaired files.
 func repaired(e steps.Env) string {
 	return "carrick export " + e.LinkFile() +
 		" DIR    # writes this chain's files, repaired; or answer exposure.mode with proxy"
@@ -274,7 +274,7 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 	})
 }
 
-// chainNotes are the annotations that let watches live.
+// chainNotes are the annotations that keep watches open.
 var chainNotes = map[string]string{
 	"nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
 	"nginx.ingress.kubernetes.io/proxy-body-size":    "0",

@@ -11,8 +11,8 @@ import (
 	"carrick/steps/action"
 )
 
-// repairedFiles are the published guide's files as they should have been. carrick
-// writes them out, and installs none of them.
+// repairedFiles are corrected versions of the published guide's files. carrick writes them, but
+// does not apply them.
 func repairedFiles() action.Call {
 	leave := func(context.Context, steps.Env) (steps.Change, error) {
 		return steps.Change{
@@ -32,7 +32,7 @@ func repairedFiles() action.Call {
 	}
 }
 
-// values are a chart's values, in an order of their own.
+// values are a chart's values, sorted by key.
 type values map[string]any
 
 func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
@@ -49,7 +49,8 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		"replicaCount": 1,
 		"command":      []string{"nginx", "-e", "stderr", "-c", "/conf/nginx.conf", "-g", "daemon off;"}, "args": []string{},
 		"containerPorts": values{"http": proxyListens, "https": ""},
-		// the chart's own asks for / in plain HTTP, which is answered by 400 there: no pod would ever be ready
+		// the chart's own probe requests / over plain HTTP, which nginx answers with 400 here, so no
+		// pod would become ready
 		"customReadinessProbe": values{"tcpSocket": values{"port": "http"}, "periodSeconds": 5},
 		"service":              values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{
@@ -104,7 +105,7 @@ helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
 	), nil
 }
 
-// object is one of Kubernetes, with what is special to its kind.
+// object returns a Kubernetes object with the fields specific to its kind.
 func object(version, kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
 	meta := map[string]any{"name": name}
 	if namespace != "" {
@@ -119,8 +120,8 @@ func object(version, kind, namespace, name string, more map[string]any) *unstruc
 
 func yamlBytes(v any) ([]byte, error) { return yaml.Marshal(v) }
 
-// chainIngress is the published Ingress with what it lacks: all four paths, TLS
-// behind it, watches that live, and no annotation that nobody reads.
+// chainIngress returns the published Ingress with its omissions corrected: all four paths, TLS
+// to the backend, long-lived watches, and no annotation that no controller reads.
 func chainIngress(ns, address string) *unstructured.Unstructured {
 	paths := []any{}
 	for _, p := range servedPaths {
@@ -152,7 +153,7 @@ func chainIngress(ns, address string) *unstructured.Unstructured {
 	}}
 }
 
-// chainCertificates are issuer and certificates, all in the Ingress's namespace.
+// chainCertificates returns the issuer and the certificates, all in the Ingress's namespace.
 func chainCertificates(e steps.Env, ns, address string) []*unstructured.Unstructured {
 	of := func(kind, name string, spec map[string]any) *unstructured.Unstructured {
 		return object("cert-manager.io/v1", kind, ns, name, map[string]any{"spec": spec})

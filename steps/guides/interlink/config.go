@@ -43,7 +43,7 @@ func config() steps.Step {
 	}
 }
 
-// standingConfig is the text of the virtual kubelet's configuration.
+// standingConfig returns the current text of the virtual kubelet's configuration.
 func standingConfig(ctx context.Context, e steps.Env) (string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e))
 	if apierrors.IsNotFound(err) {
@@ -59,7 +59,7 @@ func standingConfig(ctx context.Context, e steps.Env) (string, error) {
 	return text, nil
 }
 
-// vkConfig is what that text says.
+// vkConfig returns the parsed configuration.
 func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 	text, err := standingConfig(ctx, e)
 	if err != nil {
@@ -72,8 +72,8 @@ func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 	return values, nil
 }
 
-// theEndpoint is where jobs reach the API, and the CA that proves it; "" where
-// the cluster's own CA does, or none has to be handed over.
+// theEndpoint is the address at which jobs reach the API, and the CA that its certificate
+// verifies against; "" if that is the cluster's own CA, or if no CA must be passed on.
 type theEndpoint struct{ host, port, ca, by string }
 
 func configuredEndpoint(e steps.Env) (theEndpoint, error) {
@@ -103,12 +103,12 @@ func configuredEndpoint(e steps.Env) (theEndpoint, error) {
 	return out, nil
 }
 
-// settings are what the configuration has to say.
+// settings returns the required settings of the configuration.
 func (t theEndpoint) settings() []vkSetting {
 	return []vkSetting{{keyAddress, t.host}, {keyPort, t.port}, {keyCA, t.ca}, {keyDropped, false}, {keyVerbose, false}}
 }
 
-// wantedConfig is the standing text with what it has to say.
+// wantedConfig returns the current text with the required settings.
 func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
 	at, err := configuredEndpoint(e)
 	if err != nil {
@@ -128,8 +128,8 @@ func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
 	return out, nil
 }
 
-// provingCA is the CA in a configuration that proves the endpoint's certificate: of
-// a public one somebody has put it there, and it stays. "": there is none.
+// provingCA returns the CA in a configuration that the endpoint's certificate verifies against,
+// or "" if there is none. If a user has set a public CA, it is kept.
 func provingCA(ctx context.Context, e steps.Env, text string) string {
 	values, err := parseConfig(text)
 	if err != nil {
@@ -150,8 +150,8 @@ func provingCA(ctx context.Context, e steps.Env, text string) string {
 	return have
 }
 
-// splitHostPort takes an address apart: an IPv6 address has no brackets then, as
-// the virtual kubelet wants it.
+// splitHostPort splits an address. It returns an IPv6 address without brackets, as the virtual
+// kubelet requires.
 func splitHostPort(at string) (host, port string, err error) {
 	i := strings.LastIndex(at, ":")
 	if i < 0 {

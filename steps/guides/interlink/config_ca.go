@@ -16,8 +16,8 @@ import (
 	"carrick/steps"
 )
 
-// configCA compares the CA that jobs get with the one that proves the endpoint,
-// and has it prove what the endpoint shows.
+// configCA compares the CA that jobs get with the endpoint's CA, and verifies the endpoint's
+// certificate against it.
 func configCA(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
@@ -82,7 +82,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// oneCA asserts that a text is one certificate of a CA.
+// oneCA verifies that a text contains exactly one CA certificate.
 func oneCA(text string) (steps.Result, bool) {
 	certs, err := probe.ParseCerts([]byte(text))
 	switch {
@@ -101,8 +101,8 @@ func oneCA(text string) (steps.Result, bool) {
 	return steps.Result{}, true
 }
 
-// fingerprint tells one CA from another: of the first certificate in PEM, as
-// openssl has it, without colons. Of what is none it is of the text.
+// fingerprint identifies a CA: the SHA-256 of the first certificate in PEM, as printed by
+// openssl, without colons. If text contains no certificate, it is that of the text.
 func fingerprint(text string) string {
 	raw := []byte(text)
 	if certs, err := probe.ParseCerts(raw); err == nil {

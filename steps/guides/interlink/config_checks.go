@@ -71,8 +71,8 @@ func editByHand(e steps.Env) string {
 	return e.Kubectl() + " -n " + vkNamespace(e) + " edit configmap " + vkConfigMap(e)
 }
 
-// endpointFirst is the fix where there is no endpoint yet that the configuration
-// could name; "" where there is one.
+// endpointFirst is the fix if the endpoint that the configuration must name does not exist yet,
+// or "" if it exists.
 func endpointFirst(e steps.Env) string {
 	if _, err := configuredEndpoint(e); notThere(err) {
 		return "carrick apply " + e.LinkFile() + "    # the endpoint first, then the configuration that names it"
@@ -146,7 +146,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s port %s", at.host, at.port)
 }
 
-// wrongAddress says what is wrong with an address and a port as text.
+// wrongAddress describes what is wrong with an address and a port.
 func wrongAddress(host, port string) string {
 	n, err := strconv.Atoi(port)
 	ip, isIP := netip.ParseAddr(host)
@@ -165,7 +165,7 @@ func wrongAddress(host, port string) string {
 	return ""
 }
 
-// serviceAddress names the Service kubernetes where an address is its own.
+// serviceAddress names the Service kubernetes if host is its address.
 func serviceAddress(ctx context.Context, e steps.Env, host string) (string, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, "default", "kubernetes")
 	if err != nil {
@@ -228,7 +228,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("it has started since the configuration was written")
 }
 
-// kubeletPod says what is wrong with a pod of the virtual kubelet.
+// kubeletPod describes what is wrong with a pod of the virtual kubelet.
 func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	logs := fmt.Sprintf("%s -n %s logs %s -c %s --previous --tail=20", e.Kubectl(), p.Namespace, p.Name, kubeletName)
 	for _, c := range p.Status.ContainerStatuses {
@@ -253,7 +253,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
 }
 
-// printsToken is what the virtual kubelet logs before a token.
+// printsToken is the virtual kubelet's log text before a token.
 const printsToken = "could get token"
 
 func logQuiet(ctx context.Context, e steps.Env) steps.Result {

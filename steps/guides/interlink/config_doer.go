@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// configDoer edits one key of a ConfigMap that is the chart's.
+// configDoer edits one key of a ConfigMap that belongs to the chart.
 type configDoer struct{ action.Edit }
 
 func editsConfig() configDoer {
@@ -26,7 +26,7 @@ func editsConfig() configDoer {
 	}}
 }
 
-// Plan says that the chart's mistake is put right.
+// Plan mentions that the chart's mistake is corrected.
 func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.Plan(ctx, e)
 	if err != nil {
@@ -42,8 +42,8 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return c, nil
 }
 
-// Export gives the chart's values, for those who install with tools of their
-// own, and what the values can't do.
+// Export returns the chart's values, for users who install with tools of their own, and the
+// changes that values cannot express.
 func (d configDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return exportConfig(ctx, e)
 }

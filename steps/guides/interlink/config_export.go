@@ -13,8 +13,8 @@ import (
 
 const valuesFile = "interlink.values.yaml"
 
-// exportConfig is a values file for InterLink's chart, and how the CA comes into
-// its ConfigMap, which the chart's own value breaks.
+// exportConfig returns a values file for InterLink's chart, and how to set the CA in its
+// ConfigMap, which the chart's own value breaks.
 func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	at, err := configuredEndpoint(e)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml" // of the generation that the virtual kubelet uses: a key that stands twice is no error
+	"sigs.k8s.io/yaml" // the version that the virtual kubelet uses: a duplicate key is not an error
 
 	"carrick/steps/action"
 )
 
-// The keys of InterLinkConfig.yaml that decide what a job is told of the API.
+// These keys of InterLinkConfig.yaml determine how jobs reach the API.
 const (
 	keyAddress = "KubernetesApiAddr"
 	keyPort    = "KubernetesApiPort"
@@ -24,14 +24,14 @@ const (
 	keyVerbose = "VerboseLogging"
 )
 
-// vkSetting is a key of InterLinkConfig.yaml and what it is to say: a text, or
-// false. "" and false are said by a key that is not there, too.
+// vkSetting is a key of InterLinkConfig.yaml and its required value: a string, or false. A
+// missing key is equal to "" and false.
 type vkSetting struct {
 	key   string
 	value any
 }
 
-// parseConfig reads InterLinkConfig.yaml as the virtual kubelet does.
+// parseConfig parses InterLinkConfig.yaml as the virtual kubelet does.
 func parseConfig(text string) (map[string]any, error) {
 	var out map[string]any
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
@@ -58,15 +58,14 @@ func parseConfig(text string) (map[string]any, error) {
 	return out, nil
 }
 
-// configText is a text under a key; "" where it is not there.
+// configText returns the string under a key, or "" if it is not set.
 func configText(values map[string]any, key string) string {
 	s, _ := values[key].(string)
 	return s
 }
 
-// editConfig sets keys in a text of InterLinkConfig.yaml and leaves the rest to
-// the letter. One that does not parse because the chart has the CA indented
-// wrongly is put right first.
+// editConfig sets keys in InterLinkConfig.yaml and keeps the rest verbatim. If the text does
+// not parse because the chart has indented the CA incorrectly, it corrects that first.
 func editConfig(text string, settings []vkSetting) (string, error) {
 	was, err := parseConfig(text)
 	if err != nil {
@@ -101,7 +100,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 	return text, nil
 }
 
-// configSays tells whether the values say that already.
+// configSays reports whether the values already contain a setting.
 func configSays(values map[string]any, s vkSetting) bool {
 	v, ok := values[s.key]
 	if !ok || v == nil {
@@ -112,8 +111,8 @@ func configSays(values map[string]any, s vkSetting) bool {
 
 var caLine = regexp.MustCompile(`^( *)` + keyCA + `: *\|[-+]? *$`)
 
-// straightenCA puts right what releases of the chart since 0.5.3 make of a CA:
-// its first line is indented deeper than the rest, or the rest not at all.
+// straightenCA corrects a CA as rendered by the chart since 0.5.3: its first line is indented
+// deeper than the rest, or the rest not at all.
 func straightenCA(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -141,7 +140,7 @@ func straightenCA(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// chartBug tells whether a text does not parse because of the chart's CA.
+// chartBug reports whether a text does not parse because of the chart's CA.
 func chartBug(text string) bool {
 	if _, err := parseConfig(text); err == nil {
 		return false
@@ -150,7 +149,7 @@ func chartBug(text string) bool {
 	return err == nil
 }
 
-// plainPEM is the certificates of a PEM text, each as encoders write it.
+// plainPEM returns the certificates of a PEM text in canonical encoding.
 func plainPEM(text string) string {
 	var out strings.Builder
 	rest := []byte(text)

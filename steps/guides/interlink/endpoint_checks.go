@@ -24,7 +24,7 @@ import (
 	"carrick/steps/check"
 )
 
-// The certificates that a controller makes up when it has no other.
+// These are the default certificates that controllers generate.
 const (
 	madeUpTraefik = "TRAEFIK DEFAULT CERT"
 )
@@ -143,7 +143,7 @@ func portOf(where string) string {
 	return port
 }
 
-// endpointHandshake is the handshake, or the verdict where there is none.
+// endpointHandshake returns the TLS handshake, or the verdict if there is none.
 func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (probe.TLSReport, *steps.Result) {
 	got, err := t.handshake(ctx, e)
 	if err == nil {
@@ -180,7 +180,7 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	if err != nil {
 		return steps.Errored(fmt.Errorf("the CA that jobs are given: %w", err))
 	}
-	// Names and dates have checks of their own.
+	// Other checks judge names and dates.
 	kind, words := probe.CertProblem(got.Chain, roots, "", inDate(got))
 	if kind == "" {
 		return steps.Passed(
@@ -200,8 +200,7 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	)
 }
 
-// provesFix is what to do where the endpoint shows another certificate than it
-// should.
+// provesFix is the fix if the endpoint serves another certificate than expected.
 func provesFix(e steps.Env, t endpointTarget) string {
 	switch t.mode {
 	case byProxy:
@@ -212,8 +211,8 @@ func provesFix(e steps.Env, t endpointTarget) string {
 	return "look at check ingress-certificate"
 }
 
-// datesFix is how an endpoint comes to show a certificate that is in date: by one
-// that stands in its Secret already, or by one that is issued anew.
+// datesFix is the fix if the endpoint's certificate is not valid now: use the one in its
+// Secret, or issue another one.
 func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Certificate) string {
 	if e.Side == steps.Remote || t.mode == byServer {
 		return provesFix(e, t)
@@ -232,7 +231,7 @@ func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Ce
 	return renewEndpointFix(ctx, e)
 }
 
-// inDate is a moment at which the certificate was good.
+// inDate returns a time at which the certificate is valid.
 func inDate(r probe.TLSReport) time.Time {
 	now, leaf := time.Now(), r.Chain[0]
 	switch {
@@ -294,8 +293,8 @@ func endpointDates(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	return r
 }
 
-// isAPI tells whether an answer is of the API server: it says what it refuses as
-// a Status, and says its version and groups as JSON.
+// isAPI reports whether a response is from the API server: it returns errors as a Status, and
+// its version and groups as JSON.
 func isAPI(r probe.HTTPReport) bool {
 	var v struct{ Kind, GitVersion string }
 	return json.Unmarshal(r.Body, &v) == nil && (v.Kind != "" || v.GitVersion != "")
@@ -312,7 +311,7 @@ func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 			return steps.Failed("GET "+path+": "+failure.Explain(err), askBy(t, path))
 		}
 		switch {
-		case r.Status == 200 && (isAPI(r) || len(r.Body) == 64<<10): // a long list of groups is cut there
+		case r.Status == 200 && (isAPI(r) || len(r.Body) == 64<<10): // a long list of groups is truncated there
 			open = append(open, path)
 		case (r.Status == 401 || r.Status == 403) && isAPI(r):
 		case r.Status == 404 && path == "/version":
@@ -341,7 +340,7 @@ func askBy(t endpointTarget, path string) string {
 	return "curl --cacert ca.crt https://" + t.where + path
 }
 
-// clusterSays is where the cluster's side says more.
+// clusterSays is the command that shows more on the cluster's side.
 func clusterSays(e steps.Env, t endpointTarget) string {
 	begin := e.Kubectl()
 	if e.Side == steps.Remote {
@@ -372,7 +371,7 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps
 	)
 }
 
-// listsNamespaces reports whether a role allows to list namespaces.
+// listsNamespaces reports whether a role can list namespaces.
 func listsNamespaces(r *rbacv1.ClusterRole) bool {
 	has := func(list []string, v string) bool { return slices.Contains(list, v) || slices.Contains(list, "*") }
 	return slices.ContainsFunc(r.Rules, func(p rbacv1.PolicyRule) bool {
@@ -400,7 +399,7 @@ func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", b.RoleRef.Name); err != nil ||
 			!listsNamespaces(role) {
-			continue // such as one that shows who issues tokens
+			continue // such as a role that shows the issuer of tokens
 		}
 		return steps.Failed(
 			fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)),
@@ -417,7 +416,7 @@ func rbacSays(e steps.Env) string {
 	return e.Kubectl()
 }
 
-// otherPaths are paths of the API server that are no business of jobs.
+// otherPaths are paths of the API server that jobs must not reach.
 var otherPaths = []string{"/metrics", "/healthz", "/logs/", "/debug/pprof/", "/"}
 
 func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {

@@ -12,18 +12,19 @@ import (
 	"carrick/steps"
 )
 
-// endpointTarget is the endpoint as one side looks at it.
+// endpointTarget is the endpoint from the viewpoint of one side.
 type endpointTarget struct {
 	where  string // host:port
 	host   string
 	mode   string
-	by     string // whose CA proves it: own, kube, public
-	ca     []byte // PEM; nil: a public CA's certificate, or not known yet
-	noCA   error  // why whose CA proves it is not known yet
-	looker string // who looks
+	by     string // the CA that its certificate verifies against: own, kube, public
+	ca     []byte // PEM; nil: a public CA, or unknown
+	noCA   error  // the reason why the CA is unknown
+	looker string // the vantage point
 }
 
-// endpointTarget is what to look at; the result says why nothing is looked at from here.
+// targetOf returns the endpoint to check, or a result that explains why it cannot be checked
+// from here.
 func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	facts, who := e.Own, "this machine"
 	if e.Side == steps.Remote {
@@ -54,7 +55,7 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	return t, nil
 }
 
-// looking is a check's Run that looks at the endpoint.
+// looking returns a check's Run function that checks the endpoint.
 func looking(
 	look func(context.Context, steps.Env, endpointTarget) steps.Result,
 ) func(context.Context, steps.Env) steps.Result {
@@ -73,8 +74,8 @@ func looking(
 
 const lookAge = 30 * time.Second
 
-// handshake is what the endpoint shows; each check judges it by itself. The error
-// is not nil where no handshake could be had.
+// handshake returns the certificate that the endpoint serves; each check judges it separately.
+// The error is not nil if the handshake failed.
 func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
 	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
 	return tracked.Look(
@@ -82,7 +83,7 @@ func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSRe
 	)
 }
 
-// get asks for a path without a token.
+// get requests a path without a token.
 func (t endpointTarget) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
 	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, masked.New(string(t.ca)).Hash())
 	return tracked.Look(ctx, key, lookAge, func(ctx context.Context) (probe.HTTPReport, error) {

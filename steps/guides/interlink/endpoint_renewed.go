@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// endpointRenewed compares what is shown with what stands in the Secret.
+// endpointRenewed compares the served certificate with the one in the Secret.
 func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	got, no := endpointHandshake(ctx, e, t)
 	if no != nil {
@@ -62,8 +62,8 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 	return steps.Waits(want.NotBefore, "%s", found).Or(restart)
 }
 
-// readsAnew tells whether the proxy opens its certificate at each handshake: nginx
-// does where the file's name has a variable in it.
+// readsAgain reports whether the proxy reads its certificate at each handshake: nginx does so
+// if the file name contains a variable.
 func readsAgain(ctx context.Context, e steps.Env) (bool, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), proxyName)
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 	"carrick/steps/action"
 )
 
-// The ways to the API from outside.
+// These are the ways to expose the API.
 const (
 	byProxy   = "proxy"
 	byServer  = "direct"
 	byIngress = "ingress"
 )
 
-// How the proxy's port is opened.
+// These are the ways to open the proxy's port.
 const (
 	asBalancer = "LoadBalancer"
 	asNodePort = "NodePort"
 	asHostPort = "hostPort"
 )
 
-// ingressNamespace is where the published guide puts its chain.
+// ingressNamespace is the namespace of the published guide's chain.
 const ingressNamespace = "ingress-nginx-internal"
 
 func exposure() steps.Step {
@@ -126,11 +126,10 @@ func not(m string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return mode(e) != m }
 }
 
-// space is the namespace of the endpoint.
+// space returns the namespace of the endpoint.
 func space(e steps.Env) string { return e.Answers.Text("exposure.namespace") }
 
-// podLevel is what pods of the namespace may do at most: a port of the node is
-// beyond all levels but the widest.
+// podLevel returns the Pod Security level of the namespace: only privileged allows a hostPort.
 func podLevel(_ context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("exposure.type") == asHostPort {
 		return "privileged", nil
@@ -215,7 +214,7 @@ func defaultPort(e steps.Env) (any, string) {
 	return 60443, "the published guide"
 }
 
-// contextServer is the address of the API server that this kubeconfig has.
+// contextServer returns the address of the API server in this kubeconfig.
 func contextServer(e steps.Env) (host string, port int, err error) {
 	text, err := e.Own.Text("api-server")
 	if err != nil {
@@ -224,7 +223,7 @@ func contextServer(e steps.Env) (host string, port int, err error) {
 	return hostPort(text)
 }
 
-// hostPort takes an API server's URL apart.
+// hostPort splits an API server's URL.
 func hostPort(server string) (string, int, error) {
 	host, port, err := splitURL(server)
 	if err != nil {

@@ -142,8 +142,8 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", seen)
 }
 
-// pinnedWell asserts that the node whose address jobs use takes the proxy's pod, which is
-// pinned there.
+// pinnedWell verifies that the node whose address jobs use accepts the proxy's pod, which is
+// pinned to it.
 func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
 	for _, n := range nodes {
 		if n.Name != nodeOf(nodes, e.Answers.Text("exposure.address")) {
@@ -162,7 +162,7 @@ func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
 	return steps.Passed("it takes pods")
 }
 
-// hostPortFits: the pod has to run on the node whose address jobs use.
+// hostPortFits verifies that the pod can run on the node whose address jobs use.
 func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 	if n := nodeOf(nodes, e.Answers.Text("exposure.address")); n != "" {
 		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
@@ -180,7 +180,7 @@ func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 	)
 }
 
-// nodeOf is the name of the node that has an address.
+// nodeOf returns the name of the node with that address.
 func nodeOf(nodes []*corev1.Node, address string) string {
 	for _, n := range nodes {
 		for _, a := range addressesOfNode(n) {

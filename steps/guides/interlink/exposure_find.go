@@ -24,7 +24,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// splitURL is the host and port of an https URL.
+// splitURL returns the host and port of an https URL.
 func splitURL(text string) (host, port string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
@@ -36,8 +36,8 @@ func splitURL(text string) (host, port string, err error) {
 	return u.Hostname(), port, nil
 }
 
-// learnBalancer is what shows that Services of type LoadBalancer get addresses
-// here.
+// learnBalancer returns evidence that Services of type LoadBalancer get addresses in this
+// cluster.
 func learnBalancer(ctx context.Context, e steps.Env) (any, error) {
 	all, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	if err != nil {
@@ -51,7 +51,8 @@ func learnBalancer(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no Service of type LoadBalancer has an address")
 }
 
-// balancerAddress is what a load balancer gave a Service; "": nothing yet.
+// balancerAddress returns the address that a load balancer assigned to a Service, or "" if
+// there is none yet.
 func balancerAddress(s *corev1.Service) string {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return ""
@@ -81,7 +82,7 @@ func learnBalancerAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("Service %s has no address yet", proxyName)
 }
 
-// realNodes are the nodes that run pods by themselves.
+// realNodes returns the nodes that are not virtual.
 func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	all, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
@@ -93,7 +94,7 @@ func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	), nil
 }
 
-// whyNoPods says why a node takes no pod that tolerates nothing; "": it does.
+// whyNoPods returns why a node does not accept a pod without tolerations, or "" if it does.
 func whyNoPods(n *corev1.Node) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
@@ -111,7 +112,7 @@ func whyNoPods(n *corev1.Node) string {
 	return ""
 }
 
-// addressesOfNode are the addresses of a node, those from outside first.
+// addressesOfNode returns the addresses of a node, external ones first.
 func addressesOfNode(n *corev1.Node) []string {
 	var out []string
 	for _, kind := range []corev1.NodeAddressType{
@@ -133,7 +134,7 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	}
 	// the whole cluster is on this machine
 	here := check.OnLoopback(e.Cluster.Server())
-	// those that take any come first
+	// nodes that accept pods come first
 	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(whyNoPods(a), whyNoPods(b)) })
 	for _, n := range nodes {
 		for _, a := range addressesOfNode(n) {
@@ -145,8 +146,8 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no node of the cluster has an address")
 }
 
-// adoptedConfig is what a set-up that stands shows of the endpoint: what the virtual
-// kubelet tells jobs.
+// adoptedConfig returns the endpoint of an existing set-up, as the virtual kubelet's
+// configuration names it.
 func adoptedConfig(e steps.Env) (address, port string, err error) {
 	config, err := e.Own.Map("vk-config")
 	if steps.IsAbsent(err) {
@@ -178,13 +179,13 @@ func adoptPort(_ context.Context, e steps.Env) (any, string, error) {
 	return port, inConfig, nil
 }
 
-// candidates are the Services of proxies, or the Ingresses of the published guide's chain, by how far they are
-// believed: what is taken on decides where jobs' tokens go, and whoever has a namespace can make either in it, with
-// carrick's marks.
+// candidates are the Services of proxies, or the Ingresses of the published guide's chain,
+// grouped by trust. The adopted one decides where jobs' tokens are sent, and anyone with a
+// namespace can create either in it, with carrick's labels.
 type candidates struct {
-	mine   []*unstructured.Unstructured // this link has created them, by the inventory
-	here   []*unstructured.Unstructured // they stand where the endpoint is to be
-	others []*unstructured.Unstructured // another link of carrick's has created them, by its inventory
+	mine   []*unstructured.Unstructured // created by this link according to the inventory
+	here   []*unstructured.Unstructured // in the endpoint's namespace
+	others []*unstructured.Unstructured // created by another link of carrick according to its inventory
 	unsure []*unstructured.Unstructured
 }
 
@@ -209,7 +210,8 @@ func sift(ctx context.Context, e steps.Env, all []*unstructured.Unstructured, he
 	return c, nil
 }
 
-// best are those that are believed most; of several, an answer says which is meant.
+// best returns the most trusted candidates. If there are several, the user must answer which
+// one to use.
 func (c candidates) best() []*unstructured.Unstructured {
 	for _, some := range [][]*unstructured.Unstructured{c.mine, c.here, c.others} {
 		if len(some) > 0 {
@@ -228,7 +230,7 @@ func namesOf(all []*unstructured.Unstructured) string {
 	return clean.Text(check.Some(out))
 }
 
-// whichNamespace is the error where nothing that is believed stands, or too much.
+// whichNamespace is the error if no candidate is trusted, or several are.
 func whichNamespace(said string, all []*unstructured.Unstructured) error {
 	const how = "if it is what jobs reach the API through, adopt again with --force --answer exposure.namespace="
 	return fmt.Errorf("%s %s: %s%s", namesOf(all), said, how, cmp.Or(onlyIn(all), "NAMESPACE"))
@@ -236,7 +238,7 @@ func whichNamespace(said string, all []*unstructured.Unstructured) error {
 
 const notCarricks = "may be anybody's, as carrick has not created it"
 
-// theProxies are the Services of proxies as carrick makes them.
+// theProxies returns the Services of proxies with carrick's name.
 func theProxies(ctx context.Context, e steps.Env) (candidates, error) {
 	all, err := e.Cluster.List(ctx, check.Services, "", cluster.Selector{Fields: "metadata.name=" + proxyName})
 	if err != nil {
@@ -245,7 +247,7 @@ func theProxies(ctx context.Context, e steps.Env) (candidates, error) {
 	return sift(ctx, e, all, space(e))
 }
 
-// theChains are the published guide's Ingresses.
+// theChains returns the published guide's Ingresses.
 func theChains(ctx context.Context, e steps.Env) (candidates, error) {
 	all, err := e.Cluster.List(ctx, check.Ingresses, "", cluster.Selector{})
 	if err != nil {
@@ -310,7 +312,7 @@ func adoptEndpointNamespace(ctx context.Context, e steps.Env) (any, string, erro
 	return nil, "", nil
 }
 
-// onlyIn is the one namespace in which all of them stand; "": there are several.
+// onlyIn returns the namespace of all objects, or "" if there are several.
 func onlyIn(all []*unstructured.Unstructured) string {
 	for _, o := range all[1:] {
 		if o.GetNamespace() != all[0].GetNamespace() {
@@ -320,7 +322,8 @@ func onlyIn(all []*unstructured.Unstructured) string {
 	return all[0].GetNamespace()
 }
 
-// proxyService is the proxy's Service in the endpoint's namespace; nil: it has none.
+// proxyService returns the proxy's Service in the endpoint's namespace, or nil if there is
+// none.
 func proxyService(ctx context.Context, e steps.Env) (*corev1.Service, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
@@ -340,7 +343,8 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 	case corev1.ServiceTypeNodePort:
 		return asNodePort, "Service " + proxyName, nil
 	}
-	// it would open the namespace to privileged pods, which nobody who can write the Service may decide
+	// hostPort would allow privileged pods in the namespace, which no user who can write the
+	// Service must be able to decide
 	return nil, "", fmt.Errorf(
 		"no port is open in Service %s/%s: if its pods take one of a node, answer exposure.type with %s",
 		s.Namespace, proxyName, asHostPort,
@@ -365,7 +369,7 @@ func adoptSources(ctx context.Context, e steps.Env) (any, string, error) {
 	return fencedTo(p), "NetworkPolicy " + proxyName, nil
 }
 
-// fencedTo are the networks that a policy lets in.
+// fencedTo returns the networks that a policy allows.
 func fencedTo(p *networkingv1.NetworkPolicy) []string {
 	var out []string
 	for _, rule := range p.Spec.Ingress {
@@ -378,8 +382,8 @@ func fencedTo(p *networkingv1.NetworkPolicy) []string {
 	return out
 }
 
-// adoptImage takes on no image of another repository than carrick's: tokens pass through what it runs, and whoever can
-// write the Deployment names it.
+// adoptImage adopts only images of carrick's repository: tokens pass through that image, and
+// whoever can write the Deployment chooses it.
 func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {

@@ -1,10 +1,10 @@
-// Package interlink is the guide that lets jobs on the other side of an InterLink
-// virtual node talk to the Kubernetes API: an endpoint that they reach, a
-// certificate that they trust, a virtual kubelet that tells them both, and a
-// plugin that mounts what it is sent.
+// Package interlink is the guide that gives jobs behind an InterLink virtual node access to the
+// Kubernetes API: an endpoint that they can reach, a certificate that they trust, a virtual
+// kubelet that passes both on to them, and a plugin that mounts the tokens that it gets.
 //
 // Sources: interlink-hq/interLink (pkg/virtualkubelet), interlink-hq/interlink-helm-chart,
-// interlink-hq/interlink-slurm-plugin (pkg/slurm), kubernetes/ingress-nginx, cert-manager/cert-manager.
+// interlink-hq/interlink-slurm-plugin (pkg/slurm), kubernetes/ingress-nginx,
+// cert-manager/cert-manager.
 package interlink
 
 import (
@@ -16,11 +16,10 @@ import (
 //go:embed README.md
 var readme string
 
-// page is what admins follow without carrick.
+// page is the published guide that admins follow without carrick.
 const page = "https://interlink-project.dev/docs/guides/enable-service-accounts"
 
-// Guide makes the API of a cluster reachable from where its virtual node's jobs
-// run.
+// Guide exposes the API of a cluster to the jobs of its virtual node.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "interlink", Title: "InterLink service accounts",
@@ -45,8 +44,8 @@ func Guide() *steps.Guide {
 			workload(),
 			test(),
 		},
-		// What was tried goes first, then what jobs are told; the virtual kubelet starts
-		// anew with that before the endpoint goes.
+		// Undo deletes the trials first, then the configuration of jobs. The virtual kubelet restarts
+		// without that configuration before the endpoint is deleted.
 		Undo: []string{"test-job", "watch", "ask", "argo-role", "config", "restart"},
 	}
 }

@@ -1,7 +1,7 @@
 package interlink
 
-// What upstream's chart and virtual kubelet hard-code; N stands for the virtual
-// node's name.
+// These names are hard-coded in upstream's chart and virtual kubelet; N is the virtual node's
+// name.
 const (
 	nodeLabel        = "virtual-node.interlink/type"
 	nodeTaint        = "virtual-node.interlink/no-schedule"
@@ -11,10 +11,10 @@ const (
 	kubeletSuffix    = "-node"                   // Deployment, label app=N, container vk
 	kubeletName      = "vk"                      // container
 	rootCA           = "kube-root-ca.crt"        // ConfigMap of every namespace, key ca.crt
-	inCluster        = "kubernetes.default.svc"  // the API server from inside
+	inCluster        = "kubernetes.default.svc"  // the API server's name inside the cluster
 )
 
-// What carrick makes for the endpoint.
+// These are the names of the endpoint's objects that carrick creates.
 const (
 	proxyName  = "k8s-api-proxy"                // ConfigMap, Deployment, Service, NetworkPolicy
 	certSecret = "web-ssl-kubernetes-api"       // the endpoint's certificate

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// nginxConf is all that decides the proxy's configuration.
+// nginxConf contains all inputs of the proxy's configuration.
 type nginxConf struct {
 	listen    int           // port, by TLS
-	ipv6      bool          // listens there, too
+	ipv6      bool          // also listen on IPv6
 	tls       string        // folder of tls.crt and tls.key
-	kubeCA    string        // file of the CA that proves the API server
+	kubeCA    string        // file of the CA that the API server's certificate verifies against
 	upstream  string        // host:port of the API server
-	name      string        // that its certificate must be good for
-	readAfter time.Duration // how long nothing may come on a connection before it is cut
-	openAfter time.Duration // how long a handshake and a request's head may take
-	temp      string        // folder that may be written
+	name      string        // name that the API server's certificate must be valid for
+	readAfter time.Duration // idle timeout of a connection
+	openAfter time.Duration // timeout of a handshake and of a request's header
+	temp      string        // writable folder
 }
 
 // proxyConf is the configuration that carrick ships.
@@ -28,28 +28,29 @@ var proxyConf = nginxConf{
 	readAfter: time.Hour, openAfter: 10 * time.Second, temp: "/tmp",
 }
 
-// mostConnections is how many the proxy holds, a request's two ends counted apart. Jobs of a site may all come from one
-// address, so none is kept to fewer; what is begun and not finished is cut soon instead.
+// mostConnections is the maximum number of connections; a request uses two. Jobs of a site can
+// all come from one address, so there is no lower limit per address. Unfinished handshakes and
+// requests time out quickly instead.
 const mostConnections = 8192
 
-// servedPaths are the only ones that the proxy passes on: what kubectl and the
-// client libraries ask for.
+// servedPaths are the only paths that the proxy forwards: those that kubectl and the client
+// libraries request.
 var servedPaths = []string{"api", "apis", "version", "openapi"}
 
-// A directive of nginx: words, and a block where it has one.
+// directive is a directive of nginx: words, and optionally a block.
 type directive struct {
 	words []word
 	block []directive
 }
 
-// word is one word as it stands in the file.
+// word is one word as written in the file.
 type word string
 
-// plainWord is what needs no quotes.
+// plainWord matches words that require no quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@-]+$`)
 
-// lit is text that nginx takes to the letter. There is no way to write a $
-// that nginx does not take for a variable, so such a text is refused.
+// lit returns text that nginx reads literally. nginx has no escape for $, so lit rejects text
+// that contains it.
 func lit(s string) (word, error) {
 	for _, r := range s {
 		if r == '$' || r < ' ' || r == 0x7f {
@@ -62,8 +63,8 @@ func lit(s string) (word, error) {
 	return word(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`), nil
 }
 
-// line is a directive of words that are carrick's own: variables and expressions
-// stand in them as nginx reads them.
+// line returns a directive of carrick's own words, which can contain nginx's variables and
+// expressions.
 func line(words ...word) directive { return directive{words: words} }
 
 func block(d directive, in ...directive) directive {
@@ -71,7 +72,7 @@ func block(d directive, in ...directive) directive {
 	return d
 }
 
-// encode is the configuration as nginx reads it.
+// encode returns the configuration in nginx's syntax.
 func (c nginxConf) encode() (string, error) {
 	host, port, err := net.SplitHostPort(c.upstream)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" {
@@ -126,8 +127,8 @@ func (c nginxConf) http(ca, upstream, name word) []directive {
 		line("access_log", "off"),
 		line("server_tokens", "off"),
 		block(line("map", "$http_upgrade", "$connection_upgrade"), line("default", "upgrade"), line("''", "''")),
-		// A name with a variable in it is opened at each handshake: a renewed
-		// certificate is shown without a restart.
+		// nginx opens a file whose name contains a variable at each handshake, so a renewed
+		// certificate is served without a restart.
 		block(line("map", "$ssl_server_name", "$pair"), line("default", "tls")),
 		block(line("server"), append(c.server(), block(line("location", "~", pathExpression("(/|$)")),
 			line("proxy_pass", "https://"+upstream),
@@ -166,8 +167,7 @@ func (c nginxConf) server() []directive {
 		line("large_client_header_buffers", "8", "32k"),
 		line("send_timeout", after),
 		line("client_header_timeout", word(fmt.Sprintf("%ds", int(c.openAfter.Seconds())))),
-		// The path as it was asked for has to be one of them, too: not only what
-		// nginx makes of it.
+		// The path of the original request must match, too, not only nginx's normalized path.
 		block(line("if", "($request_uri", "!~", pathExpression(`([/?]|$)`)+")"), line("return", "404")),
 	)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readNginx reads a configuration as nginx does: directives of words, with
-// blocks. It knows no directive's meaning; variables stay as they are written.
+// readNginx parses a configuration as nginx does: directives of words, with blocks. It does not
+// interpret directives and does not expand variables.
 func readNginx(text string) ([]directive, error) {
 	r := nginxReader{text: text, line: 1}
 	out, err := r.directives(0)
@@ -22,7 +22,7 @@ type nginxReader struct {
 	line int
 }
 
-// deepest is how far blocks may nest: what is read is somebody else's.
+// deepest is the maximum nesting of blocks, because the input is not trusted.
 const deepest = 20
 
 func (r *nginxReader) directives(depth int) ([]directive, error) {
@@ -49,7 +49,7 @@ func (r *nginxReader) directives(depth int) ([]directive, error) {
 				return nil, err
 			}
 			out, words = append(out, directive{words: words, block: in}), nil
-		default: // '}' or the end
+		default: // '}' or the end of the text
 			if len(words) > 0 {
 				return nil, fmt.Errorf("%q does not end in ;", words[0])
 			}
@@ -61,7 +61,7 @@ func (r *nginxReader) directives(depth int) ([]directive, error) {
 	}
 }
 
-// next is the next word, or the mark ; { } that stands there; -1 is the end.
+// next returns the next word, or the token ; { } at this position; -1 is the end.
 func (r *nginxReader) next() (word, rune, error) {
 	for r.at < len(r.text) {
 		c := r.text[r.at]
@@ -100,7 +100,7 @@ func (r *nginxReader) next() (word, rune, error) {
 	return "", -1, nil
 }
 
-// quoted is a word in quotes, with them.
+// quoted returns a quoted word with its quotes.
 func (r *nginxReader) quoted(quote byte) (word, rune, error) {
 	start := r.at
 	for r.at++; r.at < len(r.text); r.at++ {
@@ -117,7 +117,7 @@ func (r *nginxReader) quoted(quote byte) (word, rune, error) {
 	return "", 0, fmt.Errorf("a quote is not closed")
 }
 
-// every are the directives of a name, at any depth.
+// every returns the directives of that name at any depth.
 func every(in []directive, name string) []directive {
 	var out []directive
 	for _, d := range in {
@@ -129,5 +129,5 @@ func every(in []directive, name string) []directive {
 	return out
 }
 
-// bare is a word without its quotes.
+// bare returns a word without its quotes.
 func (w word) bare() string { return strings.Trim(string(w), `"'`) }

@@ -30,8 +30,8 @@ const (
 	chartAt       = "oci://ghcr.io/interlink-hq/interlink-helm-chart/interlink"
 )
 
-// The first virtual kubelet that hands tokens to its plugin, and the last chart
-// that indents a CA as YAML wants it.
+// These are the first virtual kubelet that passes tokens to its plugin, and the last chart that
+// indents a CA correctly in YAML.
 var (
 	firstKubelet = version.MustParseGeneric("0.4.0")
 	lastGood     = version.MustParseGeneric("0.5.2")
@@ -71,8 +71,8 @@ func nodeChecks() []steps.Check {
 	}
 }
 
-// virtualNode is the name of the node that a virtual kubelet of InterLink has
-// made: of several the first.
+// virtualNode returns the name of the node that a virtual kubelet of InterLink has created, or
+// the first of several.
 func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
 	if err != nil {
@@ -84,8 +84,10 @@ func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 	return nodes[0].Name, nil
 }
 
-// kubeletNamespace is the namespace of the ServiceAccount to which the chart's ClusterRoleBinding gives the virtual
-// kubelet's rights: a Deployment of its name is anybody's, and decides here whose configuration is changed.
+// kubeletNamespace returns the namespace of the ServiceAccount that the chart's
+// ClusterRoleBinding grants the virtual kubelet's permissions. A Deployment of that name would
+// not be proof: any user can create one, and the result decides whose configuration carrick
+// changes.
 func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
 	e.Cluster.StartList("", check.ClusterRoleBindings)
 	name := nodeName(e) + "-rolebinding"
@@ -157,7 +159,8 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		quoted(cmp.Or(ready.Message, ready.Reason, "it does not say why"))), look).Symptom()
 }
 
-// schedulable says whether the scheduler puts pods on a ready virtual node that tolerate its own taint and no other.
+// schedulable reports whether the scheduler places pods on a ready virtual node if they
+// tolerate only its own taint.
 func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	if n.Spec.Unschedulable {
 		return steps.Failed(
@@ -190,8 +193,8 @@ const (
 	pingCondition corev1.NodeConditionType = "InterlinkConnectivity"
 )
 
-// kubeletSince returns when the virtual kubelet last started. The transition time of the condition Ready is no measure:
-// each failed ping renews it. Zero: it does not run.
+// kubeletSince returns when the virtual kubelet last started, or zero if it does not run. The
+// transition time of the condition Ready cannot be used, because each failed ping updates it.
 func kubeletSince(ctx context.Context, e steps.Env) (time.Time, error) {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
@@ -208,7 +211,7 @@ func kubeletSince(ctx context.Context, e steps.Env) (time.Time, error) {
 	return since, nil
 }
 
-// theKubelet is the virtual kubelet's Deployment and its container.
+// theKubelet returns the virtual kubelet's Deployment and its container.
 func theKubelet(ctx context.Context, e steps.Env) (*appsv1.Deployment, *corev1.Container, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, vkNamespace(e), vkDeployment(e))
 	if err != nil {
@@ -268,12 +271,13 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", image)
 }
 
-// onHelm4 stands behind each command that has Helm upgrade the release: Helm 4 applies
-// as carrick does, and gives way to nobody who has set a field.
+// onHelm4 is appended to each command that upgrades the release with Helm: Helm 4 uses
+// server-side apply, as carrick does, and stops at fields that other managers have set.
 const onHelm4 = "    # with Helm 4 add --force-conflicts: carrick has set fields of it"
 
-// pinFix has the chart run a release of the virtual kubelet. Of the chart the image is one
-// text; older ones take it apart (interlink-hq/interlink-helm-chart: values.yaml).
+// pinFix is the command that sets the chart's image of the virtual kubelet. The chart's value
+// is a single string, which older versions split (interlink-hq/interlink-helm-chart:
+// values.yaml).
 func pinFix(ctx context.Context, e steps.Env, image string) string {
 	name, at, _ := strings.Cut(image, "@")
 	name = strings.TrimSuffix(name, ":"+tagOf(name))
@@ -295,7 +299,7 @@ func pinFix(ctx context.Context, e steps.Env, image string) string {
 	)
 }
 
-// tagOf is the tag of an image's name; latest where it names none.
+// tagOf returns the tag of an image's name, or latest if it has none.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	last := image[strings.LastIndex(image, "/")+1:]
@@ -305,7 +309,8 @@ func tagOf(image string) string {
 	return "latest"
 }
 
-// theRelease is Helm's release of InterLink's chart in its namespace; nil: none.
+// theRelease returns the Helm release of InterLink's chart in its namespace, or nil if there is
+// none.
 func theRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	all, err := chart.Releases(ctx, e.Cluster, vkNamespace(e))
 	if err != nil {
@@ -322,8 +327,8 @@ func theRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	return nil, nil
 }
 
-// breaksCA tells whether that version of the chart breaks its configuration when
-// it is given a CA.
+// breaksCA reports whether that version of the chart renders an invalid configuration if a CA
+// is set.
 func breaksCA(v string) bool {
 	have, err := version.ParseGeneric(v)
 	return err != nil || lastGood.LessThan(have)
@@ -356,8 +361,8 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 		))
 }
 
-// chartValues compares the values of the release with those of the revision before,
-// where it is the endpoint that the upgrade was for.
+// chartValues compares the values of the release with those of the previous revision, if the
+// upgrade was for the endpoint.
 func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	r, err := theRelease(ctx, e)
 	if err != nil {
@@ -394,10 +399,10 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// quoted is text of a cluster in a sentence of ours.
+// quoted quotes text from a cluster for use in a sentence.
 func quoted(text string) string { return `"` + clean.Text(text) + `"` }
 
-// notThere tells whether a read found nothing.
+// notThere reports whether a read found nothing.
 func notThere(err error) bool {
 	return apierrors.IsNotFound(err) || steps.IsAbsent(err)
 }
