@@ -32,7 +32,7 @@ func repairedFiles() action.Call {
 	}
 }
 
-// values are a chart's values, sorted by key.
+// values are values of a chart.
 type values map[string]any
 
 func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {

@@ -24,20 +24,22 @@ import (
 
 const (
 	servingSource = "interlink-hq/interLink: pkg/virtualkubelet/cert-retriever.go"
-	// Keys of the virtual kubelet's configuration since 0.6.1.
+	// These are keys of the virtual kubelet's configuration since 0.6.1.
 	keyServingCert   = "KubeletCertFile"
 	keyServingKey    = "KubeletKeyFile"
 	keyNoRequest     = "DisableCSR"
 	keyServingSigner = "KubeletCSRSignerName"
-	// keyErrorsOnly keeps warnings from the log unless VerboseLogging is true, in all releases.
+	// keyErrorsOnly suppresses warnings in the log unless VerboseLogging is true, in all releases.
 	keyErrorsOnly = "ErrorsOnlyLogging"
-	// misses is what it warns of every ten seconds once its request was removed, since 0.6.1. Releases before that leave
-	// requests to client-go's certificate manager, which creates another one.
+	// misses is the warning that it logs every ten seconds after its request was deleted, since
+	// 0.6.1. Earlier releases leave requests to client-go's certificate manager, which creates
+	// another one.
 	misses = "Failed to get CSR"
 )
 
-// firstServing is the first virtual kubelet that reads how it gets its serving certificate: 0.5.2 and 0.6.0 always ask
-// the signer kubernetes.io/kubelet-serving (interlink-hq/interLink: cmd/virtual-kubelet/main.go).
+// firstServing is the first virtual kubelet with settings for its serving certificate: 0.5.2
+// and 0.6.0 always use the signer kubernetes.io/kubelet-serving (interlink-hq/interLink:
+// cmd/virtual-kubelet/main.go).
 var firstServing = version.MustParseGeneric("0.6.1")
 
 func servingCheck() steps.Check {
@@ -54,9 +56,9 @@ func servingCheck() steps.Check {
 	}
 }
 
-// servingCertificate goes by the requests of the virtual kubelet's own account, the
-// newest first: whoever may create requests can ask in the name of any node, and the
-// fix has an admin approve one (interLink f6321757).
+// servingCertificate reads the requests of the virtual kubelet's own account, newest first:
+// whoever can create requests can do so in the name of any node, and the fix asks an admin to
+// approve one (interLink f6321757).
 func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
@@ -155,7 +157,7 @@ func servingVerdict(
 		e.Kubectl()+" certificate approve "+r.Name+"    # it asks again when four fifths of the certificate's life are over")
 }
 
-// othersIn are the names and addresses in a request that are not the node's.
+// othersIn returns the names and addresses in a request that do not belong to the node.
 func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 	names := slices.Concat(asks.DNSNames, asks.EmailAddresses)
 	for _, ip := range asks.IPAddresses {
@@ -169,10 +171,10 @@ func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 	})
 }
 
-// withoutRequest tells a request that was removed unapproved from one that did its
-// work: Kubernetes removes the former after a day and the latter after an hour
-// (kubernetes/kubernetes: pkg/controller/certificates/cleaner), and the virtual kubelet
-// goes on looking for the former. That is a warning, which errorsOnly hides.
+// withoutRequest distinguishes a request that was deleted without approval from one that was
+// fulfilled: Kubernetes deletes the former after a day and the latter after an hour
+// (kubernetes/kubernetes: pkg/controller/certificates/cleaner), and the virtual kubelet keeps
+// reading the former. It logs that as a warning, which errorsOnly hides.
 func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Result {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointPermissions(e), kubeletPermissions(e), trialPermissions(e))
-	e.Cluster.WillRead(check.SigningRequests, "") // once the virtual node runs
-	if mode(e) == byProxy {                       // looked at once it is there
+	e.Cluster.WillRead(check.SigningRequests, "") // as soon as the virtual node runs
+	if mode(e) == byProxy {                       // read as soon as it exists
 		e.Cluster.WillRead(check.EndpointSlices, space(e))
 		e.Cluster.WillRead(check.Pods, space(e))
 	}
 	return check.MayMake(ctx, e, e.SideName(), rights, space(e), workloadNamespace(e), vkNamespace(e))
 }
 
-// endpointRights are for what opens a way to the API.
+// endpointPermissions are the permissions to expose the API.
 func endpointPermissions(e steps.Env) []permission.Rule {
 	if mode(e) != byProxy {
-		return nil // nothing is made: it is there, or files are written for who makes it
+		return nil // carrick creates nothing: the endpoint exists, or another tool applies the exported files
 	}
 	out := slices.Concat(
 		check.ToApply("", check.Namespaces),
@@ -43,8 +43,8 @@ func endpointPermissions(e steps.Env) []permission.Rule {
 	return append(out, check.ToFollow(space(e), check.Secrets)...)
 }
 
-// kubeletRights are for what the virtual kubelet is told, and to see it start with
-// that.
+// kubeletPermissions are the permissions to configure the virtual kubelet, and to watch its
+// restart.
 func kubeletPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.ToEdit(vkNamespace(e), check.ConfigMaps, check.Deployments),
@@ -53,12 +53,12 @@ func kubeletPermissions(e steps.Env) []permission.Rule {
 	)
 }
 
-// trialRights are for what is tried, and for what jobs are given.
+// trialPermissions are the permissions for the trials, and for the Role of the jobs.
 func trialPermissions(e steps.Env) []permission.Rule {
 	ns := workloadNamespace(e)
 	out := slices.Concat(
 		check.ToApply(ns, check.ConfigMaps),
-		check.To([]string{"get", "create", "patch", "delete"}, ns, check.Secrets), // that tokens are bound to
+		check.To([]string{"get", "create", "patch", "delete"}, ns, check.Secrets), // the Secrets that tokens are bound to
 		check.Verbs("", "serviceaccounts/token", ns, "create"),
 	)
 	if holdsWatch(e) {
@@ -66,7 +66,7 @@ func trialPermissions(e steps.Env) []permission.Rule {
 	}
 	if forArgo(e) {
 		out = append(out, check.ToApply(ns, check.Roles, check.RoleBindings)...)
-		out = append(out, argoPermissions(ns)...) // nobody gives what he has not
+		out = append(out, argoPermissions(ns)...) // users can only grant permissions that they have
 	}
 	if runsJob(e) {
 		out = slices.Concat(

@@ -44,7 +44,7 @@ func tokensIn(namespace string) permission.Rule {
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // no tenant's account may
+	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // accounts of tenants do not have this permission
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
 		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns},
 		permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})
@@ -64,8 +64,7 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s may, in namespace %s", vkUser(e), ns)
 }
 
-// grantTokens are commands that let the virtual kubelet make tokens in one
-// namespace.
+// grantTokens are commands that allow the virtual kubelet to create tokens in one namespace.
 func grantTokens(e steps.Env, ns string) string {
 	k, name := e.Kubectl()+" -n "+ns, nodeName(e)+"-tokens"
 	return fmt.Sprintf(
@@ -105,21 +104,21 @@ func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
 		))
 }
 
-// jobHours is how long the longest job runs.
+// jobHours returns the maximum run time of a job.
 func jobHours(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }
 
-// meanwhile reads something while the virtual kubelet's pods are read, which are asked
-// for next and are at hand then.
+// meanwhile runs read concurrently with a read of the virtual kubelet's pods, which caches them
+// for the caller.
 func meanwhile(ctx context.Context, e steps.Env, read func() error) error {
 	return check.Together(read, func() error {
-		_, _ = podsOfKubelet(ctx, e) // who asks for them hears of an error
+		_, _ = podsOfKubelet(ctx, e) // the caller's own read returns the error
 		return nil
 	})
 }
 
-// podsOfKubelet are the virtual kubelet's pods that are not on their way out.
+// podsOfKubelet returns the virtual kubelet's pods that are not being deleted.
 func podsOfKubelet(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, vkNamespace(e), cluster.Selector{Labels: "app=" + nodeName(e)},

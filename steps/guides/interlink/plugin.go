@@ -12,11 +12,12 @@ import (
 	"carrick/steps/action"
 )
 
-// unitFolder is where a site's units stand.
+// unitFolder is the folder of a site's systemd units.
 const unitFolder = "/etc/systemd/system"
 
-// slurmConfig is where the plugin reads its configuration when neither its flag -SlurmConfigpath nor SLURMCONFIGPATH
-// says otherwise (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
+// slurmConfig is the plugin's default configuration file, if neither its flag -SlurmConfigpath
+// nor SLURMCONFIGPATH is set (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go,
+// f8451d93).
 const slurmConfig = "/etc/interlink/SlurmConfig.yaml"
 
 func plugin() steps.Step {
@@ -163,7 +164,7 @@ func pluginPath(e steps.Env) string { return e.Answers.Text("plugin.config") }
 
 func onEdge(command string) string { return "run on the edge node: " + command }
 
-// unitOf is the plugin's unit with its ending.
+// unitOf returns the name of the plugin's unit with its suffix.
 func unitOf(e steps.Env) string {
 	u := e.Answers.Text("plugin.unit")
 	if u != "" && path.Ext(u) == "" {

@@ -75,7 +75,7 @@ func pluginChecks() []steps.Check {
 func withUnit(e steps.Env) bool { return e.Answers.Text("plugin.unit") != "" }
 func sharedFS(e steps.Env) bool { return e.Answers.Bool("plugin.shared-fs") }
 
-// readable is the configuration, or the verdict where it can't be read.
+// readable returns the configuration, or a verdict if it cannot be read.
 func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 	c, err := openPlugin(ctx, e)
 	var r steps.Result
@@ -145,7 +145,7 @@ func pluginExports(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(pluginPath(e)+" "+said+": jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
 }
 
-// tagInUnit is the version in the name of an image or a path.
+// tagInUnit matches the version in the name of an image or a path.
 var tagInUnit = regexp.MustCompile(`(?i)(?:slurm|interlink)[a-z0-9_./-]*[:@/_-]v?(\d+\.\d+\.\d+)(-[a-z0-9.]+)?`)
 
 func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
@@ -179,7 +179,7 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// resolved is a path without symlinks, as far as it can be resolved.
+// resolved returns a path with symlinks resolved as far as possible.
 func resolved(e steps.Env, at string) string {
 	if leads, err := e.Host.RootsAlone(at); err == nil {
 		return leads
@@ -187,7 +187,7 @@ func resolved(e steps.Env, at string) string {
 	return path.Clean(at)
 }
 
-// unitNow is the unit that is answered, else the one that is found.
+// unitNow returns the answered unit, or else the one that was found.
 func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	name := unitOf(e)
 	if name == "" {
@@ -209,7 +209,7 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	return merged(ctx, e, unit{name, string(b)})
 }
 
-// cannotRun is a skip where nothing can be run.
+// cannotRun returns a skip if commands cannot be run.
 func cannotRun(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, host.ErrFolder) {
 		return steps.Skipped("a folder stands for the edge node, and nothing runs in it; run there: %s", command), true
@@ -236,8 +236,8 @@ func pluginLog(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s misses none", from)
 }
 
-// pluginSaid is the plugin's log and where it is: a file that its unit names, else
-// the journal.
+// pluginSaid returns the plugin's log and its source: a file that its unit names, or else the
+// journal.
 func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.Result) {
 	u, err := unitNow(ctx, e)
 	if err == nil {
@@ -326,8 +326,9 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("SHARED_FS=true, %s", from)
 }
 
-// dataFolder is where the plugin writes. It appends NAMESPACE-UID of a pod to DataRootFolder without a slash between
-// (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go, f8451d93).
+// dataFolder returns where the plugin writes. It appends NAMESPACE-UID of a pod to
+// DataRootFolder without a slash (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go,
+// f8451d93).
 func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	c, err := openPlugin(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -352,7 +353,7 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	return path.Clean(dir), nil
 }
 
-// networked are file systems that several machines can have.
+// networked are file systems that several machines can mount.
 var networked = []string{
 	"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2",
 	"ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs",
@@ -424,7 +425,7 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
-	var others *host.FolderError // they lead root to a folder of their choice
+	var others *host.FolderError // whoever can write them can redirect root to a folder of their choice
 	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
 		fix = others.Error()
 	}

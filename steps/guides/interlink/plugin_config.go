@@ -28,11 +28,11 @@ var pluginKeys = []string{
 	"DefaultUID", "Taints", "ResourceScriptPath",
 }
 
-// pluginConfig is SlurmConfig.yaml as it stands.
+// pluginConfig is the current SlurmConfig.yaml.
 type pluginConfig struct {
 	text string
-	top  *yaml.Node // the mapping; nil: there is none
-	bad  error      // why it is no YAML
+	top  *yaml.Node // the top-level mapping; nil: there is none
+	bad  error      // why it is not YAML
 }
 
 func openPlugin(ctx context.Context, e steps.Env) (pluginConfig, error) {
@@ -57,8 +57,8 @@ func parsePlugin(text string) pluginConfig {
 	return c
 }
 
-// duplicate returns an error for a key that a mapping in n has twice. The plugin's parser, goccy/go-yaml v1.18.0, then
-// decodes nothing at all, and the plugin ignores its error.
+// duplicate returns an error for a duplicate key of a mapping in n. The plugin's parser,
+// goccy/go-yaml v1.18.0, then decodes nothing at all, and the plugin ignores its error.
 func duplicate(n *yaml.Node) error {
 	lines := map[string]int{}
 	for i, child := range n.Content {
@@ -76,7 +76,7 @@ func duplicate(n *yaml.Node) error {
 	return nil
 }
 
-// value is the node of a key; nil: it is not set.
+// value returns the node of a key, or nil if it is not set.
 func (c pluginConfig) value(key string) *yaml.Node {
 	if c.top == nil {
 		return nil
@@ -96,9 +96,9 @@ func (c pluginConfig) word(key string) string {
 	return ""
 }
 
-// flag reports whether the plugin takes a key for true: its parser, goccy/go-yaml,
-// does so for these three words without quotes. Of all others, YAML 1.1's yes and on
-// among them, it makes an error, which the plugin ignores, and the key stays false
+// flag reports whether the plugin reads a key as true: its parser, goccy/go-yaml, accepts only
+// these three words without quotes. For all other values, including YAML 1.1's yes and on, it
+// returns an error, which the plugin ignores, and the key stays false
 // (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
 func (c pluginConfig) flag(key string) bool {
 	n := c.value(key)
@@ -111,7 +111,7 @@ func (c pluginConfig) flag(key string) bool {
 	return n.Style == 0 || n.Style == yaml.TaggedStyle && n.Tag == "!!bool"
 }
 
-// unknown are the keys that the plugin passes over, with what may be meant.
+// unknown returns the keys that the plugin ignores, with the keys that were probably meant.
 func (c pluginConfig) unknown() []string {
 	var out []string
 	if c.top == nil {
@@ -130,7 +130,7 @@ func (c pluginConfig) unknown() []string {
 	return out
 }
 
-// exporting is the file with ExportPodData: true, and all else to the letter.
+// exporting returns the file with ExportPodData: true and keeps the rest verbatim.
 func (c pluginConfig) exporting() (string, error) {
 	const key = "ExportPodData"
 	if c.bad != nil {
@@ -149,7 +149,7 @@ func (c pluginConfig) exporting() (string, error) {
 	return out, nil
 }
 
-// set is the text with a key that is true, where it stands or at the end.
+// set returns the text with a key set to true, in its place or at the end.
 func (c pluginConfig) set(key string) (string, error) {
 	n := c.value(key)
 	switch {
@@ -181,7 +181,7 @@ func (c pluginConfig) set(key string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// without are the values of all other keys.
+// without returns the values of all other keys.
 func (c pluginConfig) without(key string) map[string]any {
 	out := map[string]any{}
 	if c.top != nil && c.top.Decode(&out) != nil {
@@ -191,7 +191,7 @@ func (c pluginConfig) without(key string) map[string]any {
 	return out
 }
 
-// pluginConfigFile edits the plugin's configuration in place: its mode stays.
+// pluginConfigFile edits the plugin's configuration in place and keeps its mode.
 type pluginConfigFile struct{}
 
 func (pluginConfigFile) file(ctx context.Context, e steps.Env) (action.File, error) {
@@ -229,7 +229,7 @@ func (p pluginConfigFile) Plan(ctx context.Context, e steps.Env) (steps.Change, 
 	return f.Plan(ctx, e)
 }
 
-// Do writes it.
+// Do writes the file.
 func (p pluginConfigFile) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	f, err := p.file(ctx, e)
 	if err != nil {
@@ -238,7 +238,7 @@ func (p pluginConfigFile) Do(ctx context.Context, e steps.Env, say steps.Progres
 	return f.Do(ctx, e, say)
 }
 
-// PlanUndo says what comes back.
+// PlanUndo shows what is restored.
 func (p pluginConfigFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	f, err := p.file(ctx, e)
 	if err != nil {
@@ -247,7 +247,7 @@ func (p pluginConfigFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Chan
 	return f.PlanUndo(ctx, e)
 }
 
-// Undo puts back what stood there.
+// Undo restores the previous text.
 func (p pluginConfigFile) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	f, err := p.file(ctx, e)
 	if err != nil {
@@ -256,14 +256,15 @@ func (p pluginConfigFile) Undo(ctx context.Context, e steps.Env, say steps.Progr
 	return f.Undo(ctx, e, say)
 }
 
-// Export names the line: the file is the site's, and may hold what is theirs.
+// Export only names the line, because the file belongs to the site and can contain confidential
+// settings.
 func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# on the edge node, in " + pluginPath(e) + ": ExportPodData: true, then restart the plugin"},
 	}, nil
 }
 
-// atRun is a command that answers decide.
+// atRun is a command that depends on answers.
 type atRun func(context.Context, steps.Env) (action.Command, error)
 
 // Plan shows the command line.
@@ -284,7 +285,7 @@ func (r atRun) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return c.Do(ctx, e, say)
 }
 
-// PlanUndo shows what takes it back.
+// PlanUndo shows the command that reverts it.
 func (r atRun) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := r(ctx, e)
 	if err != nil {
@@ -293,7 +294,7 @@ func (r atRun) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c.PlanUndo(ctx, e)
 }
 
-// Undo takes it back.
+// Undo reverts it.
 func (r atRun) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	c, err := r(ctx, e)
 	if err != nil {
@@ -302,7 +303,7 @@ func (r atRun) Undo(ctx context.Context, e steps.Env, say steps.Progress) error 
 	return c.Undo(ctx, e, say)
 }
 
-// Export is the command, to be run by hand.
+// Export returns the command, to be run manually.
 func (r atRun) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	c, err := r(ctx, e)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // unit is a systemd unit that starts the plugin.
 type unit struct{ name, text string }
 
-// findUnit is the unit that starts the Slurm plugin. One that sets SLURMCONFIGPATH goes first: the program of every
-// plugin can have the same path.
+// findUnit returns the unit that starts the Slurm plugin, preferably one that sets
+// SLURMCONFIGPATH: the executables of all plugins can have the same path.
 func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 	names, err := e.Host.List(ctx, unitFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -31,11 +31,11 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		}
 		b, err := e.Host.Read(ctx, unitFolder+"/"+n)
 		if err != nil {
-			continue // a link that leads nowhere, or a folder: not the plugin's
+			continue // a dangling link, or a folder: not the plugin's
 		}
 		u, err := merged(ctx, e, unit{n, string(b)})
 		if err != nil {
-			u = unit{n, string(b)} // of a service that is not the plugin's, most often
+			u = unit{n, string(b)} // usually of another service than the plugin
 		}
 		if u.sets("SLURMCONFIGPATH") {
 			return u, nil
@@ -50,7 +50,7 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 	return unit{}, steps.Absent("no unit in %s starts the Slurm plugin", unitFolder)
 }
 
-// merged is a unit with its drop-ins, as systemctl cat shows it.
+// merged returns a unit with its drop-ins, as systemctl cat shows it.
 func merged(ctx context.Context, e steps.Env, u unit) (unit, error) {
 	files, err := check.DropIns(ctx, e.Host, u.name)
 	if err != nil {
@@ -88,7 +88,8 @@ func (u unit) startsPlugin() bool {
 	return false
 }
 
-// lines are those that say something. An empty assignment drops the ones of that key before it, as in a drop-in.
+// lines returns the lines with content. An empty assignment drops the earlier ones of its key,
+// as in a drop-in.
 func (u unit) lines() (out []string) {
 	for _, l := range check.UnitLines(u.text) {
 		if key, value, is := strings.Cut(l, "="); is && strings.TrimSpace(value) == "" {
@@ -100,10 +101,11 @@ func (u unit) lines() (out []string) {
 	return out
 }
 
-// configFlag is the plugin's flag, which goes before SLURMCONFIGPATH.
+// configFlag matches the plugin's flag, which has precedence over SLURMCONFIGPATH.
 var configFlag = regexp.MustCompile(`\s--?SlurmConfigpath[=\s]["']?([^\s"']+)`)
 
-// configPath is where the plugin reads its configuration when this unit starts it; "": the unit does not say.
+// configPath returns the plugin's configuration file if this unit starts it, or "" if the unit
+// does not set it.
 func (u unit) configPath(ctx context.Context, e steps.Env) (string, error) {
 	at := ""
 	for _, l := range u.lines() {
@@ -118,7 +120,7 @@ func (u unit) configPath(ctx context.Context, e steps.Env) (string, error) {
 	return u.variable(ctx, e, "SLURMCONFIGPATH")
 }
 
-// variable is what a variable is set to, in the unit or in a file that it names.
+// variable returns the value of a variable that is set in the unit or in a file that it names.
 func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, error) {
 	set := regexp.MustCompile(`(?:^|[\s"'=])` + regexp.QuoteMeta(key) + `=["']?([^\s"']+)`)
 	out := ""
@@ -145,8 +147,7 @@ func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, er
 	return clean.Text(out), nil
 }
 
-// started tells whether the plugin was started after its configuration was
-// written.
+// started reports whether the plugin was started after its configuration was written.
 func started(ctx context.Context, e steps.Env) (bool, time.Time, error) {
 	since, err := check.ActiveSince(ctx, e.Host, unitOf(e))
 	if err != nil {

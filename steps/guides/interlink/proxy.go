@@ -10,7 +10,8 @@ import (
 	"carrick/steps/action"
 )
 
-// causeNote is the hash of what a pod of the proxy read at its start.
+// causeNote is the annotation with the hash of the files that a pod of the proxy read at its
+// start.
 const causeNote = "carrick/started-with"
 
 func proxy() steps.Step {
@@ -54,7 +55,7 @@ func answerOf(key string) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) { return e.Answers.Text(key), nil }
 }
 
-// shippedConf is the configuration for these answers.
+// shippedConf returns the configuration for these answers.
 func shippedConf(e steps.Env) nginxConf {
 	c := proxyConf
 	ip, err := netip.ParseAddr(e.Answers.Text("exposure.address"))
@@ -64,8 +65,8 @@ func shippedConf(e steps.Env) nginxConf {
 
 func proxyText(_ context.Context, e steps.Env) (any, error) { return shippedConf(e).encode() }
 
-// proxyCause changes when what nginx reads only at its start does: a pod that has
-// it in its template is restarted then.
+// proxyCause changes with the files that nginx reads only at its start. It is part of the pod
+// template, so that the pods restart then.
 func proxyCause(ctx context.Context, e steps.Env) (any, error) {
 	conf, err := shippedConf(e).encode()
 	if err != nil {
@@ -87,8 +88,8 @@ func hostPortOf(_ context.Context, e steps.Env) (any, error) {
 	return e.Answers.Int("exposure.port"), nil
 }
 
-// nodeSelector pins the pod to the node whose address jobs use: without that a
-// port of that node leads nowhere, or to a pod that sees no source address.
+// nodeSelector pins the pod to the node whose address jobs use. Otherwise that node's port
+// leads nowhere, or to a pod that does not see the source address.
 func nodeSelector(ctx context.Context, e steps.Env) (any, error) {
 	out := map[string]any{"kubernetes.io/os": "linux"}
 	if exposed(e) == asBalancer {
@@ -106,7 +107,8 @@ func nodeSelector(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// strategy: two pods can't hold one port of a node.
+// strategy returns Recreate for a hostPort, because two pods cannot use the same port of a
+// node.
 func strategy(_ context.Context, e steps.Env) (any, error) {
 	if exposed(e) == asHostPort {
 		return "Recreate", nil
@@ -142,7 +144,7 @@ func balancerSources(_ context.Context, e steps.Env) (any, error) {
 	return nil, nil
 }
 
-// balancerAsks is the address that the load balancer is asked for.
+// balancerAsks returns the address that is requested from the load balancer.
 func balancerAsks(_ context.Context, e steps.Env) (any, error) {
 	if a := e.Answers.Text("exposure.address"); exposed(e) == asBalancer && isAddress(a) {
 		return a, nil
@@ -150,7 +152,7 @@ func balancerAsks(_ context.Context, e steps.Env) (any, error) {
 	return nil, nil
 }
 
-// traffic keeps the source address where a NetworkPolicy judges by it.
+// traffic preserves the source address if a NetworkPolicy depends on it.
 func traffic(_ context.Context, e steps.Env) (any, error) {
 	switch {
 	case exposed(e) == asHostPort:

@@ -54,8 +54,8 @@ func proxyChecks() []steps.Check {
 	}
 }
 
-// proxyDirectives are what the configuration has to say, and what goes wrong
-// without it.
+// proxyDirectives are the required settings of the configuration, and the consequences without
+// them.
 var proxyDirectives = []struct{ name, want, harm string }{
 	{"proxy_buffering", "off", "watches and logs come late"},
 	{"client_max_body_size", "0", "requests beyond 1 MiB are refused"},
@@ -98,7 +98,8 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("it cuts what is quiet for %s, and buffers nothing", read[0].words[1])
 }
 
-// mishandled says what a configuration does to the tokens of jobs other than pass them on; "": nothing.
+// mishandled describes what a configuration does with jobs' tokens other than forwarding them,
+// or returns "".
 func mishandled(said []directive) string {
 	for _, d := range every(said, "proxy_set_header") {
 		if len(d.words) == 3 && strings.EqualFold(d.words[1].bare(), "Authorization") &&
@@ -117,7 +118,7 @@ func mishandled(said []directive) string {
 	return ""
 }
 
-// nginxTime is a time as nginx has it; 0: none that is understood here.
+// nginxTime parses a time in nginx's syntax; it returns 0 for an unknown one.
 func nginxTime(s string) time.Duration {
 	if s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
 		s += "s"
@@ -171,13 +172,13 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if have != want {
 		return steps.Failed("its pods read another nginx.conf or CA of the cluster than stands there today", "")
 	}
-	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // it may have been other text in between
+	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // the text may have been different in between
 		return r
 	}
 	return steps.Passed("its pods read what stands there; a renewed certificate needs no restart")
 }
 
-// startedSince judges a proxy by when its pods started.
+// startedSince judges a proxy by the start times of its pods.
 func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
 	if err != nil {
@@ -225,7 +226,7 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 	return hostPortServes(ctx, e)
 }
 
-// readyOn are the nodes of the proxy's pods that are ready on its port.
+// readyOn returns the nodes of the proxy's pods that are ready on its port.
 func readyOn(ctx context.Context, e steps.Env) ([]string, error) {
 	all, err := check.ReadyEndpoints(ctx, e.Cluster, space(e), proxyName, proxyListens)
 	var out []string
@@ -363,7 +364,7 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("by %s", strings.Join(by, " and "))
 }
 
-// wide tells whether a list of networks holds all addresses.
+// wide reports whether a list of networks includes all addresses.
 func wide(cidrs []string) bool {
 	return slices.ContainsFunc(cidrs, func(c string) bool { return strings.HasSuffix(c, "/0") })
 }

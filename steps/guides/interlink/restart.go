@@ -15,18 +15,18 @@ import (
 	"carrick/steps/check"
 )
 
-// restartDoer has the virtual kubelet start anew, once for each configuration.
+// restartDoer restarts the virtual kubelet, once for each configuration.
 type restartDoer struct{ action.Manifest }
 
-// configAnnotation is the annotation in the pod template: its value is the hash of
-// the configuration that the pods are to know.
+// configAnnotation returns the name of the pod template's annotation whose value is the hash of
+// the configuration that the pods must have read.
 func configAnnotation(e steps.Env) string {
 	const most = 63 // of the part after the slash
 	name := "restarted." + e.Link
 	return "carrick/" + name[:min(len(name), most)]
 }
 
-// Plan leaves a virtual kubelet alone that has started since.
+// Plan does not restart a virtual kubelet that has started since.
 func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	dep, _, err := theKubelet(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -63,8 +63,8 @@ func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// Undo has it start with what stands there again, and not in the second in which
-// that was written: times have seconds, so such a pod may have started before.
+// Undo restarts it with the restored configuration, but not within the second in which that was
+// written: timestamps have a resolution of seconds, so such a pod may have started earlier.
 func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if w, err := whenWritten(ctx, e); err == nil {
 		if left := min(time.Until(w.Changed.Add(time.Second)), time.Second); left > 0 {
@@ -91,15 +91,15 @@ func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, 
 	}, nil
 }
 
-// repeated stands behind the hash of a configuration at every second restart for it.
+// repeated is appended to the hash of a configuration at every second restart for it.
 const repeated = ".again"
 
-// isFor tells whether an annotation is of a configuration.
+// isFor reports whether an annotation belongs to a configuration.
 func isFor(value, hash string) bool { return value == hash || value == hash+repeated }
 
-// restartCause is the annotation for the configuration as it is wanted. It stays as it is
-// while pods are on their way to it; where all carry it, and don't know what was written
-// since, it changes, for else nothing would restart.
+// restartCause returns the annotation for the wanted configuration. It does not change while
+// pods are being replaced for it. If all pods have it but have not read the latest text, it
+// changes, because otherwise nothing would restart.
 func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	text, err := wantedConfig(ctx, e)
 	if err != nil {
@@ -108,7 +108,7 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	hash := steps.HashOf(text)
 	dep, _, err := theKubelet(ctx, e)
 	if err != nil {
-		return hash, nil // the plan says why
+		return hash, nil // the plan gives the reason
 	}
 	now := dep.Spec.Template.Annotations[configAnnotation(e)]
 	if !isFor(now, hash) {
@@ -131,8 +131,8 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	return hash, nil
 }
 
-// knowsConfig tells whether the virtual kubelet's pods started after the
-// configuration was written as it is wanted.
+// knowsConfig reports whether the wanted configuration is in place and the virtual kubelet's
+// pods started after it was written.
 func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
 	text, err := standingConfig(ctx, e)
 	if err != nil {
@@ -146,16 +146,16 @@ func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
 	return err == nil && s.pods > 0 && len(s.old) == 0, err
 }
 
-// starts is how the virtual kubelet's pods stand to a configuration.
+// starts describes whether the virtual kubelet's pods have read a configuration.
 type starts struct {
 	check.Written
 	pods int
-	old  []string // those that started before it, in words
+	old  []string // descriptions of the pods that started before it
 }
 
-// startsOf looks at the pods: one that was made for that configuration since that was
-// written, or started after it, knows it. One of before may have been made for the same
-// text: a helm upgrade writes another one in between.
+// startsOf checks the pods: a pod has read the configuration if it was created for it since the
+// last write, or started after that. An earlier pod may have been created for the same text,
+// because a helm upgrade can write another one in between.
 func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	var out starts
 	pods, err := podsOfKubelet(ctx, e)
@@ -179,7 +179,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 			!p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
-		case began.After(out.Changed), began.Equal(&out.Made): // times have seconds; before it was made nothing started with it
+		case began.After(out.Changed), began.Equal(&out.Made): // timestamps have a resolution of seconds; no pod started with it before it was created
 		default:
 			out.old = append(out.old, p.Name+" runs since "+began.UTC().Format(time.DateTime))
 		}
@@ -187,8 +187,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	return out, nil
 }
 
-// whenWritten is since when the configuration is as it is. Reads that are kept
-// current leave out who wrote what.
+// whenWritten returns when the configuration last changed. Cached reads omit managedFields.
 func whenWritten(ctx context.Context, e steps.Env) (check.Written, error) {
 	return check.KeyWritten(ctx, e.Cluster, vkNamespace(e), vkConfigMap(e), kubeletConfigKey)
 }

@@ -68,7 +68,7 @@ func serverVersionCheck() steps.Check {
 	return c
 }
 
-// The names of what the chart makes.
+// These functions return the names of the chart's objects.
 func nodeName(e steps.Env) string    { return e.Answers.Text("vk.node") }
 func vkNamespace(e steps.Env) string { return e.Answers.Text("vk.namespace") }
 func vkDeployment(e steps.Env) string {
@@ -77,7 +77,7 @@ func vkDeployment(e steps.Env) string {
 
 func vkConfigMap(e steps.Env) string { return nodeName(e) + configSuffix }
 
-// vkIdentity is the ServiceAccount of the virtual kubelet, and vkUser its user name.
+// vkIdentity returns the ServiceAccount of the virtual kubelet, and vkUser its user name.
 func vkIdentity(e steps.Env) check.Account {
 	return check.Account{Namespace: vkNamespace(e), Name: nodeName(e)}
 }
@@ -119,7 +119,7 @@ func edgeFiles(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("as root, on the edge node itself")
 }
 
-// adoptNode is the node that stands.
+// adoptNode returns the existing virtual node.
 func adoptNode(ctx context.Context, e steps.Env) (any, string, error) {
 	name, err := virtualNode(ctx, e)
 	return steps.AdoptFact(name, err, "the node that has the label "+nodeLabel)

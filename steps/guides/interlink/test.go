@@ -75,18 +75,18 @@ func testImageDefault(e steps.Env) (any, string) {
 	return "registry.k8s.io/kubectl:v1.36.0", "upstream's own image"
 }
 
-// releaseVersion is the begin of a version that says which release it is.
+// releaseVersion matches the part of a version that identifies the release.
 var releaseVersion = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
 
-// plainVersion is a version without what a vendor hangs on: no image is called
-// v1.33.1+k3s1; "": it is none.
+// plainVersion returns a version without a vendor's suffix, because no image has a tag such as
+// v1.33.1+k3s1, or "" if v is not a version.
 func plainVersion(v string) string { return releaseVersion.FindString(v) }
 
-// jobDoer is a trial: undo takes it back, and it is in no export.
+// jobDoer is a trial: undo deletes it, and exports omit it.
 type jobDoer struct{ action.Manifest }
 
-// Plan waits for an edge node whose admin says that its plugin mounts nothing yet:
-// a Job would only show that.
+// Plan waits if the edge node's admin reports that its plugin mounts nothing yet, because a Job
+// would only show that.
 func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if e.PeerFromFile() {
 		if _, err := e.Peer.Text("plugin-exports"); err != nil {
@@ -96,7 +96,7 @@ func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return j.Manifest.Plan(ctx, e)
 }
 
-// Export leaves the Job out.
+// Export omits the Job.
 func (j jobDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{{Hand: "# the test Job is no part of the set-up: carrick runs it, and undo removes it"}}, nil
 }

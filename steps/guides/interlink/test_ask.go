@@ -25,14 +25,14 @@ import (
 	"carrick/steps/inventory"
 )
 
-// recordDoer is a record that takes a token to make.
+// recordDoer creates a record with the help of a token.
 type recordDoer struct {
 	action.Manifest
 	file    string
 	account func(steps.Env) string // the ServiceAccount that the token is for
 }
 
-// plan says that the API is asked, unless the record stands.
+// plan shows that the API is called, unless the record exists.
 func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (steps.Change, error) {
 	want, _, err := sought(e)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d recordDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, f
 	return m.Do(ctx, e, say)
 }
 
-// PlanUndo finds the Secret, too, that a run may have left that was killed.
+// PlanUndo also finds the Secret that a killed run may have left.
 func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -101,7 +101,7 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// Undo deletes it.
+// Undo deletes the record and such a Secret.
 func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := leftSecret(ctx, e)
 	if err != nil {
@@ -116,15 +116,15 @@ func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	return d.Manifest.Undo(ctx, e, say)
 }
 
-// Export leaves it out.
+// Export omits it.
 func (d recordDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"},
 	}, nil
 }
 
-// boundSecret is the Secret that a token is bound to: empty, and deleted as soon
-// as the token has been used.
+// boundSecret is the Secret that a token is bound to: it is empty, and deleted as soon as the
+// token has been used.
 func boundSecret(e steps.Env) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
@@ -134,7 +134,7 @@ func boundSecret(e steps.Env) *unstructured.Unstructured {
 	return o
 }
 
-// leftSecret is that Secret, if it is there and this action made it.
+// leftSecret returns that Secret if it exists and this action created it.
 func leftSecret(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	live, err := e.Cluster.Fetch(ctx, boundSecret(e))
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -152,8 +152,8 @@ func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructure
 	)
 }
 
-// withToken uses a token for an account that is bound to a Secret, and deletes
-// that whatever comes of it: the token is worth nothing from then on.
+// withToken uses a token for an account that is bound to a Secret, and always deletes the
+// Secret afterwards: from then on the token is invalid.
 func withToken(
 	ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress,
 	use func(masked.Value, time.Time) error,
@@ -191,14 +191,14 @@ func withToken(
 	return use(token, ends)
 }
 
-// askDoer asks what a job would ask.
+// askDoer sends the requests that a job would send.
 type askDoer struct{ action.Manifest }
 
 func (d askDoer) trial() recordDoer {
 	return recordDoer{Manifest: d.Manifest, file: "asked.yaml", account: workloadAccount}
 }
 
-// Plan says that the API is asked.
+// Plan shows that the API is called.
 func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().plan(
 		ctx, e, "questions of "+workloadUser(e)+" through ",
@@ -209,22 +209,22 @@ func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	)
 }
 
-// PlanUndo is as of every trial.
+// PlanUndo works as for every trial.
 func (d askDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().PlanUndo(ctx, e)
 }
 
-// Undo is as of every trial.
+// Undo works as for every trial.
 func (d askDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.trial().Undo(ctx, e, say)
 }
 
-// Export is as of every trial.
+// Export works as for every trial.
 func (d askDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
 
-// Do asks on both ways, and keeps what was answered.
+// Do sends the requests both ways, through the endpoint and directly, and stores the responses.
 func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if text, err := standing(ctx, e, "asked.yaml"); err != nil || text != nil {
 		return err
@@ -258,11 +258,12 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	)
 }
 
-// opensWithin is how long a port may take to open: a cloud's load balancer takes a minute or more.
+// opensWithin is the timeout for a port to open: a cloud's load balancer takes a minute or
+// more.
 const opensWithin = 2 * time.Minute
 
-// opens returns when an address takes connections, or has not in that time: what is
-// wrong then the answer says.
+// opens returns when an address accepts connections, or after the timeout: the following
+// request then reports the error.
 func opens(ctx context.Context, where string, say steps.Progress) {
 	ctx, cancel := context.WithTimeout(ctx, opensWithin)
 	defer cancel()
@@ -281,7 +282,7 @@ func opens(ctx context.Context, where string, say steps.Progress) {
 	}
 }
 
-// askAt asks one server everything.
+// askAt sends all requests to one server.
 func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token masked.Value) apiAnswer {
 	var out apiAnswer
 	fail := func(doing string, err error) apiAnswer {
@@ -304,7 +305,7 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token mas
 		return fail("use the token", err)
 	}
 	defer as.Close()
-	if v, err := as.Version(ctx); err == nil { // the published page's chain leaves /version out
+	if v, err := as.Version(ctx); err == nil { // the published page's chain does not forward /version
 		out.Version = v.Git
 	}
 	who, err := as.WhoAmI(ctx)

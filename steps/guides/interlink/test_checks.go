@@ -75,7 +75,7 @@ func testChecks() []steps.Check {
 	}
 }
 
-// theAsked is the record of what was asked, or what to say where there is none.
+// theAsked returns the record of the responses, or a verdict if there is none.
 func theAsked(ctx context.Context, e steps.Env) (apiReply, steps.Result, bool) {
 	var r apiReply
 	want, _, err := sought(e)
@@ -232,8 +232,8 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("silent for %s and still open (%s)", held, r.when())
 }
 
-// holding is a watch that has begun: it is waited for as long as it is to be held, and
-// a moment for what became of it to be written.
+// holding is the verdict on a watch that is still held: it waits for the duration of the watch,
+// and a moment for the outcome to be written.
 func holding(r watched) steps.Result {
 	ends := r.Time.Add(time.Duration(r.Wanted)*time.Second + 30*time.Second)
 	if time.Now().After(ends) {
@@ -247,7 +247,7 @@ func holding(r watched) steps.Result {
 	return v
 }
 
-// hours is a long time in whole hours, and a short one as it is.
+// hours formats a long duration in whole hours, and a short one unchanged.
 func hours(d time.Duration) string {
 	if d < time.Hour {
 		return d.String()
@@ -264,7 +264,7 @@ func inBrackets(why string) string {
 
 func cleanSome(names []string) string { return strings.ReplaceAll(quoted(check.Some(names)), `"`, "") }
 
-// hintFor is what to look at for what a client of the API said.
+// hintFor returns the next step of troubleshooting for an error of an API client.
 func hintFor(e steps.Env, said string) string {
 	check := func(names, why string) string {
 		return "carrick check " + e.LinkFile() + " --only " + names + "    # " + why

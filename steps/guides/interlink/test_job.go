@@ -39,7 +39,7 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 
 func jobName(e steps.Env) string { return recordName(e, "test") }
 
-// jobPod is the newest pod of the test Job; nil: none.
+// jobPod returns the newest pod of the test Job, or nil if there is none.
 func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{Labels: batchv1.JobNameLabel + "=" + jobName(e)},
@@ -56,8 +56,8 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// logUnread is the result of a log that can't be read. A virtual kubelet without a certificate is the cause of a
-// handshake that fails on its side.
+// logUnread is the result if a log cannot be read. If the TLS handshake fails on the virtual
+// kubelet's side, the cause is its missing certificate.
 func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 	r := steps.Errored(err)
 	if !strings.Contains(r.Found, "tls: internal error") {
@@ -113,7 +113,7 @@ func tookOf(j *batchv1.Job) time.Duration {
 	return j.Status.CompletionTime.Sub(j.Status.StartTime.Time)
 }
 
-// jobFailed says what the Job said.
+// jobFailed describes the Job's failure.
 func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) steps.Result {
 	fix := e.Kubectl() + " -n " + j.Namespace + " delete job " + j.Name + "    # then " + e.ApplyStep("test")
 	if p == nil {
@@ -153,7 +153,7 @@ func notPulled(e steps.Env, p *corev1.Pod, why string) steps.Result {
 		"run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
 }
 
-// fatalLine returns the last line that apptainer or singularity ended with; "": none.
+// fatalLine returns the last fatal line of apptainer or singularity, or "" if there is none.
 func fatalLine(text string) string {
 	out := ""
 	for line := range strings.Lines(text) {
@@ -164,14 +164,15 @@ func fatalLine(text string) string {
 	return out
 }
 
-// unpullable reports whether a line of apptainer or singularity says that it cannot get an image (apptainer/apptainer:
-// cmd/internal/cli/actions.go, replaceURIWithImage).
+// unpullable reports whether a line of apptainer or singularity means that it cannot pull an
+// image (apptainer/apptainer: cmd/internal/cli/actions.go, replaceURIWithImage).
 func unpullable(line string) bool {
 	return strings.Contains(line, "Unable to handle ") && strings.Contains(line, " uri:")
 }
 
-// pullTrouble is why a container's image is not to be had; "" where nothing says so. The Slurm plugin says it in the
-// log alone (interlink-hq/interlink-slurm-plugin: pkg/slurm/Status.go, f8451d93); other plugins set these.
+// pullTrouble returns why a container's image cannot be pulled, or "" if no status reports it.
+// The Slurm plugin only logs it (interlink-hq/interlink-slurm-plugin: pkg/slurm/Status.go,
+// f8451d93); other plugins set these.
 func pullTrouble(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" ||
@@ -208,7 +209,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return logUnread(ctx, e, err)
 	}
 	who := strings.TrimSpace(text)
-	if i := strings.LastIndex(who, "\n"); i >= 0 { // what containers of batch systems print before
+	if i := strings.LastIndex(who, "\n"); i >= 0 { // output of the batch system's containers before it
 		who = strings.TrimSpace(who[i+1:])
 	}
 	if who != workloadUser(e) {

@@ -18,50 +18,50 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recordSubject says of what a record is: it says nothing of another endpoint.
+// recordSubject identifies what a record was made for: a record is not valid for another
+// endpoint.
 type recordSubject struct {
 	Time     time.Time `json:"time"`
 	Endpoint string    `json:"endpoint"`
 	CA       string    `json:"ca"`      // fingerprint; "": the system's
-	Account  string    `json:"account"` // as the API server calls it
-	From     string    `json:"from"`    // who looked
+	Account  string    `json:"account"` // user name in the API server
+	From     string    `json:"from"`    // the vantage point
 }
 
-// apiReply is what the API answered to the jobs' ServiceAccount.
+// apiReply contains the API's responses to the jobs' ServiceAccount.
 type apiReply struct {
 	recordSubject
 	Through apiAnswer `json:"through"`
 	Inside  apiAnswer `json:"inside"`
-	// AskedSeconds is for how long a token was asked for, GrantedSeconds for how
-	// long it was given.
+	// AskedSeconds is the requested lifetime of a token, GrantedSeconds the granted one.
 	AskedSeconds   int64 `json:"askedSeconds"`
 	GrantedSeconds int64 `json:"grantedSeconds"`
 }
 
-// apiAnswer is what one way to the API gave.
+// apiAnswer contains the responses of one way to the API.
 type apiAnswer struct {
-	Error   string              `json:"error,omitempty"` // why nothing was answered
+	Error   string              `json:"error,omitempty"` // why there was no response
 	API     int                 `json:"api"`             // status of GET /api
 	Version string              `json:"version,omitempty"`
 	WhoAmI  string              `json:"whoami,omitempty"`
-	Rules   map[string][]string `json:"rules,omitempty"` // verbs by what they are on
+	Rules   map[string][]string `json:"rules,omitempty"` // verbs by resource
 	Partial bool                `json:"partial,omitempty"`
 }
 
-// watched is what became of a watch through the endpoint.
+// watched is the outcome of a watch through the endpoint.
 type watched struct {
 	recordSubject
-	Holding bool    `json:"holding,omitempty"` // it has begun, and nobody has said yet what became of it
+	Holding bool    `json:"holding,omitempty"` // it has begun, and its outcome is not recorded yet
 	Error   string  `json:"error,omitempty"`
 	Status  int     `json:"status"`
-	Events  bool    `json:"events"` // something came while it was held
+	Events  bool    `json:"events"` // events arrived while it was held
 	Wanted  int     `json:"wantedSeconds"`
 	Seconds float64 `json:"heldSeconds"`
-	Ended   bool    `json:"ended"` // somebody on the way ended it
+	Ended   bool    `json:"ended"` // a proxy or the server closed it
 	Why     string  `json:"why,omitempty"`
 }
 
-// sought is of what a record would have to be now.
+// sought returns the subject that a record must have now.
 func sought(e steps.Env) (recordSubject, []byte, error) {
 	at, err := e.Own.Text("endpoint")
 	if err != nil {
@@ -83,7 +83,7 @@ func sought(e steps.Env) (recordSubject, []byte, error) {
 	return out, []byte(ca), nil
 }
 
-// of tells whether a record is of what is sought.
+// of reports whether a record has the subject b.
 func (a recordSubject) of(b recordSubject) bool {
 	return a.Endpoint == b.Endpoint && a.CA == b.CA && a.Account == b.Account
 }
@@ -94,8 +94,8 @@ func (a recordSubject) when() string {
 
 func recordName(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
-// record reads a record, asked.yaml or watched.yaml, and its text; false where
-// there is none that can be read.
+// record reads a record, asked.yaml or watched.yaml, and its text. It returns false if there is
+// none that can be read.
 func record(ctx context.Context, e steps.Env, file string, into any) (text map[string]string, ok bool, err error) {
 	what, _, _ := strings.Cut(file, ".")
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, workloadNamespace(e), recordName(e, what))
@@ -111,11 +111,11 @@ func record(ctx context.Context, e steps.Env, file string, into any) (text map[s
 	return m.Data, true, nil
 }
 
-// notYet stands in a record until it is made.
+// notYet is the placeholder for a record in a plan.
 const notYet = "made when this is applied\n"
 
-// recorded are the values of a record's asset: what stands, as long as it is of
-// what is sought.
+// recorded returns the values of a record's asset: the existing record, as long as its subject
+// is current.
 func recorded(file string, more ...string) action.Values {
 	out := action.Values{}
 	for _, key := range append(more, file) {
@@ -133,7 +133,8 @@ func recorded(file string, more ...string) action.Values {
 	return out
 }
 
-// standing is the text of a record that is whole, and whose trial still counts; nil where it has to be made.
+// standing returns the text of a complete record whose trial is still valid, or nil if the
+// trial must run.
 func standing(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	text, err := completeRecord(ctx, e, file)
 	if err != nil || text == nil {
@@ -145,7 +146,7 @@ func standing(ctx context.Context, e steps.Env, file string) (map[string]string,
 	return text, nil
 }
 
-// begun is the text of a record of a watch that is being held; nil where there is none.
+// begun returns the record of a watch that is being held, or nil if there is none.
 func begun(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	var r watched
 	text, ok, err := record(ctx, e, file, &r)
@@ -155,7 +156,8 @@ func begun(ctx context.Context, e steps.Env, file string) (map[string]string, er
 	return text, nil
 }
 
-// completeRecord is the text of a record that is of what is sought, and complete; nil where there is none.
+// completeRecord returns the text of a complete record with the current subject, or nil if
+// there is none.
 func completeRecord(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	want, _, err := sought(e)
 	if err != nil {
@@ -181,8 +183,7 @@ func completeRecord(ctx context.Context, e steps.Env, file string) (map[string]s
 	return text, nil
 }
 
-// rulesOf are rules by what they are on: "pods", "deployments.apps",
-// "secrets/NAME", "/api/*".
+// rulesOf returns rules by resource: "pods", "deployments.apps", "secrets/NAME", "/api/*".
 func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 	out := map[string][]string{}
 	add := func(what string, verbs []string) {
@@ -218,9 +219,8 @@ func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 	return out
 }
 
-// table sets the rules of both ways side by side, a line for each thing that
-// they are on: resources, then paths. The longest word stands last, where it can
-// be wrapped.
+// table formats the rules of both ways next to each other, one line per resource: first
+// resources, then paths. The longest word is last, where it can be wrapped.
 func table(through, inside map[string][]string) []string {
 	all := map[string]bool{}
 	for _, m := range []map[string][]string{through, inside} {
@@ -254,7 +254,7 @@ func table(through, inside map[string][]string) []string {
 	return out
 }
 
-// otherWays are the things of which two ways say another thing.
+// otherWays returns the resources for which the two ways differ.
 func otherWays(a, b map[string][]string) []string {
 	var out []string
 	for what := range a {
@@ -271,7 +271,7 @@ func otherWays(a, b map[string][]string) []string {
 	return out
 }
 
-// grants tells whether rules let somebody do that.
+// grants reports whether rules allow a request.
 func grants(rules map[string][]string, verb, group, resource string) bool {
 	for _, what := range []string{resource + "." + group, "*." + group, resource + ".*", "*.*"} {
 		if slices.Contains(rules[what], verb) || slices.Contains(rules[what], "*") {
@@ -281,8 +281,8 @@ func grants(rules map[string][]string, verb, group, resource string) bool {
 	return false
 }
 
-// lacksForArgo are the verbs on workflowtaskresults that rules do not give, and
-// the lines of a table that say so.
+// lacksForArgo returns the verbs on workflowtaskresults that rules do not grant, and the lines
+// of a table that show them.
 func lacksForArgo(rules map[string][]string) (lacks, lines []string) {
 	for _, r := range argoPermissions("") {
 		has := "has it"

@@ -18,15 +18,15 @@ import (
 	"carrick/steps/check"
 )
 
-// triedThrough is what goes through the endpoint: its proxy, as far as carrick knows that, reads its configuration and
-// its certificates when it starts.
+// triedThrough returns the dependencies of requests through the endpoint: its proxy, if carrick
+// manages it, which reads its configuration and its certificates at startup.
 func triedThrough(ctx context.Context, e steps.Env) ([]steps.Dependency, error) {
 	if mode(e) != byProxy {
 		return nil, nil
 	}
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
-		return nil, nil // the steps before say so
+		return nil, nil // the checks of earlier steps report it
 	}
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func triedThrough(ctx context.Context, e steps.Env) ([]steps.Dependency, error) 
 	return []steps.Dependency{{What: "the proxy's pods were started", Since: since}}, err
 }
 
-// askedOn is what the questions were asked on.
+// askedOn returns what the recorded responses depend on.
 func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	var r apiReply
 	_, ok, err := record(ctx, e, "asked.yaml", &r)
@@ -47,8 +47,8 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return recordedOn(ctx, e, "asked.yaml", r.Time)
 }
 
-// recordedOn is what a record that was written at that time goes by. The API server's clock counts where it tells: that
-// of this machine may be another.
+// recordedOn returns what a record of that time depends on. It uses the API server's clock if
+// it is known, because this machine's clock may differ.
 func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (steps.Tried, error) {
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)
@@ -66,7 +66,7 @@ func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (st
 	return steps.Tried{At: at, On: on}, err
 }
 
-// watchedOn is what the watch was held on.
+// watchedOn returns what the recorded watch depends on.
 func watchedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	var r watched
 	_, ok, err := record(ctx, e, "watched.yaml", &r)
@@ -76,7 +76,8 @@ func watchedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return recordedOn(ctx, e, "watched.yaml", r.Time.Add(time.Duration(r.Seconds)*time.Second))
 }
 
-// ranOn is what the test Job ran on: the endpoint, the virtual node, and the virtual kubelet with its configuration.
+// ranOn returns what the test Job depends on: the endpoint, the virtual node, and the virtual
+// kubelet with its configuration.
 func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
 	if apierrors.IsNotFound(err) {
@@ -111,7 +112,7 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return steps.Tried{At: j.Status.StartTime.Time, On: on, Again: again}, nil
 }
 
-// outdated reports whether what a record's trial was made on has changed since.
+// outdated reports whether a dependency of a record's trial has changed since.
 func outdated(ctx context.Context, e steps.Env, file string) (bool, error) {
 	on := askedOn
 	if file == "watched.yaml" {

@@ -19,8 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// watchDoer holds a watch through the endpoint, on a ConfigMap that does not
-// change meanwhile: silence is what proxies cut.
+// watchDoer holds a watch through the endpoint, on a ConfigMap that does not change meanwhile:
+// proxies close idle connections.
 type watchDoer struct{ action.Manifest }
 
 func watchAccount(e steps.Env) string { return recordName(e, "watch") }
@@ -32,7 +32,7 @@ func (d watchDoer) trial() recordDoer {
 	return recordDoer{Manifest: d.Manifest, file: "watched.yaml", account: watchAccount}
 }
 
-// Plan says that a watch is held.
+// Plan shows that a watch is held.
 func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().plan(
 		ctx, e, "a watch through ",
@@ -44,22 +44,22 @@ func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	)
 }
 
-// PlanUndo is as of every trial.
+// PlanUndo works as for every trial.
 func (d watchDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().PlanUndo(ctx, e)
 }
 
-// Undo is as of every trial.
+// Undo works as for every trial.
 func (d watchDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.trial().Undo(ctx, e, say)
 }
 
-// Export is as of every trial.
+// Export works as for every trial.
 func (d watchDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
 
-// Do holds it, and keeps what became of it.
+// Do holds the watch and stores its outcome.
 func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if text, err := standing(ctx, e, "watched.yaml"); err != nil || text != nil {
 		return err
@@ -72,7 +72,7 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	out.Account, out.Time = watchUser(e), time.Now().UTC().Truncate(time.Second)
 	begun := out
 	begun.Holding = true
-	if err := d.keep(ctx, e, say, begun); err != nil { // the account and what it watches, too
+	if err := d.keep(ctx, e, say, begun); err != nil { // also creates the account and the object that it watches
 		return err
 	}
 	long := time.Duration(out.Wanted) * time.Second
@@ -103,8 +103,7 @@ func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r 
 	return d.trial().keep(ctx, e, say, map[string]string{"watched.yaml": string(text)})
 }
 
-// held is the watch itself. An account that was just made may be unknown for a
-// moment.
+// held holds the watch. A new account may be unknown to the API server for a moment.
 func held(
 	ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration,
 ) (probe.HoldReport, error) {

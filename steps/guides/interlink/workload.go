@@ -55,7 +55,7 @@ func workloadNamespace(e steps.Env) string { return e.Answers.Text("workload.nam
 func workloadAccount(e steps.Env) string   { return e.Answers.Text("workload.account") }
 func forArgo(e steps.Env) bool             { return e.Answers.Bool("workload.argo") }
 
-// workloadIdentity is the ServiceAccount of the jobs, and workloadUser its user name.
+// workloadIdentity returns the ServiceAccount of the jobs, and workloadUser its user name.
 func workloadIdentity(e steps.Env) check.Account {
 	return check.Account{Namespace: workloadNamespace(e), Name: workloadAccount(e)}
 }
@@ -149,7 +149,8 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s/%s", sa.Namespace, sa.Name)
 }
 
-// tooMuch are permissions that give whoever reads a job's token the cluster, or its credentials.
+// tooMuch are permissions that would give everyone who can read a job's token control of the
+// cluster, or its credentials.
 var tooMuch = []permission.Rule{
 	{Verb: "*", Group: "*", Resource: "*"},
 	{Verb: "list", Resource: "secrets"},
@@ -196,7 +197,7 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// argoRights are what Argo's executor needs of the API.
+// argoPermissions are the permissions that Argo's executor requires.
 func argoPermissions(ns string) []permission.Rule {
 	return check.Verbs("argoproj.io", "workflowtaskresults", ns, "create", "patch")
 }
@@ -212,8 +213,8 @@ func accountArgo(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s may create and patch workflowtaskresults", workloadUser(e))
 }
 
-// podsForNode are the pods of the jobs' namespace that are on the virtual node or
-// could only be put there: by its name, or because they bear its taint.
+// podsForNode returns the pods of the jobs' namespace that are on the virtual node or can only
+// be scheduled there, by its name or by a toleration of its taint.
 func podsForNode(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{})
 	if err != nil {

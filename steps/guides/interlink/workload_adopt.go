@@ -14,8 +14,9 @@ import (
 	"carrick/steps/check"
 )
 
-// createdHere is what this link has created under a name, wherever it stands; nil: nothing. Anybody can make such an
-// object, with carrick's marks, in a namespace of theirs.
+// createdHere returns the object of that name that this link has created, in any namespace, or
+// nil if there is none. Any user can create such an object, with carrick's labels, in a
+// namespace of their own.
 func createdHere(
 	ctx context.Context, e steps.Env, at schema.GroupVersionResource, name string,
 ) (*unstructured.Unstructured, error) {
@@ -30,8 +31,9 @@ func createdHere(
 	return c.mine[0], nil
 }
 
-// adoptWorkload is the namespace or the ServiceAccount as which something was asked. What it is asked as stands beside
-// what came of it: the record says no other namespace than its own.
+// adoptWorkload returns the namespace or the ServiceAccount of the recorded requests. The
+// object's own namespace is used for the former, because a record can only belong to its own
+// namespace.
 func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		o, err := createdHere(ctx, e, check.ConfigMaps, recordName(e, "asked"))
@@ -44,7 +46,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 		}
 		var r apiReply
 		if err := yaml.Unmarshal([]byte(m.Data["asked.yaml"]), &r); err != nil {
-			return nil, "", nil // a check says what is wrong with it
+			return nil, "", nil // a check reports what is wrong with it
 		}
 		who := strings.Split(r.Account, ":")
 		if len(who) != 4 || who[2] != m.Namespace {
@@ -57,7 +59,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 	}
 }
 
-// adoptArgo tells whether the Role for Argo stands.
+// adoptArgo reports whether the Role for Argo exists.
 func adoptArgo(ctx context.Context, e steps.Env) (any, string, error) {
 	r, err := createdHere(ctx, e, check.Roles, recordName(e, "argo"))
 	if err != nil || r == nil {
