@@ -14,10 +14,10 @@ import (
 	"carrick/steps/check"
 )
 
-// The Secrets of the certificate, and the Certificates that fill them where
-// cert-manager does.
+// These are the Secrets of the certificate. If cert-manager is used, Certificates of the same
+// names write them.
 const (
-	tlsSecret                  = "vsphere-extensions-tls" // as upstream has it
+	tlsSecret                  = "vsphere-extensions-tls" // upstream's name
 	certificateAuthoritySecret = "vsphere-extensions-ca"
 	storeSecret                = "vsphere-extensions-keystore" // the password of upstream's keystore
 )
@@ -119,12 +119,13 @@ func certificateQuestions() []steps.Question {
 	}
 }
 
-// both is a condition: one and another.
+// both is a condition: a and b.
 func both(a, b func(steps.Env) bool) func(steps.Env) bool {
 	return func(e steps.Env) bool { return a(e) && b(e) }
 }
 
-// certificateSigner is who signs: upstream's program needs a keystore, which cert-manager makes.
+// certificateSigner returns the signer. Upstream's program requires a keystore, which only
+// cert-manager creates.
 func certificateSigner(e steps.Env) string {
 	if runsUpstream(e) {
 		return certs.ByCertManager
@@ -132,7 +133,7 @@ func certificateSigner(e steps.Env) string {
 	return e.Answers.Text("cert.source")
 }
 
-// webhookSignedBy is a condition: there is a webhook, and its certificate is signed so.
+// webhookSignedBy is a condition: a webhook exists, and source signs its certificate.
 func webhookSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return usesWebhook(e) && certificateSigner(e) == source }
 }
@@ -144,7 +145,7 @@ func defaultDays(e steps.Env) (any, string) {
 	return 90, "what public CAs give"
 }
 
-// ownCerts is the CA of the extension, where carrick makes it.
+// ownCerts is the extension's CA if carrick creates it.
 var ownCerts = certs.Own{
 	Namespace: extensionSpace, CA: certificateAuthoritySecret, Leaf: tlsSecret,
 	Name:  func(e steps.Env) string { return "carrick " + e.Link + " extension CA" },
@@ -153,7 +154,7 @@ var ownCerts = certs.Own{
 	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
-// host is the name by which the API server asks for a webhook's Service
+// host returns the name that the API server uses to call a webhook's Service
 // (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go).
 func host(e steps.Env) string { return extensionName + "." + extensionSpace(e) + ".svc" }
 
@@ -161,7 +162,7 @@ func hosts(e steps.Env) []string { return []string{host(e), host(e) + ".cluster.
 
 func extensionHosts(_ context.Context, e steps.Env) (any, error) { return hosts(e), nil }
 
-// keystores has cert-manager write what Java reads, beside the certificate; nil: nobody
+// keystores makes cert-manager write a Java keystore next to the certificate; nil if no program
 // reads it.
 func keystores(_ context.Context, e steps.Env) (any, error) {
 	if !runsUpstream(e) {
@@ -176,12 +177,12 @@ func makePassword(context.Context, steps.Env) (map[string]masked.Value, error) {
 	return map[string]masked.Value{"password": masked.New(rand.Text())}, nil
 }
 
-// extensionCertificate is the Secret of the certificate as it stands.
+// extensionCertificate returns the existing Secret of the certificate.
 func extensionCertificate(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return certs.Secret(ctx, e, extensionSpace(e), tlsSecret)
 }
 
-// learnExtensionCA is what the webhook has to carry, in PEM.
+// learnExtensionCA returns the CA bundle for the webhook, in PEM.
 func learnExtensionCA(ctx context.Context, e steps.Env) (any, error) {
 	s, err := extensionCertificate(ctx, e)
 	if err != nil {
@@ -204,7 +205,8 @@ func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
 	return certs.ByCarrick, from, nil
 }
 
-// adoptedExtensionSecret is the extension's Secret in a set-up that exists; nil: none does.
+// adoptedExtensionSecret returns the extension's Secret in an existing set-up, or nil if there
+// is none.
 func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	s, err := extensionCertificate(ctx, e)
 	if steps.IsAbsent(err) {
@@ -216,7 +218,7 @@ func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, 
 	return s, "Secret " + s.Namespace + "/" + s.Name, nil
 }
 
-// certificateRights are what it takes to do this step.
+// certificatePermissions are the permissions that this step requires.
 func certificatePermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil

@@ -79,7 +79,7 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, level %s", ns.Name, clean.Text(level))
 }
 
-// certFix is how the Secret comes to be as it should.
+// certFix is the fix for the Secret.
 func certFix(e steps.Env) string {
 	if certificateSigner(e) == certs.ByCertManager {
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
@@ -87,8 +87,8 @@ func certFix(e steps.Env) string {
 	return e.ApplyStep("certificates")
 }
 
-// issuesNow reports whether the action cert-managed has cert-manager issue another certificate: the one in the Secret
-// has expired.
+// issuesNow reports whether the action cert-managed makes cert-manager issue another
+// certificate because the one in the Secret has expired.
 func issuesNow(e steps.Env, s *cluster.Secret) bool {
 	if s.Annotations["cert-manager.io/certificate-name"] == "" || certificateSigner(e) != certs.ByCertManager {
 		return false
@@ -97,7 +97,7 @@ func issuesNow(e steps.Env, s *cluster.Secret) bool {
 	return err == nil && time.Now().After(chain[0].NotAfter)
 }
 
-// renewFix is how a certificate that ends comes to be issued anew.
+// renewFix is the fix for a certificate that expires soon.
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
 		if issuesNow(e, s) {
@@ -168,7 +168,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// caFix is how a CA that ends gives way to a new one.
+// caFix is the fix for a CA that expires soon.
 func caFix(e steps.Env) string {
 	return fmt.Sprintf(
 		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one",
@@ -177,8 +177,8 @@ func caFix(e steps.Env) string {
 	)
 }
 
-// proves asserts that one of some CAs has signed the certificate of a Secret, which may
-// have ended since: that is another check's. what is how they are called.
+// proves verifies that one of some CAs has signed the certificate of a Secret. It ignores
+// expiry, which another check reports. what describes the CAs.
 func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string) steps.Result {
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	if err != nil {

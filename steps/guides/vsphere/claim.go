@@ -61,7 +61,8 @@ func triesPodsUnderPSP(e steps.Env) bool { return triesPods(e) && pspBranch(e) }
 
 func askedClass(_ context.Context, e steps.Env) (any, error) { return sharedClassName(e), nil }
 
-// bothPods are the pods: each writes its own file and waits for the other's.
+// bothPods returns the values of the two pods: each writes its own file and waits for the
+// other's.
 func bothPods(context.Context, steps.Env) ([]any, error) {
 	return []any{map[string]any{"own": "a", "other": "b"}, map[string]any{"own": "b", "other": "a"}}, nil
 }
@@ -86,10 +87,10 @@ func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
 	return pod.Spec.Containers[0].Image, "pod " + pod.Namespace + "/" + pod.Name, nil
 }
 
-// trialPods are left out of exports.
+// trialPods are omitted from exports.
 type trialPods struct{ action.Manifest }
 
-// Export leaves them out.
+// Export omits them.
 func (t trialPods) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{{Hand: trialHand}}, nil
 }

@@ -92,7 +92,7 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	return unbound(ctx, e, c)
 }
 
-// claimedOn is what the claim was made on, and with it what its pods wrote to.
+// claimedOn returns the objects that the claim, and with it its pods, depended on.
 func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -104,7 +104,7 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	t := steps.Tried{At: c.CreationTimestamp.Time, Again: tryAgain(e)}
 	s, err := theClass(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return t, nil // rwx-class says so
+		return t, nil // rwx-class reports it
 	}
 	if err != nil {
 		return t, err
@@ -113,14 +113,14 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return t, nil
 }
 
-// tryAgain removes what was tried, and tries it anew.
+// tryAgain is the command that deletes the trial's objects and runs it again.
 func tryAgain(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
 		e.Kubectl(), trialNamespace(e), e.OwnedBy("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"),
 		e.ApplyStep("claim"))
 }
 
-// boundIn says how long it took.
+// boundIn reports how long binding took.
 func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 	if err != nil {
@@ -150,7 +150,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	)
 }
 
-// unbound says what is known of the cause.
+// unbound reports the known cause.
 func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -182,7 +182,7 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 }
 
 func claimShared(ctx context.Context, e steps.Env) steps.Result {
-	seen := map[string]string{} // by pod: what it has printed
+	seen := map[string]string{} // output by pod
 	nodes := map[string]string{}
 	for _, own := range []string{"a", "b"} {
 		e.Cluster.StartGet(check.Pods, trialNamespace(e), triedName(e, own))
@@ -259,13 +259,13 @@ func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
 	return steps.Failed(fmt.Sprintf("pod %s on node %s has failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
 }
 
-// waiting is an object of a trial of which events may tell why it waits.
+// waiting is an object of a trial whose events may explain why it waits.
 type waiting struct {
 	kind, name string
 	uid        types.UID
 }
 
-// trialsWaiting are the pods and the claim that exist and wait.
+// trialsWaiting returns the existing pods and claim that are waiting.
 func trialsWaiting(ctx context.Context, e steps.Env) ([]waiting, error) {
 	var out []waiting
 	for _, own := range []string{"a", "b"} {
@@ -300,7 +300,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Errored(err)
 		}
-		for _, v := range slices.Backward(causes(events)) { // what is said now, and not what was
+		for _, v := range slices.Backward(causes(events)) { // newest first
 			if v.Type == corev1.EventTypeWarning {
 				said := causeLine(clean.Text(v.Message))
 				fix := eventFix(e, w.kind, w.name, said)
@@ -308,7 +308,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 					fix += retryFix(ctx, e)
 				}
 				r := steps.Failed(fmt.Sprintf("%s %s: %s %s: %s", w.kind, w.name, v.Reason, ago(lastSeen(v)), said), fix)
-				r.Again = time.Now().Add(time.Minute) // the age grows
+				r.Again = time.Now().Add(time.Minute) // the age in the finding grows
 				return r
 			}
 		}
@@ -316,7 +316,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("of none that still waits")
 }
 
-// ago says how long ago a time is, in minutes.
+// ago formats how long ago a time is, in minutes.
 func ago(at time.Time) string {
 	if d := time.Since(at).Truncate(time.Minute); d > 0 {
 		return d.String() + " ago"

@@ -46,7 +46,7 @@ func clusters() steps.Step {
 	}
 }
 
-// hasCluster tells whether a side is there, and no file of facts in its place.
+// hasCluster reports whether a side is a cluster and not a facts file.
 func hasCluster(e steps.Env) bool { return e.Cluster != nil }
 
 func versionCheck() steps.Check {
@@ -57,7 +57,7 @@ func versionCheck() steps.Check {
 
 var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(\D|$)`)
 
-// minorOf is the 26 of "v1.26.5+vmware.2"; ok is false where it is none.
+// minorOf returns the 26 of "v1.26.5+vmware.2"; ok is false if version has none.
 func minorOf(version string) (minor int, ok bool) {
 	found := minorVersion.FindStringSubmatch(version)
 	if found == nil {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// Where upstream says so.
+// These are the sources of the rules that these checks apply.
 const (
 	tkcSource     = "https://docs.vmware.com/en/VMware-vSphere/8.0/vsphere-with-tanzu-tkg/GUID-69E52B31-6DEC-412D-B60E-FE733156F708.html (ClusterClass variables)"
 	defaultSource = "kubernetes/kubernetes: pkg/volume/util/storageclass.go (the newest default class is the one " +
@@ -69,7 +69,7 @@ func clusterChecks() []steps.Check {
 	}
 }
 
-// asSupervisor is the fact of that name; known is false where the side is not there.
+// asSupervisor returns the fact is-supervisor; known is false if the side does not exist.
 func asSupervisor(f steps.Facts) (is, known bool, err error) {
 	v, err := f.Value("is-supervisor")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -80,7 +80,7 @@ func asSupervisor(f steps.Facts) (is, known bool, err error) {
 
 const supervisorSigns = "VirtualMachines or TanzuKubernetesClusters"
 
-// swapped says how contexts are given to the sides.
+// swapped explains how to assign contexts to the sides.
 func swapped(e steps.Env) string {
 	return "give each context to its side, with carrick " + e.LinkFile() +
 		" on the screen of sides, or in the file: local is the guest, remote the Supervisor"
@@ -94,7 +94,7 @@ func guestCluster(_ context.Context, e steps.Env) steps.Result {
 	if !own {
 		return steps.Passed("it serves neither %s: no Supervisor", strings.ReplaceAll(supervisorSigns, " or ", " nor "))
 	}
-	if peer, known, _ := asSupervisor(e.Peer); known && !peer { // what can't be told of the other side changes nothing
+	if peer, known, _ := asSupervisor(e.Peer); known && !peer { // an unknown fact of the other side changes nothing
 		return steps.Failed(
 			"this is a Supervisor (it serves "+supervisorSigns+"), and the other context leads to none: the two are swapped",
 			swapped(e),
@@ -134,7 +134,7 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 	return sameGuest(e, g)
 }
 
-// sameGuest compares the address that the Supervisor has for a guest with that of the guest's context.
+// sameGuest compares the Supervisor's address of a guest with that of the guest's context.
 func sameGuest(e steps.Env, g guest) steps.Result {
 	at := guestServer(e.Peer)
 	switch {
@@ -193,7 +193,7 @@ func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// declareFix says where a default class is declared; class may be "".
+// declareFix explains where a default class is declared; class may be "".
 func declareFix(e steps.Env, class string) string {
 	if class == "" {
 		class = "CLASS"

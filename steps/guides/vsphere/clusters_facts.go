@@ -14,7 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// clusterFacts are what decides the guide's ways: what the clusters serve, and never what they call their version.
+// clusterFacts determine the guide's methods: they are based on what the clusters serve, never
+// on their version string.
 func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
@@ -38,8 +39,8 @@ func clusterFacts() []steps.Fact {
 	}
 }
 
-// served are the kinds of a group that the cluster serves, of all names or of one. Everybody who is signed in may ask
-// that, unlike for definitions.
+// served returns the kinds of a group that the cluster serves, of all names or of one. Unlike
+// CRDs, every signed-in user can read them.
 func served(ctx context.Context, e steps.Env, group, resource string) ([]cluster.Kind, error) {
 	all, err := e.Cluster.Served(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func learnBranch(ctx context.Context, e steps.Env) (any, error) {
 	return branchLabels, nil
 }
 
-// servesMAP is the best version: an alpha one is none to build on.
+// servesMAP returns the best served version; alpha versions do not count.
 func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 	kinds, err := served(ctx, e, "admissionregistration.k8s.io", "mutatingadmissionpolicies")
 	if err != nil {
@@ -85,7 +86,8 @@ func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 	)
 }
 
-// defaultNotes make a class the default one (kubernetes/kubernetes: pkg/apis/storage/util/helpers.go).
+// defaultNotes are the annotations of a default class (kubernetes/kubernetes:
+// pkg/apis/storage/util/helpers.go).
 var defaultNotes = []string{
 	"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class",
 }
@@ -98,8 +100,8 @@ func allClasses(ctx context.Context, e steps.Env) ([]*storagev1.StorageClass, er
 	return check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
 }
 
-// defaultClasses are the default ones, and first the one that claims without a class get: the newest
-// (kubernetes/kubernetes: pkg/volume/util/storageclass.go).
+// defaultClasses returns the default classes, newest first: claims without a class get the
+// newest one (kubernetes/kubernetes: pkg/volume/util/storageclass.go).
 func defaultClasses(ctx context.Context, e steps.Env) ([]*storagev1.StorageClass, error) {
 	all, err := allClasses(ctx, e)
 	if err != nil {
@@ -123,8 +125,9 @@ func learnDefaultClass(ctx context.Context, e steps.Env) (any, error) {
 	return found[0].Name, nil
 }
 
-// isSupervisor tells a Supervisor by the kinds that it alone serves: virtual machines, and the clusters made of them. A
-// guest may serve others of run.tanzu.vmware.com (vmware-tanzu/tanzu-framework: capabilities).
+// isSupervisor identifies a Supervisor by the kinds that only it serves: virtual machines, and
+// the clusters that consist of them. A guest may serve other kinds of run.tanzu.vmware.com
+// (vmware-tanzu/tanzu-framework: capabilities).
 func isSupervisor(ctx context.Context, e steps.Env) (any, error) {
 	machines, err := served(ctx, e, "vmoperator.vmware.com", "")
 	if err != nil {

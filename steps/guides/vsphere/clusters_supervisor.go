@@ -18,8 +18,9 @@ import (
 	"carrick/steps/check"
 )
 
-// The kinds by which a Supervisor declares guest clusters. The older one is gone from TKG Service 3.3 on; where it is,
-// it stands for a Cluster of the same name and is the one to change.
+// These are the kinds with which a Supervisor declares guest clusters. The older one was
+// removed in TKG Service 3.3; if it exists, it generates a Cluster of the same name and is the
+// one to change.
 const (
 	tkcGroup, tkcResource   = "run.tanzu.vmware.com", "tanzukubernetesclusters"
 	capiGroup, capiResource = "cluster.x-k8s.io", "clusters"
@@ -29,16 +30,16 @@ const (
 type guest struct {
 	resource        string // "tanzukubernetesclusters.run.tanzu.vmware.com"
 	namespace, name string
-	endpoint        string   // host:port of its API server; "": not yet
+	endpoint        string   // host:port of its API server; "": not assigned yet
 	class           string   // the default storage class; "": none
-	classes         []string // all that it is given
+	classes         []string // all classes that are assigned to it
 	version         string
-	classField      string // where the default class is declared
+	classField      string // the field that declares the default class
 }
 
 func (g guest) String() string { return g.namespace + "/" + g.name }
 
-// guests are the guest clusters of the namespace that was answered, or of all.
+// guests returns the guest clusters of the answered namespace, or of all.
 func guests(ctx context.Context, e steps.Env) ([]guest, error) {
 	var out []guest
 	for _, kind := range []struct {
@@ -65,7 +66,7 @@ func guests(ctx context.Context, e steps.Env) ([]guest, error) {
 	return out, nil
 }
 
-// joined adds a guest cluster, or to the one of that name what it does not say itself.
+// joined adds a guest cluster to the list, or merges it into the one of the same name.
 func joined(all []guest, g guest) []guest {
 	i := slices.IndexFunc(all, func(other guest) bool { return other.namespace == g.namespace && other.name == g.name })
 	if i < 0 {
@@ -94,8 +95,8 @@ func fromTKC(o *unstructured.Unstructured) guest {
 	return g
 }
 
-// fromCluster reads the variables of a ClusterClass: TKG's own tanzukubernetescluster, and builtin-generic from v3.1
-// on.
+// fromCluster reads the variables of a ClusterClass: TKG's own tanzukubernetescluster, and
+// builtin-generic from v3.1 on.
 func fromCluster(o *unstructured.Unstructured) guest {
 	g := guest{
 		classField: "spec.topology.variables, defaultStorageClass", version: textAt(o.Object, "spec", "topology", "version"),
@@ -131,7 +132,7 @@ func textAt(o map[string]any, path ...string) string {
 	return v
 }
 
-// endpointOf is an address as APIs of clusters write it: {host: …, port: 6443}.
+// endpointOf parses an address of Cluster API: {host: …, port: 6443}.
 func endpointOf(v any) string {
 	at, _ := v.(map[string]any)
 	host, _ := at["host"].(string)
@@ -148,7 +149,7 @@ func endpointOf(v any) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// guestServer is where the guest's context finds its API server; "": not known.
+// guestServer returns the API server's address in the guest's context, or "" if it is unknown.
 func guestServer(f steps.Facts) string {
 	server, err := f.Text(check.ServerFact)
 	if err != nil {
@@ -158,9 +159,10 @@ func guestServer(f steps.Facts) string {
 	return where
 }
 
-// theGuest is the guest cluster that was answered, as the Supervisor declares it; without an answer the one that has
-// the address of the guest's context, or the only one. That is no default of the answer: what is asked of the guest
-// must not hang on a Supervisor that does not answer.
+// theGuest returns the answered guest cluster as the Supervisor declares it. Without an answer
+// it is the one with the address of the guest's context, or the only one. This is not a default
+// of the answer, because questions about the guest must not depend on a Supervisor that does
+// not respond.
 func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	name := e.Answers.Text("supervisor.cluster")
 	all, err := guests(ctx, e)
@@ -183,7 +185,7 @@ func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	return guest{}, steps.Absent("%d guest clusters are called %s: answer supervisor.namespace", len(found), found[0].name)
 }
 
-// noGuest says that there is no such guest cluster, and which there are.
+// noGuest reports that the guest cluster does not exist, and which ones do.
 func noGuest(all []guest, name string) string {
 	var names []string
 	for _, g := range all {

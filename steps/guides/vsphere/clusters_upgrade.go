@@ -15,13 +15,13 @@ import (
 	"carrick/steps/check"
 )
 
-// The Kubernetes versions at which pods may be left outside.
+// These are the Kubernetes versions from which pods may be rejected.
 const (
-	withoutPSP = 25 // PodSecurityPolicies are gone
-	restricted = 26 // a Tanzu release holds a namespace without a level to restricted
+	withoutPSP = 25 // PodSecurityPolicies are removed
+	restricted = 26 // a Tanzu release enforces restricted in a namespace without a level
 )
 
-// plannedMinor is the version that the guest is to have; 0: none is known.
+// plannedMinor returns the planned minor version of the guest, or 0 if it is unknown.
 func plannedMinor(e steps.Env) (minor int, from string, err error) {
 	if n, ok := minorOf(e.Answers.Text("clusters.upgrade")); ok {
 		return n, "clusters.upgrade", nil
@@ -92,19 +92,20 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s: every namespace has a level", on)
 }
 
-// ofSystem tells namespaces that Tanzu releases leave out of pod security (TKr: AdmissionConfiguration, exemptions).
+// ofSystem reports whether Tanzu releases exempt a namespace from pod security (TKr:
+// AdmissionConfiguration, exemptions).
 func ofSystem(namespace string) bool {
 	return namespace == "tkg-system" || strings.HasPrefix(namespace, "kube-") ||
 		strings.HasPrefix(namespace, "vmware-system-")
 }
 
 const (
-	profileLabel = "app.kubernetes.io/part-of" // upstream's labels file puts it there
+	profileLabel = "app.kubernetes.io/part-of" // set by upstream's labels file
 	profileValue = "kubeflow-profile"
 )
 
-// isProfileSpace tells a namespace that Kubeflow made for a profile (kubeflow/dashboard:
-// components/profile-controller/controllers/profile_controller.go).
+// isProfileSpace reports whether Kubeflow created a namespace for a profile
+// (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
 func isProfileSpace(ns *corev1.Namespace) bool {
 	return ns.Labels[profileLabel] == profileValue ||
 		slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Profile" })

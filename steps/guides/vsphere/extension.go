@@ -18,14 +18,14 @@ import (
 	"carrick/steps/check"
 )
 
-// Which program runs.
+// These are the programs that can run as the extension.
 const (
 	byCarrick  = "carrick"
 	byUpstream = "upstream"
 )
 
-// What the published guide calls its parts, and carrick's are called as well: one that
-// stands is taken over, and not doubled.
+// These are the published guide's names. carrick uses the same ones, so that it takes over an
+// existing object instead of creating a second one.
 const (
 	extensionName = "vsphere-extensions" // namespace, Deployment, Service, label app; carrick's account and roles
 	webhookName   = "mutating.vsphere-extensions.keeyzar.de"
@@ -35,7 +35,7 @@ const (
 	upstreamImage = "docker.io/keeyzar/vsphere-extensions-jvm"
 )
 
-// The ports on which the programs answer reviews.
+// These are the ports on which the programs serve admission reviews.
 const (
 	carrickPort  = 8443
 	upstreamPort = 8080
@@ -50,8 +50,9 @@ func extension() steps.Step {
 		When: runsExtension,
 		Ask:  extensionQuestions(),
 		Facts: []steps.Fact{
-			// Webhooks have conditions since the release that serves ValidatingAdmissionPolicies in v1
-			// (kubernetes/enhancements: keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
+			// Webhooks support match conditions since the release that serves
+			// ValidatingAdmissionPolicies in v1 (kubernetes/enhancements:
+			// keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
 			{
 				Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local,
 				Learn: check.ServesFact(check.ValidatingPolicies),
@@ -148,11 +149,11 @@ func extensionActions() []steps.Action {
 	}
 }
 
-// followerRoles are the rights of carrick's program. What it has made by them is no
-// link's: pods lean on it, and an undo names it and leaves it.
+// followerRoles are the permissions of carrick's program. The objects that it created belong to
+// no link: pods depend on them, so undo names and keeps them.
 type followerRoles struct{ action.Manifest }
 
-// PlanUndo says also what the program leaves behind.
+// PlanUndo also shows the objects that the program leaves behind.
 func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := r.Manifest.PlanUndo(ctx, e)
 	if err != nil || len(c.Items) == 0 {
@@ -162,7 +163,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 		ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: watcher.Made},
 	)
 	if apierrors.IsForbidden(err) {
-		return c, nil // an undo takes no right more for a note
+		return c, nil // an undo must not require another permission for a note
 	}
 	if err != nil || len(all) == 0 {
 		return c, err
@@ -182,7 +183,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	return c, nil
 }
 
-// wholeObject has an action make its one object as a whole.
+// wholeObject makes an action recreate its one object as a whole.
 func wholeObject(
 	kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action,
 ) steps.Action {
@@ -191,14 +192,15 @@ func wholeObject(
 	return a
 }
 
-// runsExtension tells whether it is needed: for the webhook, or to follow profiles.
+// runsExtension reports whether the extension is required, for the webhook or to follow
+// profiles.
 func runsExtension(e steps.Env) bool { return usesWebhook(e) || followsProfiles(e) }
 
-// followsProfiles tells whether it binds profiles to a PodSecurityPolicy.
+// followsProfiles reports whether it binds profiles to a PodSecurityPolicy.
 func followsProfiles(e steps.Env) bool { return pspBranch(e) && e.Answers.Bool("security.follow") }
 
-// runsUpstream tells whether it is the published program: without a webhook it is
-// carrick's always.
+// runsUpstream reports whether the published program runs. Without a webhook it is always
+// carrick's.
 func runsUpstream(e steps.Env) bool {
 	return usesWebhook(e) && e.Answers.Text("extension.program") == byUpstream
 }
@@ -211,7 +213,7 @@ func truth(is func(steps.Env) bool) func(context.Context, steps.Env) (any, error
 	return func(_ context.Context, e steps.Env) (any, error) { return is(e), nil }
 }
 
-// hookPort is the port on which the pods answer reviews.
+// hookPort returns the port on which the pods serve admission reviews.
 func hookPort(e steps.Env) int {
 	if runsUpstream(e) {
 		return upstreamPort
@@ -219,7 +221,7 @@ func hookPort(e steps.Env) int {
 	return carrickPort
 }
 
-// extensionArgs are the arguments of carrick's program.
+// extensionArgs returns the arguments of carrick's program.
 func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	out := []string{"vsphere-extension", "--health-probe-bind-address=:8081"}
 	if usesWebhook(e) {
@@ -236,8 +238,8 @@ func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// upstreamCause changes when what the published program reads only at its start does:
-// its class, and the keystore.
+// upstreamCause changes with the settings that the published program reads only at its start:
+// its class and the keystore.
 func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 	s, err := extensionCertificate(ctx, e)
 	if err != nil {
@@ -246,8 +248,8 @@ func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 	return steps.HashOf(sharedClassName(e) + "\n" + s.Data["tls.crt"].Reveal())[:12], nil
 }
 
-// hookConditions keep every claim that is not to be changed from the extension; nil:
-// the API server knows none, and the extension looks by itself.
+// hookConditions exclude every claim that must not be changed; nil if the API server does not
+// support conditions, so that the extension checks them itself.
 func hookConditions(_ context.Context, e steps.Env) (any, error) {
 	if knows, err := e.Own.Value("serves-conditions"); err != nil || knows != true {
 		return nil, err
@@ -259,8 +261,8 @@ func hookConditions(_ context.Context, e steps.Env) (any, error) {
 	}, nil
 }
 
-// hookCA is the CA as the webhook carries it. It is written there with both signers, so
-// that nothing has to inject it.
+// hookCA returns the webhook's CA bundle. carrick writes it with both signers, so that nothing
+// has to inject it.
 func hookCA(_ context.Context, e steps.Env) (any, error) {
 	text, err := e.Own.Text("extension-ca")
 	return base64.StdEncoding.EncodeToString([]byte(text)), err
@@ -273,7 +275,7 @@ func defaultImage(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// extensionRights are what it takes to do this step.
+// extensionPermissions are the permissions that this step requires.
 func extensionPermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil
@@ -305,7 +307,8 @@ func extensionPermissions(e steps.Env) []permission.Rule {
 	return out
 }
 
-// followerRights are what the program is given: nobody gives what he has not.
+// followerPermissions are the permissions granted to the program: users can only grant
+// permissions that they have.
 func followerPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"list", "watch", "patch"}, "", check.Namespaces), check.ToFollow("", profileKind),

@@ -70,7 +70,7 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// refusedBy says that no pod is let in; nil: none is refused.
+// refusedBy reports that pods are rejected; nil if none is.
 func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 	why := check.ReplicaFailure(s.Deployment)
 	if why == "" {
@@ -88,7 +88,7 @@ func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 // unpulled is a container that waits for its image.
 type unpulled struct{ pod, image, why string }
 
-// waitsForImage is the first such container of some pods, init containers first.
+// waitsForImage returns the first such container of some pods, init containers first.
 func waitsForImage(pods []*corev1.Pod) *unpulled {
 	for _, p := range pods {
 		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -146,7 +146,7 @@ func pullFix(e steps.Env, image string) string {
 		answer(e, "extension.image", "its name")
 }
 
-// pinned tells whether an image is one and the same at each pull.
+// pinned reports whether an image is the same at each pull.
 func pinned(image string) bool {
 	_, tag, has := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	return strings.Contains(image, "@sha256:") || (has && tag != "latest")
@@ -189,10 +189,10 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 }
 
 const (
-	// podTokenLife is how long a pod's token is taken that nobody renews
+	// podTokenLife is how long the API server accepts a pod's token that is not renewed
 	// (kubernetes/kubernetes: pkg/serviceaccount, ExpirationExtensionSeconds).
 	podTokenLife = 365 * 24 * time.Hour
-	// often is how many restarts are more than a few.
+	// often is the number of restarts from which they are reported.
 	often = 5
 )
 
@@ -249,8 +249,8 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// refusedToken is the last line of a log that says that a token is not taken: fabric8
-// says "Unauthorized! Token may have expired!", others repeat the API server's word.
+// refusedToken returns the last log line about a rejected token: fabric8 logs "Unauthorized!
+// Token may have expired!", others repeat the API server's message.
 func refusedToken(log string) string {
 	lines := strings.Split(log, "\n")
 	for _, l := range slices.Backward(lines) {

@@ -17,8 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// noClass is the class that the published program gives where nothing has told it one:
-// the quotes are part of it.
+// noClass is the class that the published program sets if none is configured: the quotes are
+// part of it.
 const noClass = `"to-be-overridden"`
 
 func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
@@ -72,8 +72,8 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	return steps.Passed("%s, in exchange for none and for %s", s.class, check.Some(have))
 }
 
-// extensionProperties is the ConfigMap of the published program, and the class in it; "": it
-// names none.
+// extensionProperties returns the ConfigMap of the published program, and the class in it, or
+// "" if it names none.
 func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, extensionSpace(e), configMapName)
 	if apierrors.IsNotFound(err) {
@@ -85,7 +85,7 @@ func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, s
 	return m, propertyOf(m.Data[configFile]), nil
 }
 
-// propertyOf is the class in a properties file; the last line of several counts.
+// propertyOf returns the class in a properties file; the last of several lines counts.
 func propertyOf(text string) string {
 	out := ""
 	for line := range strings.Lines(text) {
@@ -96,8 +96,8 @@ func propertyOf(text string) string {
 	return out
 }
 
-// setProperty writes the class into the ConfigMap and starts the program anew. What the
-// published README says instead names the ConfigMap as a namespace.
+// setProperty is the command that writes the class into the ConfigMap and restarts the program.
+// The published README's command uses the ConfigMap's name as a namespace.
 func setProperty(e steps.Env) string {
 	in := e.Kubectl() + " -n " + extensionSpace(e)
 	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, sharedClassName(e))
@@ -158,7 +158,7 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, and its pods have started since", has)
 }
 
-// beganAt is when the program of a pod has started, which reads its files then; zero: it
+// beganAt returns when a pod's program started, which is when it reads its files, or zero if it
 // has not.
 func beganAt(p *corev1.Pod) time.Time {
 	for _, c := range p.Status.ContainerStatuses {
@@ -172,8 +172,9 @@ func beganAt(p *corev1.Pod) time.Time {
 	return p.Status.StartTime.Time
 }
 
-// certificateWritten returns when the extension's certificate was written into its Secret; zero: the Secret does not
-// exist, which another check finds. NotBefore does not tell: carrick and others backdate it.
+// certificateWritten returns when the extension's certificate was written into its Secret, or
+// zero if the Secret does not exist, which another check reports. NotBefore cannot be used,
+// because carrick and others backdate it.
 func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 	byName := cluster.Selector{Fields: "metadata.name=" + tlsSecret}
 	found, err := e.Cluster.Find(ctx, check.Secrets, extensionSpace(e), byName)
@@ -222,8 +223,8 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, in ConfigMap %s/%s", live, m.Namespace, m.Name)
 }
 
-// fromFile is the class in the file that kubectl apply was given; ok is false where
-// nobody has applied one.
+// fromFile returns the class in the file that was applied with kubectl; ok is false if none
+// was.
 func fromFile(m *corev1.ConfigMap) (string, bool) {
 	var file corev1.ConfigMap
 	text, ok := m.Annotations[corev1.LastAppliedConfigAnnotation]

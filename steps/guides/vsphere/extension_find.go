@@ -14,17 +14,17 @@ import (
 	"carrick/steps/check"
 )
 
-// extensionState is the extension's Deployment as it is.
+// extensionState describes the extension's Deployment.
 type extensionState struct {
 	*appsv1.Deployment
-	program string // whose it runs; "": neither is recognised
+	program string // the program that it runs; "": unknown
 	image   string
-	class   string   // that carrick's program gives claims
-	from    []string // and exchanges
+	class   string   // the class that carrick's program sets
+	from    []string // the classes that it replaces
 	follows string   // the role that it binds profiles to
 }
 
-// theExtension is the Deployment; an AbsentError says that there is none.
+// theExtension returns the Deployment, or an AbsentError if there is none.
 func theExtension(ctx context.Context, e steps.Env) (*extensionState, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, extensionSpace(e), extensionName)
 	if apierrors.IsNotFound(err) {
@@ -40,7 +40,7 @@ func theExtension(ctx context.Context, e steps.Env) (*extensionState, error) {
 	return out, nil
 }
 
-// read takes in what a container tells.
+// read adds the settings of a container.
 func (s *extensionState) read(c corev1.Container) {
 	words := slices.Concat(c.Command, c.Args)
 	java := slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "JAVA_OPTIONS" })
@@ -63,7 +63,7 @@ func (s *extensionState) read(c corev1.Container) {
 	}
 }
 
-// port is where its pods answer reviews.
+// port returns the port on which its pods serve admission reviews.
 func (s *extensionState) port() int32 {
 	if s.program == byUpstream {
 		return upstreamPort
@@ -71,11 +71,11 @@ func (s *extensionState) port() int32 {
 	return carrickPort
 }
 
-// keystoreImage is of the init container by which the published guide makes the
-// keystore (additional/resources.yaml).
+// keystoreImage is part of the image of the init container with which the published guide
+// creates the keystore (additional/resources.yaml).
 const keystoreImage = "sso71-openshift"
 
-// makesKeystore tells whether the published guide's init container is there.
+// makesKeystore reports whether the published guide's init container exists.
 func (s *extensionState) makesKeystore() bool {
 	return slices.ContainsFunc(
 		s.Spec.Template.Spec.InitContainers,
@@ -83,7 +83,7 @@ func (s *extensionState) makesKeystore() bool {
 	)
 }
 
-// extensionPods are its pods that are not on their way out.
+// extensionPods returns its pods that are not being deleted.
 func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, extensionSpace(e), cluster.Selector{Labels: "app=" + extensionName},
@@ -94,7 +94,7 @@ func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return slices.DeleteFunc(all, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
 }
 
-// remade is how what somebody else made or changed gives way to what carrick makes.
+// remade is the command that replaces unmanaged objects with carrick's.
 func remade(e steps.Env) string { return e.ApplyStep("extension") + " --take-over --replace" }
 
 func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {
@@ -114,7 +114,7 @@ func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
 	})
 }
 
-// adoptedOf is an answer that the Deployment tells.
+// adoptedOf adopts an answer from the Deployment.
 func adoptedOf(ctx context.Context, e steps.Env, of func(*extensionState) any) (any, string, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {
@@ -126,7 +126,8 @@ func adoptedOf(ctx context.Context, e steps.Env, of func(*extensionState) any) (
 	return nil, "", nil
 }
 
-// adoptExtensionSpace is where the webhook leads, else where the published guide puts it.
+// adoptExtensionSpace returns the namespace that the webhook calls, or else the published
+// guide's.
 func adoptExtensionSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	c, err := extensionWebhook(ctx, e)
 	if err == nil {

@@ -79,8 +79,8 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
 }
 
-// injection are the labels of a namespace that give its pods a sidecar, or take them
-// into a mesh without one.
+// injection are the namespace labels that inject a sidecar into pods, or add them to a mesh
+// without one.
 var injection = map[string]func(value string) bool{
 	"istio-injection":         func(v string) bool { return v == "enabled" },
 	"istio.io/rev":            func(v string) bool { return v != "" },
@@ -123,7 +123,7 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 	return fences(ctx, e)
 }
 
-// fences judges the NetworkPolicies by which the extension's pods are held.
+// fences judges the NetworkPolicies that select the extension's pods.
 func fences(ctx context.Context, e steps.Env) steps.Result {
 	in := extensionSpace(e)
 	d, err := theExtension(ctx, e)
@@ -171,7 +171,8 @@ EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	)
 }
 
-// lets tells whether a policy lets everybody in on a port, and else which networks.
+// lets reports whether a policy allows all ingress on a port, and otherwise which networks it
+// allows.
 func lets(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []string) {
 	for _, rule := range p.Spec.Ingress {
 		if !check.AllowsPort(rule.Ports, corev1.ProtocolTCP, port, func(name string) bool { return name == "https" }) {

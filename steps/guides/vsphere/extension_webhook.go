@@ -24,8 +24,8 @@ import (
 
 const (
 	webhookSource = page + " (additional/webhook.yaml)"
-	// sampleCA is the SHA-256 of the CA in that file: of the cluster that the guide's
-	// author had in 2020.
+	// sampleCA is the SHA-256 of the CA in that file, which belongs to the guide author's cluster
+	// of 2020.
 	sampleCA = "f07215147b3d1fc01e1ae8363f1e7b60f10c3a716d4087c473a2060ed4826597"
 )
 
@@ -73,7 +73,8 @@ func webhookChecks() []steps.Check {
 	}
 }
 
-// extensionWebhook is what asks the extension; an AbsentError says that there is none.
+// extensionWebhook returns the webhook configuration that calls the extension, or an
+// AbsentError if there is none.
 func extensionWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
 	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", webhookName)
 	if apierrors.IsNotFound(err) {
@@ -87,7 +88,7 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.AbsentFails(err, "")
 	}
-	s, unread := extensionCertificate(ctx, e) // what is wrong with the bundle itself is said without it
+	s, unread := extensionCertificate(ctx, e) // the bundle itself can be judged without it
 	for _, w := range c.Webhooks {
 		called, bundle := "webhook "+clean.Text(w.Name), w.ClientConfig.CABundle
 		if len(bundle) == 0 {
@@ -122,8 +123,8 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", c.Name)
 }
 
-// endsHere asserts that the CA in a webhook lasts on, where it is another than the one
-// beside the certificate: of that, another check speaks.
+// endsHere verifies that the CA in a webhook remains valid, if it differs from the one next to
+// the certificate, which another check judges.
 func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) steps.Result {
 	if beside, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal())); err == nil && root.Equal(beside[0]) {
 		return steps.Passed("it is the one beside the certificate")
@@ -158,8 +159,8 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("new claims in namespaces with %s=%s; failurePolicy %s", key, value, *w.FailurePolicy)
 }
 
-// wrongHook says what keeps a webhook from doing what it is there for, or has it do
-// more; "": nothing.
+// wrongHook describes what prevents a webhook from working, or makes it affect more than it
+// should; "" if nothing does.
 func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	s := w.ClientConfig.Service
 	switch is, _ := rulesCoverClaims(w.Rules); {
@@ -182,7 +183,7 @@ func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	return ""
 }
 
-// onlyNewClaims tells whether rules are of nothing but claims that are made.
+// onlyNewClaims reports whether rules match only the creation of claims.
 func onlyNewClaims(rules []admissionv1.RuleWithOperations) bool {
 	return !slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
 		return !slices.Equal(r.Resources, []string{"persistentvolumeclaims"}) ||
@@ -191,8 +192,7 @@ func onlyNewClaims(rules []admissionv1.RuleWithOperations) bool {
 	})
 }
 
-// oddHook says in what a webhook is not as it was answered, though it may do; "": in
-// nothing.
+// oddHook describes how a working webhook differs from the answers, or returns "".
 func oddHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	key, value := namespaceSelector(e)
 	s := w.NamespaceSelector

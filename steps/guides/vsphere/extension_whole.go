@@ -19,19 +19,19 @@ import (
 	"carrick/steps/inventory"
 )
 
-// wholeDoer makes an object that is carrick's as a whole. One of that name that somebody
-// else has made, as the published guide does, stays theirs where it does what is to be
-// done; else it is deleted and made anew, for parts of it would stay otherwise: an init
-// container, a second webhook.
+// wholeDoer creates an object that carrick owns as a whole. If an unmanaged object of that name
+// exists, as created by the published guide, wholeDoer keeps it if it does what is required.
+// Otherwise it deletes and recreates it, because parts of it would remain: an init container, a
+// second webhook.
 type wholeDoer struct {
 	action.Manifest
 	kind schema.GroupVersionResource
-	in   func(steps.Env) string // its namespace; nil: it has none
+	in   func(steps.Env) string // its namespace; nil: cluster-scoped
 	name string
 	fits func(context.Context, steps.Env) (bool, error)
 }
 
-// OthersStay: a webhook of somebody else that does what is to be done is left.
+// OthersStay marks that an unmanaged webhook that does what is required is kept.
 func (wholeDoer) OthersStay() {}
 
 func (d wholeDoer) space(e steps.Env) string {
@@ -41,7 +41,7 @@ func (d wholeDoer) space(e steps.Env) string {
 	return d.in(e)
 }
 
-// theirs is what somebody else has made; nil: nobody has, or it may stay. fits is that.
+// theirs returns an unmanaged object, or nil if there is none. fits means that it can be kept.
 func (d wholeDoer) theirs(
 	ctx context.Context, e steps.Env,
 ) (found *metav1.PartialObjectMetadata, fits bool, err error) {
@@ -53,10 +53,10 @@ func (d wholeDoer) theirs(
 	return &all[0], fits, err
 }
 
-// Plan says what is left, and what is made anew.
+// Plan shows what is kept and what is recreated.
 func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	other, fits, err := d.theirs(ctx, e)
-	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
+	if err != nil && !apierrors.IsForbidden(err) { // reported with all other missing permissions
 		return steps.Change{}, err
 	}
 	c, err := d.Manifest.Plan(ctx, e)
@@ -75,7 +75,7 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c, nil
 }
 
-// Do makes it, where it is to be made.
+// Do creates the object if necessary.
 func (d wholeDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, fits, err := d.theirs(ctx, e)
 	if err != nil || fits {
@@ -98,7 +98,7 @@ func (d wholeDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// programFits tells whether the Deployment that stands runs what was answered.
+// programFits reports whether the existing Deployment runs the answered program.
 func programFits(ctx context.Context, e steps.Env) (bool, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {
@@ -116,7 +116,7 @@ func programFits(ctx context.Context, e steps.Env) (bool, error) {
 	return !followsProfiles(e) || s.follows == pspRole, nil
 }
 
-// serviceFits tells whether the Service that stands leads to the pods' port.
+// serviceFits reports whether the existing Service points to the pods' port.
 func serviceFits(ctx context.Context, e steps.Env) (bool, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, extensionSpace(e), extensionName)
 	if err != nil {
@@ -128,8 +128,7 @@ func serviceFits(ctx context.Context, e steps.Env) (bool, error) {
 	return leads && len(s.Spec.Selector) == 1 && s.Spec.Selector["app"] == extensionName, nil
 }
 
-// hookFits tells whether the webhook that stands asks as it was answered, and trusts the
-// right CA.
+// hookFits reports whether the existing webhook matches the answers and trusts the expected CA.
 func hookFits(ctx context.Context, e steps.Env) (bool, error) {
 	for _, look := range []func(context.Context, steps.Env) steps.Result{webhookRules, certBundle} {
 		if r := look(ctx, e); r.Status != steps.Pass {

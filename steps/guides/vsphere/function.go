@@ -26,20 +26,20 @@ func function() steps.Step {
 	}
 }
 
-// How long what became of a claim counts where nothing tells of a change: an API
-// server takes up a policy some time after it has been written, and later little
-// changes but what a webhook's pods have in mind.
+// These are how long the outcome of a claim is cached while nothing changes: an API server
+// enforces a policy some time after it was written; later, little changes except the state of a
+// webhook's pods.
 const (
 	claimAge    = 3 * time.Second
 	claimSteady = 15 * time.Second
 )
 
-// triedClaim is a claim that nobody keeps.
+// triedClaim is a claim that is only tried by dry run.
 type triedClaim struct {
 	name   string // "without a class"
 	mode   corev1.PersistentVolumeAccessMode
 	class  *string
-	volume string // that it asks for by name
+	volume string // the volume that it requests by name
 }
 
 func (t triedClaim) object(namespace string) *unstructured.Unstructured {
@@ -62,20 +62,21 @@ func (t triedClaim) object(namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// outcome is what became of a claim.
+// outcome is the outcome of a claim.
 type outcome struct {
 	triedClaim
 	got     string
 	has     bool   // it has a class, which may be ""
-	refused string // why it was not let in; "": it was
+	refused string // why it was rejected; "": it was accepted
 }
 
-// tryClaims asks what would become of claims in a namespace, all at once.
+// tryClaims tries claims in a namespace by dry run, all concurrently.
 func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...triedClaim) ([]outcome, error) {
 	return tryClaimsFor(ctx, e, claimSteady, namespace, all...)
 }
 
-// tryClaimsFor is tryClaims with an answer that counts for at most steady while nothing tells of a change.
+// tryClaimsFor is tryClaims with an answer that is cached for at most steady while nothing
+// changes.
 func tryClaimsFor(
 	ctx context.Context, e steps.Env, steady time.Duration, namespace string, all ...triedClaim,
 ) ([]outcome, error) {
@@ -102,9 +103,9 @@ func tryClaimsFor(
 	return out, check.Together(looks...)
 }
 
-// hangsOn reads all that a claim meets on its way in, so that a change of it is a
-// reason to ask anew: the namespace's labels, the default class, policies,
-// webhooks, and the pods that stand behind them.
+// hangsOn reads all objects that affect the admission of a claim, so that a change of one
+// triggers a new trial: the namespace's labels, the default class, policies, webhooks, and the
+// pods behind them.
 func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 	if _, err := e.Cluster.Get(ctx, check.Namespaces, "", namespace); err != nil {
 		return err
@@ -139,8 +140,8 @@ func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 	return check.Together(looks...)
 }
 
-// tryIn is the namespace in which claims are tried: this guide's own, or, in a
-// set-up that it did not make, that of a profile.
+// tryIn returns the namespace in which claims are tried: this guide's own, or that of a profile
+// in a set-up that the guide did not create.
 func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	key, value := namespaceSelector(e)
 	looked := func(labels map[string]string) bool { return !exchanges(e) || labels[key] == value }
@@ -169,8 +170,8 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 		trialNamespace(e))
 }
 
-// tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those of all profiles that have
-// the label. A policy can be bound to some of them alone.
+// tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those
+// of all profiles with the label. A policy can be bound to only some of them.
 func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	first, err := tryIn(ctx, e)
 	if err != nil {
@@ -190,11 +191,11 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, nil
 }
 
-// functionRights are what it takes to do this step.
+// functionPermissions are the permissions that this step requires.
 func functionPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
-		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, in profiles' namespaces, too
+		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, also in profiles' namespaces
 		check.ToFollow("", check.VolumeClaims, check.EndpointSlices, check.StorageClasses, check.MutatingWebhooks),
-		check.ToFollow("", kyvernoKinds...), // theirs is looked for, too
+		check.ToFollow("", kyvernoKinds...), // to find unmanaged policies, too
 	)
 }

@@ -61,16 +61,16 @@ func functionChecks() []steps.Check {
 	}
 }
 
-// sharedByDefault tells whether claims that name no class are to get the shared
-// one, by whoever's doing.
+// sharedByDefault reports whether claims without a class are expected to get the shared one, by
+// any means.
 func sharedByDefault(e steps.Env) bool {
 	return exchanges(e) || e.Answers.Text("storage.source") == native || usuallyShared(e)
 }
 
 func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source") != native }
 
-// sharedClaims are claims that are to get the shared class: one without a class, and one
-// of each class that is exchanged.
+// sharedClaims returns the claims that must get the shared class: one without a class, and one
+// of each class that is replaced.
 func sharedClaims(e steps.Env) []triedClaim {
 	out := []triedClaim{{name: "without a class", mode: corev1.ReadWriteMany}}
 	if exchanges(e) {
@@ -81,8 +81,8 @@ func sharedClaims(e steps.Env) []triedClaim {
 	return out
 }
 
-// unconfigured is the class that the published guide's extension gives where it
-// was told none (src/main/resources/application.properties), with its quotes.
+// unconfigured is the class, without its quotes, that the published guide's extension sets if
+// none is configured (src/main/resources/application.properties).
 const unconfigured = "to-be-overridden"
 
 func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
@@ -94,7 +94,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	got := make([][]outcome, len(spaces))
 	var looks []func() error
 	for i, in := range spaces {
-		looks = append(looks, func() (err error) { // the more profiles, the less often each is asked about
+		looks = append(looks, func() (err error) { // the more profiles, the less often each is tried
 			got[i], err = tryClaimsFor(ctx, e, claimSteady*time.Duration(len(spaces)), in, claims...)
 			return err
 		})
@@ -108,7 +108,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 		j := slices.IndexFunc(got[i], func(o outcome) bool { return check.OverLimit(o.refused) })
 		switch {
 		case i > 0 && j >= 0 && isTooSmall(got[i][j].refused):
-			small = append(small, in) // says nothing of the class
+			small = append(small, in) // proves nothing about the class
 			continue
 		case i > 0 && j >= 0:
 			full, refused = append(full, in), append(refused, got[i][j])
@@ -156,7 +156,7 @@ func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Resu
 	return steps.Passed("%s", sharedClassName(e))
 }
 
-// word is the class that a claim got, in words.
+// word describes the class that a claim got.
 func (o outcome) word() string {
 	switch {
 	case !o.has:
@@ -167,8 +167,7 @@ func (o outcome) word() string {
 	return clean.Text(o.got)
 }
 
-// mutationFix is what to do where claims don't get their class; "": what mends the
-// check.
+// mutationFix is the fix if claims do not get their class; "" means the check's own action.
 func mutationFix(e steps.Env) string {
 	switch e.Answers.Text("mutation.by") {
 	case byWebhook:
@@ -183,7 +182,8 @@ func mutationFix(e steps.Env) string {
 	return ""
 }
 
-// refusedFix is how to find out who refuses a claim, and how to change it where the reason says who does.
+// refusedFix explains how to find out what rejects a claim, and how to change it if the reason
+// names it.
 func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 	if check.OverLimit(why) {
 		if l, err := limitOf(ctx, e, in, why); err == nil && l.fix != "" {
@@ -234,7 +234,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, in %s", cmp.Or(usual, "(there is none)"), in)
 }
 
-// whoFix is how to find out who touches what is to be left alone.
+// whoFix is the command that finds out what changes claims that must stay unchanged.
 func whoFix(e steps.Env) string {
 	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " +
 		e.ApplyStep("mutation")

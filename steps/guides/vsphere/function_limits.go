@@ -21,23 +21,24 @@ import (
 	"carrick/steps/check"
 )
 
-// profileQuota is the ResourceQuota that the profile controller keeps as spec.resourceQuotaSpec of the Profile says
-// (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go, KFQUOTA).
+// profileQuota is the ResourceQuota that the profile controller creates from
+// spec.resourceQuotaSpec of the Profile (kubeflow/dashboard:
+// components/profile-controller/controllers/profile_controller.go, KFQUOTA).
 const profileQuota = "kf-resource-quota"
 
-// isTooSmall reports whether a LimitRange refused a claim as too small. The claim that is tried is smaller than those
-// of pipelines, so that this says nothing about them.
+// isTooSmall reports whether a LimitRange rejected a claim as too small. The tried claim is
+// smaller than those of pipelines, so this proves nothing about them.
 func isTooSmall(why string) bool {
 	return strings.Contains(why, "minimum storage usage per PersistentVolumeClaim is") && !strings.Contains(why, "maximum")
 }
 
-// limit is a ResourceQuota or a LimitRange that refuses claims in a namespace.
+// limit is a ResourceQuota or a LimitRange that rejects claims in a namespace.
 type limit struct {
 	in, found, fix string
-	used           bool // a ResourceQuota that allows claims, and has none left
+	used           bool // a ResourceQuota that allows claims but is used up
 }
 
-// limitOf is what refused a claim in a namespace, in these words.
+// limitOf returns the limit that rejected a claim in a namespace with the message why.
 func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if by, _ := check.Refuser(why); by == check.ByLimits {
 		return rangeOf(ctx, e, in, why)
@@ -47,7 +48,7 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if !is {
 		return out, nil
 	}
-	none := map[string]any{} // what it allows nothing of
+	none := map[string]any{} // the resources that it sets to zero
 	var says []string
 	for _, one := range strings.Split(limits, ",") {
 		key, most, _ := strings.Cut(strings.TrimSpace(one), "=")
@@ -67,7 +68,8 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, err
 }
 
-// quotaFix removes limits of a ResourceQuota: from the Profile where its controller would write the quota again.
+// quotaFix is the command that removes limits of a ResourceQuota, or of the Profile if its
+// controller would restore the quota.
 func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string]any) (string, error) {
 	what, spec := "-n "+in+" patch resourcequota "+steps.Quoted(name), map[string]any{"hard": hard}
 	if name == profileQuota {
@@ -84,7 +86,7 @@ func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string
 		e.Kubectl(), what, steps.Quoted(string(patch))), err
 }
 
-// hasHard reports whether the quota in a Profile has one of some limits.
+// hasHard reports whether the quota in a Profile contains one of some limits.
 func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {
 	hard, _, _ := unstructured.NestedMap(profile.Object, "spec", "resourceQuotaSpec", "hard")
 	for key := range limits {
@@ -95,10 +97,10 @@ func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {
 	return false
 }
 
-// roomyClaim is a size that Kale's and Kubeflow's claims fit into.
+// roomyClaim is a size that is sufficient for Kale's and Kubeflow's claims.
 const roomyClaim = "100Gi"
 
-// rangeOf finds the LimitRange that refused a claim: the words of the refusal have no name.
+// rangeOf finds the LimitRange that rejected a claim, because the message does not name it.
 func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	out := limit{in: in, found: "a LimitRange refuses the claim: " + why, fix: check.RefusedFix(e.Kubectl(), in, why)}
 	all, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, "", cluster.Selector{})
@@ -126,8 +128,8 @@ func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, nil
 }
 
-// underLimits is the verdict where the claim has its class in some namespaces, and limits refuse it in others. A quota
-// that is used up is as intended.
+// underLimits is the verdict if the claim gets its class in some namespaces, and limits reject
+// it in others. A quota that is used up is as intended.
 func underLimits(ctx context.Context, e steps.Env, passed string, refused []outcome, in []string) steps.Result {
 	var found, used []string
 	fix := ""

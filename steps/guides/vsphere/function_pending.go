@@ -59,7 +59,8 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// notProvisioned says why somebody's claim of the shared class has no volume; nil: nothing says that it gets none.
+// notProvisioned explains why a user's claim of the shared class has no volume; nil if nothing
+// shows that provisioning fails.
 func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) *steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -67,7 +68,7 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 		return &r
 	}
 	said := eventMessage(events, "ProvisioningFailed")
-	if said == "" || strings.HasSuffix(said, `"`+sharedClassName(e)+`" not found`) { // of the class rwx-class speaks
+	if said == "" || strings.HasSuffix(said, `"`+sharedClassName(e)+`" not found`) { // rwx-class reports on the class
 		return nil
 	}
 	fix := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, steps.Quoted(c.Name))
@@ -83,14 +84,13 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 	return &r
 }
 
-// triedHere tells what this link tries itself: that it stays Pending may be what it is
-// tried for.
+// triedHere reports whether an object belongs to a trial of this link, which may be Pending on
+// purpose.
 func triedHere(e steps.Env, labels map[string]string) bool {
 	return labels["carrick/link."+e.Link] != ""
 }
 
-// cannotShare tells a class that is exchanged, or is of the guest's own block
-// storage.
+// cannotShare reports whether a class is replaced, or belongs to the guest's own block storage.
 func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
 	return slices.Contains(e.Answers.List("mutation.from"), name) ||
 		slices.ContainsFunc(
@@ -98,7 +98,7 @@ func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bo
 		)
 }
 
-// recreate makes a claim anew with the shared class: it holds nothing yet.
+// recreate is the command that recreates an empty claim with the shared class.
 func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
 	at := e.Kubectl() + " -n " + c.Namespace
 	return fmt.Sprintf(

@@ -1,11 +1,12 @@
-// Package vsphere is the guide that gives Kubeflow and Kale volumes that many pods
-// write to on a Tanzu guest cluster, and lets their pods start under its pod
-// security: a class for such volumes, the rule by which claims get it, and the
-// level that namespaces of profiles have.
+// Package vsphere is the guide that gives Kubeflow and Kale on a Tanzu guest cluster volumes
+// that many pods can write to, and lets their pods start under the cluster's pod security: a
+// class for such volumes, the rule by which claims get it, and the level of the profiles'
+// namespaces.
 //
-// Sources: SoeldnerConsult/vSphere-extensions (additional, src/main/java/de/keeyzar), kubeflow/dashboard
-// (components/profile-controller), kubeflow/manifests (applications/profiles),
-// kubernetes-sigs/nfs-subdir-external-provisioner (charts), cert-manager/cert-manager.
+// Sources: SoeldnerConsult/vSphere-extensions (additional, src/main/java/de/keeyzar),
+// kubeflow/dashboard (components/profile-controller), kubeflow/manifests
+// (applications/profiles), kubernetes-sigs/nfs-subdir-external-provisioner (charts),
+// cert-manager/cert-manager.
 package vsphere
 
 import (
@@ -17,7 +18,7 @@ import (
 //go:embed README.md
 var readme string
 
-// Guide makes a guest cluster fit for Kubeflow's volumes and pods.
+// Guide prepares a guest cluster for Kubeflow's volumes and pods.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "vsphere", Title: "Kubeflow and Kale on vSphere",
@@ -43,8 +44,8 @@ func Guide() *steps.Guide {
 			function(),
 			profile(),
 		},
-		// What changes claims goes before what serves it: a webhook without a server
-		// would answer nobody.
+		// Objects that change claims are deleted before the program that serves them, because a
+		// webhook without a server cannot be answered.
 		Undo: nil,
 	}
 }

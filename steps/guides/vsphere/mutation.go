@@ -15,11 +15,10 @@ import (
 	"carrick/steps/check"
 )
 
-// byKyverno is a policy of Kyverno's that carrick writes out, and who runs Kyverno
-// applies.
+// byKyverno means a Kyverno policy that carrick exports and the Kyverno admin applies.
 const byKyverno = "kyverno"
 
-// policyName is what carrick calls its policy, of whichever kind, and its binding.
+// policyName is the name of carrick's policy, of any kind, and of its binding.
 const policyName = "rwx-storage-class"
 
 func mutation() steps.Step {
@@ -88,7 +87,7 @@ func mutation() steps.Step {
 	}
 }
 
-// What an exchange that fails does.
+// These are the failure policies.
 const (
 	failClosed = "Fail"
 	failOpen   = "Ignore"
@@ -96,7 +95,7 @@ const (
 
 func usesKyverno(e steps.Env) bool { return e.Answers.Text("mutation.by") == byKyverno }
 
-// exchanges tells whether anybody is to exchange classes.
+// exchanges reports whether classes are replaced at all.
 func exchanges(e steps.Env) bool { return e.Answers.Text("mutation.by") != byNobody }
 
 func defaultBy(e steps.Env) (any, string) {
@@ -112,7 +111,7 @@ func defaultBy(e steps.Env) (any, string) {
 	return byWebhook, "the cluster serves no MutatingAdmissionPolicies"
 }
 
-// usuallyShared tells whether the default class is the one for shared volumes.
+// usuallyShared reports whether the default class is the one for shared volumes.
 func usuallyShared(e steps.Env) bool {
 	usual, err := e.Own.Text("default-class")
 	return err == nil && usual == sharedClassName(e)
@@ -133,14 +132,13 @@ func defaultFail(e steps.Env) (any, string) {
 	return failClosed, "a policy runs in the API server itself"
 }
 
-// namespaceSelector is the label that namespaces have whose claims are looked at.
+// namespaceSelector returns the label of the namespaces whose claims are reviewed.
 func namespaceSelector(e steps.Env) (key, value string) {
 	key, value, _ = strings.Cut(e.Answers.Text("mutation.selector"), "=")
 	return key, value
 }
 
-// labelKey and labelValue are that label for a manifest; nothing where nobody
-// exchanges classes.
+// labelKey and labelValue return that label for a manifest, or nil if no classes are replaced.
 func labelKey(_ context.Context, e steps.Env) (any, error) {
 	if key, _ := namespaceSelector(e); exchanges(e) {
 		return key, nil
@@ -153,14 +151,14 @@ func labelValue(_ context.Context, e steps.Env) (any, error) {
 	return value, nil
 }
 
-// sharedClaim is a condition of CEL: many pods are to write to it.
+// sharedClaim is a CEL condition: many pods will write to the claim.
 const sharedClaim = "has(object.spec.accessModes) && 'ReadWriteMany' in object.spec.accessModes"
 
-// unnamedVolume is a condition of CEL: the claim asks for no volume by its name. One
-// that does is bound to that, which has the class that the claim asks for.
+// unnamedVolume is a CEL condition: the claim does not request a volume by name. A claim that
+// does is bound to that volume, which has the class that the claim requests.
 const unnamedVolume = "!has(object.spec.volumeName) || object.spec.volumeName == ''"
 
-// exchanged is a condition of CEL: the claim has a class that is exchanged.
+// exchanged is a CEL condition: the claim has a class that is replaced.
 func exchanged(e steps.Env) string {
 	out := "!has(object.spec.storageClassName)"
 	if from := e.Answers.List("mutation.from"); len(from) > 0 {
@@ -173,28 +171,28 @@ func exchanged(e steps.Env) string {
 	return out
 }
 
-// assigned is an expression of CEL: the claim with its new class.
+// assigned is a CEL expression: the claim with its new class.
 func assigned(e steps.Env) string {
 	return "Object{spec: Object.spec{storageClassName: " + celText(sharedClassName(e)) + "}}"
 }
 
-// celText is a text as CEL writes it (google/cel-spec: doc/langdef.md, string
-// literals): nothing in it ends it.
+// celText quotes a string for CEL (google/cel-spec: doc/langdef.md, string literals), so that
+// its content cannot end the literal.
 func celText(s string) string { return strconv.QuoteToASCII(s) }
 
-// servedPolicies is the version in which policies are served.
+// servedPolicies returns the version in which policies are served.
 func servedPolicies(_ context.Context, e steps.Env) (string, error) {
 	return e.Own.Text("serves-map")
 }
 
-// policyKinds are the policies and their bindings, in the version that is served.
+// policyKinds returns the resources of policies and their bindings, in the served version.
 func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, err error) {
 	version, err := e.Own.Text("serves-map")
 	gv := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: version}
 	return gv.WithResource("mutatingadmissionpolicies"), gv.WithResource("mutatingadmissionpolicybindings"), err
 }
 
-// mutationRights are what it takes to do this step.
+// mutationPermissions are the permissions that this step requires.
 func mutationPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", check.MutatingWebhooks), check.ToFollow("", kyvernoKinds...),
@@ -211,8 +209,7 @@ func mutationPermissions(e steps.Env) []permission.Rule {
 	return out
 }
 
-// kyvernoFile is a policy for who runs Kyverno: carrick writes it out, and
-// applies nothing.
+// kyvernoFile exports a policy for the Kyverno admin. carrick does not apply it.
 func kyvernoFile() action.Call {
 	return action.Call{
 		Preview: func(_ context.Context, e steps.Env) (steps.Change, error) {

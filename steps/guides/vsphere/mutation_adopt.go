@@ -8,7 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// theMutator is the one that exchanges classes already; nil: none, or several.
+// theMutator returns the existing object that replaces classes, or nil if there is none or
+// several.
 func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
 	all, err := mutators(ctx, e)
 	if err != nil {
@@ -21,7 +22,7 @@ func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
 	return &all[0], nil
 }
 
-// adoptedMutator is an answer that the one mutator tells.
+// adoptedMutator adopts an answer from the only mutator.
 func adoptedMutator(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
 	m, err := theMutator(ctx, e)
 	if err != nil || m == nil {
@@ -65,7 +66,7 @@ var (
 	celQuoted  = regexp.MustCompile(`'([a-z0-9.-]+)'|"([a-z0-9.-]+)"`)
 )
 
-// adoptFrom reads the classes out of a policy's condition.
+// adoptFrom reads the classes from a policy's condition.
 func adoptFrom(ctx context.Context, e steps.Env) (any, string, error) {
 	return adoptedMutator(ctx, e, func(m mutator) any {
 		list := celClasses.FindStringSubmatch(m.text)
