@@ -7,9 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Environment is what a container finds in its environment, as NAME=value: what it is
-// given, and what it asks of its own pod. What comes from a Secret or a ConfigMap is
-// left out.
+// Environment returns a container's environment as NAME=value: its literal values and those from fields of its own pod.
+// It omits values from Secrets and ConfigMaps.
 func Environment(pod *corev1.Pod, c corev1.Container) []string {
 	all := map[string]string{"HOSTNAME": pod.Name, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, e := range c.Env {
@@ -27,7 +26,7 @@ func Environment(pod *corev1.Pod, c corev1.Container) []string {
 	return out
 }
 
-// field is what a pod says of itself in a field that its containers may ask for.
+// field returns the value of a pod field that its containers can reference.
 func field(pod *corev1.Pod, path string) string {
 	return map[string]string{
 		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "metadata.uid": string(pod.UID),

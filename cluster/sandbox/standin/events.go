@@ -13,27 +13,27 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// againAfter is how long what goes on happening is not counted again.
+// againAfter is how long a repeated event is not counted again.
 const againAfter = 10 * time.Second
 
-// Events are what a component says of objects. The zero value has said nothing.
+// Events are the events that a component has recorded. The zero value is empty.
 type Events struct {
 	mu   sync.Mutex
-	said map[string]*corev1.Event // by what it is of, and what it says
+	said map[string]*corev1.Event // by object and message
 }
 
-// Event is one of them.
+// Event is an event to record.
 type Event struct {
 	Of        corev1.ObjectReference
 	Component string
-	Host      string // the node, of a kubelet
+	Host      string // the node, for events of a kubelet
 	Type      string
 	Reason    string
 	Message   string
 }
 
-// Say writes an event, or counts one that is there. What happens at every look is
-// counted now and then.
+// Say creates an event, or increments the count of an existing one. An event that repeats in every loop is counted at
+// most once per againAfter.
 func (e *Events) Say(ctx context.Context, client kubernetes.Interface, event Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

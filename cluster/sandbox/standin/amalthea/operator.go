@@ -1,29 +1,29 @@
-// Package amalthea plays Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a
+// Package amalthea fakes Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a
 // PersistentVolumeClaim, a Service, an Ingress and a Secret, and writes the session's state and URL into its status. It
-// does so while a Deployment of the operator's chart is available in the cluster, for the namespaces that its
-// environment names. The session owns all that it creates.
+// does so while a Deployment of the operator's chart is available in the cluster, for the namespaces that the
+// Deployment's environment names. The session owns every object that the operator creates.
 //
-// Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427); 82726e5, which is newer, deletes
-// the Ingress of a hibernated session.
+// Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427). The newer 82726e5 deletes the
+// Ingress of a hibernated session.
 //
-//   - Which namespaces: cmd/amalthea/main.go (CLUSTER_SCOPED, RELEASE_NAMESPACE)
-//   - Objects of a session: api/v1alpha1/amaltheasession_children.go; the containers of users' authentication:
+//   - Watched namespaces: cmd/amalthea/main.go (CLUSTER_SCOPED, RELEASE_NAMESPACE)
+//   - Objects of a session: api/v1alpha1/amaltheasession_children.go; the containers that authenticate users:
 //     api/v1alpha1/auth_templates.go
-//   - Which fields of them are changed later: internal/controller/children.go
+//   - Which of their fields are updated later: internal/controller/children.go
 //   - State, error and counts: internal/controller/children.go (State, Status),
 //     internal/controller/children_conditions.go, internal/controller/status.go
 //   - URL: api/v1alpha1/amaltheasession_types.go (GetURL, UrlScheme)
 //
-// The volume of a session is not the operator's. It is created in place of a provisioner of any StorageClass
+// The volume of a session is not created by upstream's operator. Here it replaces the provisioner of any StorageClass
 // (volume.go).
 //
 // Known differences:
-//   - An object that cannot be applied is tried again at the next change or round of the loop, without a growing delay.
+//   - An object that cannot be applied is retried at the next change or resync, without exponential backoff.
 //   - A session is Running as soon as its pod is. Upstream also waits for the StatefulSet's status. A pod that stays
-//     unschedulable for 10 minutes does not fail here.
-//   - Nothing runs in a session's pod, and the probes of containers are not set. The Secret is empty.
-//   - Not played: conditions, runID, culling and hibernation by idleness, the cloning of repositories, data sources,
-//     extra containers, templates of metadata, reconcile strategies, adopted Secrets, locations other than local
+//     unschedulable for 10 minutes does not make the session fail here.
+//   - Nothing runs in a session's pod, and its containers have no probes. The Secret is empty.
+//   - Not implemented: conditions, runID, culling and hibernation of idle sessions, cloning of repositories, data
+//     sources, extra containers, metadata templates, reconcile strategies, adopted Secrets, locations other than local
 //     (FirecREST, Run:ai), sessions of type NonInteractive, and the rewriting of images.
 package amalthea
 
@@ -57,21 +57,21 @@ const (
 
 var sessions = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
 
-// Operator plays for one cluster.
+// Operator is the fake session operator of one cluster.
 type Operator struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	end     func()
 }
 
-// installed is an operator that the cluster runs.
+// installed is an operator that is installed in the cluster.
 type installed struct {
-	namespace string // of the sessions that it reconciles; "" is all
-	https     bool   // every session has https
+	namespace string // of the sessions that it reconciles; "" means all
+	https     bool   // every session uses https
 	sidecars  string // image
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the operator until Close is called or ctx is done.
 func Start(ctx context.Context, config *rest.Config) (*Operator, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -93,10 +93,10 @@ func Start(ctx context.Context, config *rest.Config) (*Operator, error) {
 	return o, err
 }
 
-// Close ends it and leaves what it made.
+// Close stops the operator and keeps the objects that it created.
 func (o *Operator) Close() { o.end() }
 
-// look takes care of every session once.
+// look reconciles every session once.
 func (o *Operator) look(ctx context.Context) error {
 	deployments, err := o.client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: operatorLabel})
 	if err != nil {
@@ -110,7 +110,7 @@ func (o *Operator) look(ctx context.Context) error {
 		}
 		list, err := o.dynamic.Resource(sessions).Namespace(this.namespace).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			continue // the definition is not there
+			continue // the CustomResourceDefinition does not exist
 		}
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (o *Operator) look(ctx context.Context) error {
 	return errors.Join(append(all, o.sweep(ctx))...)
 }
 
-// read returns what a Deployment's environment says, and whether it runs.
+// read returns the settings in a Deployment's environment, and whether the Deployment is available.
 func read(d *appsv1.Deployment) (installed, bool) {
 	this := installed{namespace: "default", sidecars: "renku/sidecars:latest"}
 	for _, container := range d.Spec.Template.Spec.Containers {
@@ -145,7 +145,7 @@ func read(d *appsv1.Deployment) (installed, bool) {
 	return this, d.Status.AvailableReplicas > 0
 }
 
-// reconcile makes what a session needs and writes how it fares.
+// reconcile creates the objects of a session and writes its status.
 func (o *Operator) reconcile(ctx context.Context, this installed, object *unstructured.Unstructured) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -159,7 +159,7 @@ func (o *Operator) reconcile(ctx context.Context, this installed, object *unstru
 		all = append(all, o.apply(ctx, made))
 	}
 	if err := errors.Join(append(all, o.bind(ctx, &s))...); err != nil {
-		// As upstream: the first status has the URL, and errors are only logged.
+		// As upstream: the first status contains the URL, and errors are only logged.
 		if url, _, _ := unstructured.NestedString(object.Object, "status", "url"); url == "" {
 			err = errors.Join(err, o.report(ctx, object, status{State: notReady, URL: s.url(this)}))
 		}
@@ -179,7 +179,7 @@ func (o *Operator) reconcile(ctx context.Context, this installed, object *unstru
 	return o.report(ctx, object, now)
 }
 
-// overQuota reports whether an event of the session's StatefulSet says that a quota allows no pod.
+// overQuota reports whether an event of the session's StatefulSet says that a quota forbids its pod.
 func (o *Operator) overQuota(ctx context.Context, s *session) bool {
 	events, err := o.client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=StatefulSet,involvedObject.name=" + s.Name,
@@ -189,7 +189,7 @@ func (o *Operator) overQuota(ctx context.Context, s *session) bool {
 	})
 }
 
-// report writes a status where it differs from the stored one.
+// report writes a status if it differs from the stored one.
 func (o *Operator) report(ctx context.Context, object *unstructured.Unstructured, now status) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&now)
 	if err != nil {
@@ -210,7 +210,7 @@ func (o *Operator) report(ctx context.Context, object *unstructured.Unstructured
 	return err
 }
 
-// apply creates or changes an object. A claim, which can hardly be changed, is only created.
+// apply creates or updates an object. A PersistentVolumeClaim, which is mostly immutable, is only created.
 func (o *Operator) apply(ctx context.Context, made runtime.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
 	if err != nil {

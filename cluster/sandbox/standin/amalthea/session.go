@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The states of a session that this stand-in has.
+// The session states that this fake sets.
 const (
 	running    = "Running"
 	notReady   = "NotReady"
@@ -31,10 +31,10 @@ const (
 	metaPort    int32 = 65534
 	servicePort       = "amalthea-http"
 	volumeName        = "amalthea-volume"
-	userID      int64 = 1000 // the default, for the group too
+	userID      int64 = 1000 // the default, also for the group
 )
 
-// session is an AmaltheaSession, as far as this stand-in reads it.
+// session is an AmaltheaSession, with the fields that this fake reads.
 type session struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -82,7 +82,7 @@ type ingress struct {
 	} `json:"tlsSecret"`
 }
 
-// status is what this stand-in writes of a session's status.
+// status is the part of a session's status that this fake writes.
 type status struct {
 	State           string  `json:"state"`
 	URL             string  `json:"url,omitempty"`
@@ -95,7 +95,7 @@ type counts struct {
 	Total int64 `json:"total"`
 }
 
-// objects returns what the session owns, in the order in which it is applied.
+// objects returns the objects that the session owns, in the order in which they are applied.
 func (s *session) objects(this installed) []runtime.Object {
 	all := []runtime.Object{s.statefulSet(this), s.claim(), s.service()}
 	if s.Spec.Ingress != nil {
@@ -104,7 +104,7 @@ func (s *session) objects(this installed) []runtime.Object {
 	return append(all, s.secret())
 }
 
-// meta is the metadata of everything that a session owns.
+// meta returns the metadata of every object that a session owns.
 func (s *session) meta() metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
@@ -142,7 +142,7 @@ func (s *session) claim() *corev1.PersistentVolumeClaim {
 	}
 }
 
-// secret is upstream's Secret of a session without OIDC.
+// secret returns the Secret that upstream creates for a session without OIDC.
 func (s *session) secret() *corev1.Secret {
 	meta := s.meta()
 	meta.Name += "---internal"
@@ -207,8 +207,8 @@ func (s *session) statefulSet(this installed) *appsv1.StatefulSet {
 	}
 }
 
-// container is that of the session. It sets neither a seccomp profile nor allowPrivilegeEscalation, so that the Pod
-// Security Standard restricted refuses it.
+// container returns the session's container. It sets neither a seccomp profile nor allowPrivilegeEscalation, so the Pod
+// Security Standard restricted rejects it.
 func (s *session) container(group *int64) corev1.Container {
 	in := s.Spec.Session
 	user := cmp.Or(in.User, pointer(userID))
@@ -222,7 +222,7 @@ func (s *session) container(group *int64) corev1.Container {
 	}
 }
 
-// proxies are the containers in front of the session that authenticate its users.
+// proxies returns the containers in front of the session that authenticate its users.
 func (s *session) proxies(this installed) []corev1.Container {
 	if !s.authenticates() {
 		return nil
@@ -251,8 +251,8 @@ func (s *session) proxies(this installed) []corev1.Container {
 
 func pointer[T any](value T) *T { return &value }
 
-// ingress has TLS only where the session names a Secret or asks for the default certificate. In the latter case its TLS
-// has neither a Secret nor a host.
+// ingress returns the session's Ingress. It has TLS only if the session names a Secret or asks for the default
+// certificate. In the latter case its TLS section has neither a Secret nor a host.
 func (s *session) ingress() *networkingv1.Ingress {
 	in := s.Spec.Ingress
 	prefix := networkingv1.PathTypePrefix
@@ -287,7 +287,7 @@ func (s *session) ingress() *networkingv1.Ingress {
 	return made
 }
 
-// fares returns the session's status; pod is nil where there is none.
+// fares returns the session's status. pod is nil if the pod does not exist.
 func (s *session) fares(this installed, pod *corev1.Pod) status {
 	now := status{State: notReady, URL: s.url(this), ContainerCounts: counted(pod)}
 	if s.Spec.Hibernated {
@@ -312,7 +312,7 @@ func (s *session) fares(this installed, pod *corev1.Pod) status {
 	return now
 }
 
-// counted returns how many containers of a pod there are, and how many of them run or have completed.
+// counted returns the number of containers in a pod, and how many of them run or have completed.
 func counted(pod *corev1.Pod) *counts {
 	all := &counts{}
 	if pod == nil {
@@ -327,7 +327,7 @@ func counted(pod *corev1.Pod) *counts {
 	return all
 }
 
-// failure returns why a container of a pod does not start or has ended; "" for no such container.
+// failure returns why a container of a pod fails to start or has exited, or "" if none did.
 func failure(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return ""
@@ -345,8 +345,8 @@ func failure(pod *corev1.Pod) string {
 	return ""
 }
 
-// url is https only where the Ingress has TLS, or the session or the operator says so. It ends in a slash, even after a
-// query.
+// url returns the session's URL. It uses https only if the Ingress has TLS, or if the session or the operator requires
+// it. It ends in a slash, even after a query.
 func (s *session) url(this installed) string {
 	in := s.Spec.Ingress
 	if in == nil || in.Host == "" {

@@ -9,16 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// volumeLabel is on the volumes that were made here.
+// volumeLabel is the label of the volumes that this fake creates.
 var volumeLabel = map[string]string{mark: "amalthea-sessions"}
 
-// bind makes a volume for the session's claim, in the place of the
-// provisioner of its StorageClass; the claim is then bound by Kubernetes
-// itself. Without such a class, or a default one, it stays as it is: pending.
+// bind creates a volume for the session's claim, in place of the provisioner of its StorageClass. Kubernetes then binds
+// the claim. Without a StorageClass, named or default, the claim stays Pending.
 func (o *Operator) bind(ctx context.Context, s *session) error {
 	claim, err := o.client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil || claim.Status.Phase == corev1.ClaimBound || claim.Spec.StorageClassName == nil {
-		return err // the API server puts the default class into a claim that names none
+		return err // the API server sets the default class on a claim that names none
 	}
 	class, err := o.client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -55,7 +54,7 @@ func volume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 	}
 }
 
-// sweep deletes the volumes whose claims are gone.
+// sweep deletes the volumes whose claims no longer exist.
 func (o *Operator) sweep(ctx context.Context) error {
 	list, err := o.client.CoreV1().PersistentVolumes().List(
 		ctx, metav1.ListOptions{LabelSelector: mark + "=" + volumeLabel[mark]},

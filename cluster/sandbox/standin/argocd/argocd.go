@@ -1,21 +1,21 @@
-// Package argocd plays Argo CD's application controller, as far as Applications and cluster Secrets take it: it finds
-// the cluster that an Application targets, connects to it with what the Secret says, lists what is there, and writes
-// the verdict into the Application's status. It does so while the controller's StatefulSet has a ready replica.
+// Package argocd fakes Argo CD's application controller, limited to Applications and cluster Secrets. It finds the
+// cluster that an Application targets, connects to it with the credentials in the Secret, lists its objects, and writes
+// the result into the Application's status. It does so while the controller's StatefulSet has a ready replica.
 //
 // Source: argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
 //
 //   - Which Secrets are clusters, and how they are read: util/settings/cluster_informer.go, util/db/cluster.go
 //   - Which cluster an Application targets: util/argo/argo.go (GetDestinationServer, GetDestinationCluster)
-//   - What is refused first: util/argo/argo.go (ValidatePermissions), controller/appcontroller.go
+//   - Validation and its order: util/argo/argo.go (ValidatePermissions), controller/appcontroller.go
 //   - How the cluster is read: gitops-engine/pkg/cache/cluster.go (sync, processApi)
 //   - The status: controller/state.go (CompareAppState), controller/cache/cache.go (GetManagedLiveObjs)
 //
 // Known differences:
-//   - No repository is read: each renders to nothing, so an Application is Synced unless its cluster is in the way.
-//   - Lists ask for one object. Instead of watches, a cluster is listed again after half a minute.
-//   - Of several Secrets with one address the first by name counts; upstream's index has no order.
-//   - Patterns in a project's destinations are "*" or whole words.
-//   - Not played: syncs, sharding, skip-reconcile, respectRBAC, project-scoped clusters, Applications in other
+//   - No repository is read. Each renders to nothing, so an Application is Synced unless its cluster causes an error.
+//   - Lists request one object. Instead of watching, the fake lists a cluster again after 30 seconds.
+//   - Of several Secrets with the same address, the first by name is used. Upstream's index has no order.
+//   - Patterns in a project's destinations are "*" or exact names.
+//   - Not implemented: syncs, sharding, skip-reconcile, respectRBAC, project-scoped clusters, Applications in other
 //     namespaces, the cluster's connection state in the cache, and the Argo CD API.
 package argocd
 
@@ -51,7 +51,7 @@ var (
 	projects     = applications.GroupVersion().WithResource("appprojects")
 )
 
-// application is what is read and written of an Application.
+// application is the part of an Application that this fake reads and writes.
 type application struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -79,15 +79,15 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// Player plays for one cluster.
+// Player is the fake application controller of one cluster.
 type Player struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	synced  map[string]sync // by the cluster Secret's UID
+	synced  map[string]sync // by the UID of the cluster Secret
 	end     func()
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the controller until Close is called or ctx is done.
 func Start(ctx context.Context, config *rest.Config) (_ *Player, err error) {
 	p := &Player{synced: map[string]sync{}}
 	if p.client, err = kubernetes.NewForConfig(config); err != nil {
@@ -101,7 +101,7 @@ func Start(ctx context.Context, config *rest.Config) (_ *Player, err error) {
 	return p, err
 }
 
-// Close ends it and leaves what it wrote.
+// Close stops the controller and keeps the statuses that it wrote.
 func (p *Player) Close() { p.end() }
 
 // look compares every Application once.
@@ -133,7 +133,8 @@ func (p *Player) look(ctx context.Context) error {
 	return nil
 }
 
-// write writes a verdict where it is another one, or three minutes old (timeout.reconciliation).
+// write writes a result if it differs from the last one, or if the last one is three minutes old
+// (timeout.reconciliation).
 func (p *Player) write(ctx context.Context, app *application, wrong []condition) error {
 	now := status{Conditions: wrong}
 	now.Sync, now.Health = map[string]string{"status": "Synced"}, map[string]string{"status": "Healthy"}
@@ -161,7 +162,7 @@ func (p *Player) write(ctx context.Context, app *application, wrong []condition)
 	return err
 }
 
-// compare returns what is wrong with an Application.
+// compare returns the error conditions of an Application.
 func (p *Player) compare(ctx context.Context, app *application, clusters []cluster) []condition {
 	invalid := func(format string, args ...any) []condition {
 		return []condition{{"InvalidSpecError", fmt.Sprintf(format, args...)}}
@@ -187,7 +188,7 @@ func (p *Player) compare(ctx context.Context, app *application, clusters []clust
 	return nil
 }
 
-// target is the cluster that a destination names.
+// target returns the cluster that a destination names.
 func target(d destination, clusters []cluster) (cluster, error) {
 	server := strings.TrimRight(d.Server, "/")
 	if d.Name != "" {

@@ -16,23 +16,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is what a cluster Secret says.
+// cluster is the content of a cluster Secret.
 type cluster struct {
 	name, server string
 	namespaces   []string // nil: all
-	resources    bool     // of the cluster itself are managed, too, where namespaces are named
+	resources    bool     // also manage cluster-scoped resources if namespaces are named
 	config       rest.Config
 	id, version  string // of the Secret
 }
 
-// sync is how the last one of a cluster went.
+// sync is the result of the last sync of a cluster.
 type sync struct {
 	version string
 	at      time.Time
 	err     error
 }
 
-// clusters are those of the Secrets, by name. One whose config is not JSON is none.
+// clusters returns the clusters that the Secrets describe, by name. It skips Secrets whose config is not JSON.
 func (p *Player) clusters(ctx context.Context) (out []cluster, err error) {
 	of := metav1.ListOptions{LabelSelector: "argocd.argoproj.io/secret-type=cluster"}
 	secrets, err := p.client.CoreV1().Secrets(namespace).List(ctx, of)
@@ -80,8 +80,8 @@ func read(s *corev1.Secret) (cluster, error) {
 	return c, nil
 }
 
-// sync lists what is on a cluster where its Secret has changed, ten seconds after it failed (clusterSyncRetryTimeout),
-// and half a minute after it did not.
+// sync lists the objects of a cluster if its Secret has changed, ten seconds after a failed sync
+// (clusterSyncRetryTimeout), or 30 seconds after a successful one.
 func (p *Player) sync(ctx context.Context, c cluster) error {
 	last, within := p.synced[c.id], 30*time.Second
 	if last.err != nil {
@@ -95,7 +95,7 @@ func (p *Player) sync(ctx context.Context, c cluster) error {
 	return last.err
 }
 
-// list asks for one object of each kind that can be listed and watched, in each namespace that the Secret names.
+// list requests one object of each kind that can be listed and watched, in each namespace that the Secret names.
 func (c cluster) list(ctx context.Context) error {
 	discover, err := discovery.NewDiscoveryClientForConfig(&c.config)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c cluster) list(ctx context.Context) error {
 	return nil
 }
 
-// in are the namespaces in which a kind is listed; "" is everywhere.
+// in returns the namespaces in which a kind is listed; "" means all.
 func (c cluster) in(namespaced bool) []string {
 	switch {
 	case len(c.namespaces) == 0 || !namespaced && c.resources:

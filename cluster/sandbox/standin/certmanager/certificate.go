@@ -26,10 +26,10 @@ const (
 	lifetime       = 90 * 24 * time.Hour // upstream's default
 	nameAnnotation = "cert-manager.io/certificate-name"
 	issuerGroup    = "cert-manager.io" // upstream's default
-	notPlayed      = "stand-in: "      // begins an error that upstream has not
+	notPlayed      = "stand-in: "      // prefix of errors that upstream does not have
 )
 
-// certificate is a Certificate, as far as it is played.
+// certificate is a Certificate, with the fields that this fake supports.
 type certificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -71,7 +71,7 @@ func (c *certificate) duration() time.Duration {
 	return lifetime
 }
 
-// renewal is when a certificate that is valid so long is signed again (pkg/util/pki/renewaltime.go).
+// renewal returns when cert is renewed (pkg/util/pki/renewaltime.go).
 func (c *certificate) renewal(cert *x509.Certificate) time.Time {
 	life := cert.NotAfter.Sub(cert.NotBefore)
 	before := life / 3
@@ -84,7 +84,7 @@ func (c *certificate) renewal(cert *x509.Certificate) time.Time {
 	return cert.NotAfter.Add(-before)
 }
 
-// keep sees to it that a Certificate's Secret holds what it asks for.
+// keep makes a Certificate's Secret match the Certificate's spec.
 func (p *Player) keep(ctx context.Context, c *certificate) error {
 	secret, err := p.client.CoreV1().Secrets(c.Namespace).Get(ctx, c.Spec.SecretName, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -104,7 +104,7 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	case !owns:
 		return p.notReady(ctx, c, reason, why, false)
 	}
-	if key := c.Namespace + "/" + c.Name; gone && reason != "Expired" { // somebody has asked for it
+	if key := c.Namespace + "/" + c.Name; gone && reason != "Expired" { // a user has requested it
 		changed := reason == "RequestChanged" || reason == "SecretMismatch"
 		if p.backs[key] && !changed && !asked(c.Status.Conditions) {
 			return p.notReady(ctx, c, reason, why, false)
@@ -119,7 +119,7 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 		}
 		return p.notReady(ctx, c, reason, why, true)
 	}
-	if reason == "ManuallyTriggered" { // it is done
+	if reason == "ManuallyTriggered" { // the request is fulfilled
 		return p.status(ctx, certificates, c.Namespace, c.Name, func(status map[string]any) {
 			status["conditions"] = plain(
 				slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(c condition) bool { return c.Type == "Issuing" }),
@@ -128,11 +128,11 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 			delete(status, "failedIssuanceAttempts")
 		})
 	}
-	return nil // the next look says that it stands
+	return nil // the next call of Look sets it Ready
 }
 
-// owns reports whether a Certificate may fill its Secret: another one that names the same Secret and has filled it
-// keeps it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
+// owns reports whether a Certificate is allowed to write its Secret. If another Certificate names the same Secret and
+// wrote it first, that one keeps it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
 func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret) (bool, error) {
 	if secret == nil || secret.Annotations[nameAnnotation] == "" || secret.Annotations[nameAnnotation] == c.Name {
 		return true, nil
@@ -150,7 +150,7 @@ func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret
 	return fills != c.Spec.SecretName, nil
 }
 
-// wants returns why a Certificate has to be signed, in upstream's words and order; "" is not at all
+// wants returns why a Certificate must be issued, in upstream's words and order; reason is "" if it need not be
 // (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and checks.go).
 func (c *certificate) wants(
 	secret *corev1.Secret, now time.Time, gone bool,
@@ -204,8 +204,8 @@ func (c *certificate) wants(
 	return "", "", held.cert
 }
 
-// otherIssuer is the issuer that signed what a Secret holds, if it is not the Certificate's. A Secret without
-// annotations was signed by an Issuer of any name.
+// otherIssuer returns the issuer that signed the certificate in a Secret, if it is not the Certificate's issuer. A
+// Secret without annotations counts as signed by an Issuer of any name.
 func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	const prefix = "cert-manager.io/issuer-"
 	name, hasName := secret.Annotations[prefix+"name"]
@@ -220,7 +220,7 @@ func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	return ""
 }
 
-// keyDiffers names a field in which a private key is not what is asked for (pkg/util/pki/match.go,
+// keyDiffers returns a field in which a private key does not match the spec (pkg/util/pki/match.go,
 // PrivateKeyMatchesSpec).
 func (c *certificate) keyDiffers(key crypto.Signer) string {
 	has, size, algorithm := "", 0, cmp.Or(c.Spec.PrivateKey.Algorithm, "RSA")
@@ -242,9 +242,9 @@ func (c *certificate) keyDiffers(key crypto.Signer) string {
 	return ""
 }
 
-// differs names a field in which a certificate is not what is asked for. Of one that cert-manager did not issue, names
-// move freely between common name and DNS names, and isCA does not count (pkg/util/pki/match.go, RequestMatchesSpec and
-// FuzzyX509AltNamesMatchSpec).
+// differs returns a field in which a certificate does not match the spec. If cert-manager did not issue the
+// certificate, a name can be either the common name or a DNS name, and isCA is not compared (pkg/util/pki/match.go,
+// RequestMatchesSpec and FuzzyX509AltNamesMatchSpec).
 func (c *certificate) differs(cert *x509.Certificate, issued bool) string {
 	var ips []string
 	for _, ip := range cert.IPAddresses {
@@ -284,14 +284,14 @@ func same(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// asked tells whether somebody wants it signed again, as `cmctl renew` does.
+// asked reports whether a user has requested a renewal, as `cmctl renew` does.
 func asked(all []condition) bool {
 	return slices.ContainsFunc(all, func(c condition) bool {
 		return c.Type == "Issuing" && c.Status == "True" && c.Reason == "ManuallyTriggered"
 	})
 }
 
-// sign signs a Certificate and puts it into its Secret.
+// sign issues a Certificate and writes it into its Secret.
 func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret, gone bool) error {
 	by, err := p.find(ctx, c)
 	if err != nil {
@@ -330,7 +330,7 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 	return p.put(ctx, c, secret, made)
 }
 
-// put writes the Secret (pkg/controller/certificates/issuing/internal/secret.go). Other keys of it stay.
+// put writes the Secret and keeps its other keys (pkg/controller/certificates/issuing/internal/secret.go).
 func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret, made *pair) error {
 	was := secret
 	if secret == nil {
@@ -370,7 +370,7 @@ func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret,
 	return err
 }
 
-// stands says that a Certificate is what its Secret holds.
+// stands sets a Certificate Ready, with the validity of the certificate in its Secret.
 func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certificate) error {
 	ready := condition{
 		Type: "Ready", Status: "True", Reason: "Ready", Message: "Certificate is up to date and has not expired",
@@ -394,8 +394,8 @@ func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certific
 	})
 }
 
-// notReady sets the conditions of a Certificate that is not signed. Upstream's messages are those of the policies,
-// never why an issuer does not sign: that is in the CertificateRequest
+// notReady sets the conditions of a Certificate that is not issued. As upstream, the messages are those of the policies
+// and never say why an issuer does not sign; that is in the CertificateRequest
 // (pkg/controller/certificates/readiness/readiness_controller.go and trigger/trigger_controller.go).
 func (p *Player) notReady(ctx context.Context, c *certificate, reason, why string, issuing bool) error {
 	now, changed := with(

@@ -1,34 +1,35 @@
-// Package certmanager plays cert-manager as far as a private authority needs it: Issuers and ClusterIssuers of the
-// kinds selfSigned and ca, and the Certificates that name them, which it really signs. It plays while the Deployment
-// cert-manager is available; the CAs of webhooks that name a Certificate are filled in while cert-manager-cainjector
-// is.
+// Package certmanager fakes cert-manager, limited to a private CA: Issuers and ClusterIssuers of the kinds selfSigned
+// and ca, and the Certificates that name them, which it really signs. It runs while the Deployment cert-manager is
+// available. It injects CAs into webhooks that name a Certificate while the Deployment cert-manager-cainjector is
+// available.
 //
 // Sources, in cert-manager/cert-manager v1.21.1 (24e33194):
 //
-//   - pkg/issuer/ca/setup.go, pkg/issuer/selfsigned/setup.go: conditions of issuers. A ClusterIssuer's Secret is looked
-//     up in cert-manager's own namespace, an Issuer in the Certificate's alone.
+//   - pkg/issuer/ca/setup.go, pkg/issuer/selfsigned/setup.go: conditions of issuers. The Secret of a ClusterIssuer is
+//     read from cert-manager's own namespace, that of an Issuer only from the Certificate's namespace.
 //   - internal/controller/certificates/policies (NewTriggerPolicyChain, NewReadinessPolicyChain, checks.go): why a
-//     Certificate is signed or not Ready, in this order and in these words. pkg/util/pki/match.go: which fields are
-//     compared, and how loosely where cert-manager did not fill the Secret.
-//   - internal/controller/certificates/certificates.go (CertificateOwnsSecret): of two Certificates with one Secret,
-//     the one that filled it keeps it.
+//     Certificate is issued or not Ready, in this order and in these words. pkg/util/pki/match.go: which fields are
+//     compared, and how strictly if cert-manager did not write the Secret.
+//   - internal/controller/certificates/certificates.go (CertificateOwnsSecret): of two Certificates with the same
+//     Secret, the one that wrote it first keeps it.
 //   - pkg/util/pki/renewaltime.go: when it is renewed. pkg/util/pki/generate.go, certificatetemplate.go,
 //     pkg/api/util/usages.go: keys, their encoding and the certificates.
 //   - pkg/controller/certificates/issuing/internal/secret.go and internal/controller/certificates/secrets.go: keys,
 //     labels and annotations of the Secret; pkg/util/useragent.go: the field manager. issuing_controller.go: the
-//     revision, and that the condition Issuing goes.
+//     revision, and the removal of the condition Issuing.
 //   - pkg/controller/certificates/keymanager/keymanager_controller.go: with rotationPolicy Never a key that does not
-//     fit is not replaced, and nothing is issued.
-//   - pkg/controller/cainjector/sources.go: ca.crt of the Secret that the named Certificate has filled.
+//     match is not replaced, and nothing is issued.
+//   - pkg/controller/cainjector/sources.go: ca.crt of the Secret that the named Certificate has written.
 //
-// Known differences: no CertificateRequest is made, so nothing says why an issuer does not sign, no failure is counted
-// and none is backed off from but that of BackOff; a Secret whose pair was exchanged for another that fits is kept; a
-// duration that was added to a Certificate without one has it issued again. An Ingress makes no Certificate. ca.crt is
+// Known differences: no CertificateRequest is created, so nothing says why an issuer does not sign. Failures are not
+// counted and cause no backoff except that of BackOff. A Secret whose key pair was replaced by another matching pair is
+// kept. Adding a duration to a Certificate without one reissues it. An Ingress does not create a Certificate. ca.crt is
 // the issuer's own certificate even if that is not a root, and tls.crt has no chain. spec.renewal and rarer usages are
-// not read, and changes of usages and secretTemplate alone not noticed. The Secret is updated, not applied. CAs are
-// injected into MutatingWebhookConfigurations alone.
+// not read, and a change of only usages or secretTemplate is not noticed. The Secret is updated, not applied. CAs are
+// injected only into MutatingWebhookConfigurations.
 //
-// Invented: Expire. Upstream goes on trying to renew, and has no Certificate that waits until somebody asks.
+// Not in upstream: Expire. Upstream keeps trying to renew, and no Certificate waits there until a user requests a
+// renewal.
 package certmanager
 
 import (
@@ -55,7 +56,7 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// Namespace is where cert-manager runs and looks for the Secrets of ClusterIssuers.
+// Namespace is where cert-manager runs and reads the Secrets of ClusterIssuers.
 const Namespace = "cert-manager"
 
 // manager is the field manager (pkg/util/useragent.go, and the name of the controller).
@@ -82,18 +83,18 @@ type issuer struct {
 	} `json:"status"`
 }
 
-// Player plays for one cluster.
+// Player is the fake cert-manager of one cluster.
 type Player struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	end     func()
 
 	mu      sync.Mutex
-	expired map[string]bool // namespace/name of what has run out and is not renewed
-	backs   map[string]bool // those of them that back off from a failure
+	expired map[string]bool // namespace/name of Certificates that have expired and are not renewed
+	backs   map[string]bool // the expired Certificates that back off after a failure
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs cert-manager until Close is called or ctx is done.
 func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -110,13 +111,13 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	return p, err
 }
 
-// Close ends it, and leaves what it made.
+// Close stops cert-manager and keeps the objects that it created.
 func (p *Player) Close() { p.end() }
 
-// Expire makes a Certificate one that expired an hour ago and is not renewed until somebody asks for it: by another
-// specification, as cmctl renew does, or by deleting its Secret. Upstream has no such state (see the package's
-// comment): one whose issuer fails is issued again by itself, and while it backs off from a failure, deleting the
-// Secret does not help (pkg/controller/certificates/trigger/trigger_controller.go, shouldBackoffReissuingOnFailure).
+// Expire lets a Certificate expire an hour ago. It is not renewed until a user changes its spec, requests a renewal as
+// cmctl renew does, or deletes its Secret. Upstream has no such state (see the package documentation): a Certificate
+// whose issuer failed is reissued automatically, and while it backs off after a failure, deleting the Secret does not
+// help (pkg/controller/certificates/trigger/trigger_controller.go, shouldBackoffReissuingOnFailure).
 func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	p.expired[namespace+"/"+name] = true
@@ -124,8 +125,8 @@ func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	return p.Look(ctx)
 }
 
-// BackOff makes a Certificate one that expired an hour ago and backs off from a failed issuance, until somebody sets
-// the condition Issuing, as cmctl renew does, or changes its specification. Deleting its Secret does not help
+// BackOff lets a Certificate expire an hour ago and back off after a failed issuance, until a user sets the condition
+// Issuing, as cmctl renew does, or changes its spec. Deleting its Secret does not help
 // (pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem and shouldBackoffReissuingOnFailure).
 func (p *Player) BackOff(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
@@ -140,7 +141,7 @@ func (p *Player) BackOff(ctx context.Context, namespace, name string) error {
 	return p.Look(ctx)
 }
 
-// Renew signs a Certificate again, as it does by itself when it is time to.
+// Renew reissues a Certificate, as cert-manager does automatically at renewal time.
 func (p *Player) Renew(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	err := p.status(ctx, certificates, namespace, name, func(status map[string]any) {
@@ -158,7 +159,7 @@ func (p *Player) Renew(ctx context.Context, namespace, name string) error {
 	return p.Look(ctx)
 }
 
-// Look does once what is to be done.
+// Look reconciles every issuer and Certificate once.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +173,7 @@ func (p *Player) Look(ctx context.Context) error {
 			faults, each(ctx, p.dynamic, resource, func(i *issuer) error { return p.keepIssuer(ctx, resource, i) }),
 		)
 	}
-	// Authorities first: others are signed with them in the same look.
+	// Reconcile CAs first, so that they can sign the other Certificates in the same call.
 	for _, authority := range []bool{true, false} {
 		faults = append(faults, each(ctx, p.dynamic, certificates, func(c *certificate) error {
 			if c.Spec.IsCA != authority || c.DeletionTimestamp != nil {
@@ -204,7 +205,7 @@ func each[T any](
 	return errors.Join(faults...)
 }
 
-// keepIssuer says in an issuer's status whether it can sign.
+// keepIssuer sets an issuer's Ready condition.
 func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionResource, i *issuer) error {
 	ready := condition{Type: "Ready", Status: "True", Reason: "IsReady", Message: ""}
 	switch {
@@ -231,7 +232,7 @@ func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionRes
 
 var errNotCA = errors.New("certificate is not a CA")
 
-// authority returns the pair with which a ca issuer signs.
+// authority returns the key pair with which a ca issuer signs.
 func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
 	namespace := i.Namespace
 	if namespace == "" {
@@ -251,8 +252,8 @@ func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
 	return found, nil
 }
 
-// find returns the issuer that a Certificate names. One that is of the wrong
-// kind, or in another namespace, is not there.
+// find returns the issuer that a Certificate names. An issuer of the wrong kind or in another namespace counts as
+// missing.
 func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
 	ref := c.Spec.IssuerRef
 	var client dynamic.ResourceInterface
@@ -282,7 +283,7 @@ func kindOr(kind string) string {
 	return kind
 }
 
-// condition is one of an issuer's or a Certificate's status.
+// condition is a condition of an issuer or a Certificate.
 type condition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`
@@ -292,7 +293,7 @@ type condition struct {
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 }
 
-// with returns conditions with one of them as it is now, and whether that is new.
+// with returns conditions with c added or replaced, and whether that changed them.
 func with(all []condition, c condition) ([]condition, bool) {
 	c.LastTransitionTime = time.Now().UTC().Format(time.RFC3339)
 	i := slices.IndexFunc(all, func(was condition) bool { return was.Type == c.Type })
@@ -319,7 +320,7 @@ func plain(all []condition) []any {
 	return out
 }
 
-// status changes the status of an object as it is now.
+// status updates the status of the current version of an object.
 func (p *Player) status(
 	ctx context.Context, resource schema.GroupVersionResource, namespace, name string, change func(map[string]any),
 ) error {

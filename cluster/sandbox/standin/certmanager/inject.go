@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// injectFrom is the annotation by which a webhook configuration names the Certificate
-// whose CA its API server is to trust (pkg/controller/cainjector/sources.go).
+// injectFrom is the annotation with which a webhook configuration names the Certificate whose CA the API server must
+// trust (pkg/controller/cainjector/sources.go).
 const injectFrom = "cert-manager.io/inject-ca-from"
 
-// inject fills in the CAs of webhooks.
+// inject sets the caBundle of webhooks.
 func (p *Player) inject(ctx context.Context) error {
 	runs, err := p.client.AppsV1().Deployments(Namespace).Get(ctx, "cert-manager-cainjector", metav1.GetOptions{})
 	if err != nil || runs.Status.AvailableReplicas == 0 {
-		return nil // a scenario may have none
+		return nil // not every scenario has it
 	}
 	all, err := p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Player) inject(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// named is the CA of a Certificate that is named NAMESPACE/NAME; nil: it is not there.
+// named returns the CA of the Certificate ref (NAMESPACE/NAME), or nil if it does not exist.
 func (p *Player) named(ctx context.Context, ref string) []byte {
 	namespace, name, ok := strings.Cut(ref, "/")
 	if !ok {
@@ -74,7 +74,7 @@ func (p *Player) named(ctx context.Context, ref string) []byte {
 	}
 	held, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
 	secret, err := p.client.CoreV1().Secrets(namespace).Get(ctx, held, metav1.GetOptions{})
-	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream refuses what another one has filled
+	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream rejects a Secret that another Certificate has written
 		return nil
 	}
 	return secret.Data["ca.crt"]

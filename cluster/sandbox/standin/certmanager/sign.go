@@ -26,7 +26,7 @@ type pair struct {
 	certPEM, keyPEM, caPEM []byte
 }
 
-// parse reads a pair, and refuses one whose halves do not belong together.
+// parse reads a pair and rejects it if the certificate and the key do not match.
 func parse(certPEM, keyPEM []byte) (*pair, error) {
 	if len(certPEM) == 0 || len(keyPEM) == 0 {
 		return nil, errors.New("no data for tls.crt or tls.key in the Secret")
@@ -42,7 +42,7 @@ func parse(certPEM, keyPEM []byte) (*pair, error) {
 	return &pair{cert: read.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
 }
 
-// request is a certificate that is to be signed.
+// request describes a certificate to sign.
 type request struct {
 	name        string
 	dns, ips    []string
@@ -52,8 +52,8 @@ type request struct {
 	algorithm   string
 	size        int
 	encoding    string
-	key         crypto.Signer // nil: a new one
-	by          *pair         // nil: itself
+	key         crypto.Signer // nil: generate a key
+	by          *pair         // nil: self-signed
 }
 
 func (r request) sign() (*pair, error) {
@@ -116,7 +116,7 @@ func (r request) sign() (*pair, error) {
 	return made, err
 }
 
-// The usages that are played (pkg/api/util/usages.go).
+// The supported usages (pkg/api/util/usages.go).
 var (
 	keyUsages = map[string]x509.KeyUsage{
 		"digital signature": x509.KeyUsageDigitalSignature, "signing": x509.KeyUsageDigitalSignature,
@@ -128,8 +128,8 @@ var (
 	}
 )
 
-// encode is a private key in PEM: by default PKCS#1 or SEC 1, and PKCS#8 only if asked for (pkg/util/pki/generate.go,
-// EncodePrivateKey).
+// encode encodes a private key as PEM: as PKCS#1 or SEC 1 by default, and as PKCS#8 only on request
+// (pkg/util/pki/generate.go, EncodePrivateKey).
 func encode(key crypto.Signer, encoding string) ([]byte, error) {
 	block := &pem.Block{Type: "PRIVATE KEY"}
 	var err error

@@ -1,11 +1,11 @@
-// Package charts plays Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and what Helm
-// renders from its charts. The charts are small ones of our own: they have upstream's names, versions, values and
+// Package charts fakes Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and Helm's
+// rendering of its charts. The charts are small ones of our own. They have upstream's names, versions, values and
 // objects, as far as the Renku guide reads them.
 //
-// It is no Helm: Render has the few template functions that these charts use, so that a scenario can put an installed
-// chart into a cluster without Helm in the sandbox. Helm itself installs the same charts from the repository.
+// It is not Helm: Render supports only the template functions that these charts use. With it a scenario can install a
+// chart into a cluster without Helm in the sandbox. Helm itself can install the same charts from the repository.
 //
-// Sources of Renku's charts; the other charts name theirs in their files:
+// Sources of Renku's charts; the other charts name their sources in their files:
 //
 //   - renku: SwissDataScienceCenter/renku 2.19.3 (450e12288): helm-chart/renku/values.yaml, requirements.yaml, and
 //     templates/ renku-version-configmap.yaml, data-service/{deployment*,serviceaccounts,session-env-secret}.yaml,
@@ -13,17 +13,17 @@
 //   - amalthea-sessions: SwissDataScienceCenter/amalthea 0.30.2 (e97a521) and 0.31.0 (4760427):
 //     helm-chart/amalthea-sessions, chartpress.yaml
 //   - csi-rclone: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70): deploy/csi-rclone, chartpress.yaml
-//   - The appVersion in the label app.kubernetes.io/version is the one of their Chart.yaml, which upstream never
-//     changes. That the index has an appVersion of the release is a guess: the published charts were not available.
+//   - The label app.kubernetes.io/version has the appVersion of their Chart.yaml, which upstream never changes. That
+//     the index has an appVersion of the release is a guess: the published charts were not available.
 //
 // Known differences of Renku's charts:
-//   - renku has no Renku around the four services: no database, Keycloak, gateway, UI, RBAC, jobs or NetworkPolicies,
-//     and of its dependencies only two. The services have no other environment, probes or resources.
+//   - renku has only the four services of Renku: no database, Keycloak, gateway, UI, RBAC, jobs or NetworkPolicies, and
+//     only two of its dependencies. The services have no other environment, probes or resources.
 //   - amalthea-sessions has no dependency csi-rclone 0.3.5 (deploy.csiRclone), no metrics Service, no probes and no
 //     Sentry. Its CustomResourceDefinition has a schema of our own.
 //   - csi-rclone has no sidecars next to the driver, except the registrar, and none of its metrics and caches.
 //   - Values of those parts are ignored, as are nameOverride and fullnameOverride.
-//   - Where upstream's templates leave the namespace to Helm, these write it.
+//   - Templates write the namespace where upstream's leave it to Helm.
 package charts
 
 import (
@@ -41,7 +41,7 @@ import (
 //go:embed all:files
 var embedded embed.FS
 
-// OnDemand are the charts that the guide ondemand installs, each from a repository of its own
+// OnDemand are the charts that the guide ondemand installs, each from its own repository
 // (https://osc.github.io/job-pod-reaper and https://osc.github.io/k8-namespace-reaper). Sources:
 //
 //   - OSC/job-pod-reaper 41c1701 (v0.14.0), below charts/job-pod-reaper: names, labels, arguments, RBAC and defaults
@@ -50,14 +50,13 @@ var embedded embed.FS
 //   - OSC/k8-namespace-reaper 0d1dcd9 (v0.11.0), below charts/k8-namespace-reaper: likewise.
 //
 // Known differences: upstream's charts also have a Service, probes, a security context, resources and a node selector,
-// and values for these, for names, for RBAC and for more arguments;
-// there is no replicaCount. Where reapNamespaces is a list, upstream's creates a RoleBinding in each namespace, and
-// this one none. What the programs do (main.go of each) is not played: nothing is reaped, and there are no metrics.
+// and values for these, for names, for RBAC and for more arguments. There is no replicaCount. If reapNamespaces is a
+// list, upstream's chart creates a RoleBinding in each namespace and this one creates none. The programs (main.go of
+// each) are not implemented: nothing is reaped, and there are no metrics.
 var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
 
 // InterLink are the charts that the scenario interlink has installed: its own
-// (oci://ghcr.io/interlink-hq/interlink-helm-chart), and the two of the page that
-// its admins follow.
+// (oci://ghcr.io/interlink-hq/interlink-helm-chart), and the two of the page that its admins follow.
 var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 
 // VSphere is the chart that the guide vsphere installs
@@ -65,16 +64,16 @@ var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 //
 // Source: kubernetes-sigs/nfs-subdir-external-provisioner 59a3ca2, charts/nfs-subdir-external-provisioner, whose files
 // are those of the tag nfs-subdir-external-provisioner-4.0.18. Names, objects, rules and defaults are those of its
-// templates and values.yaml. root.yaml stands for persistentvolume.yaml and persistentvolumeclaim.yaml, rbac.yaml for
-// the roles, their bindings and the ServiceAccount.
+// templates and values.yaml. root.yaml replaces persistentvolume.yaml and persistentvolumeclaim.yaml; rbac.yaml
+// replaces the files of the roles, their bindings and the ServiceAccount.
 //
-// Known differences: there are no values nameOverride, fullnameOverride, buildMode, podAnnotations, imagePullSecrets,
-// priorityClassName, podDisruptionBudget and serviceAccount.annotations. The PodSecurityPolicy is shorter, and no role
-// permits its use. Chart.yaml has apiVersion v2, upstream's v1.
+// Known differences: the values nameOverride, fullnameOverride, buildMode, podAnnotations, imagePullSecrets,
+// priorityClassName, podDisruptionBudget and serviceAccount.annotations are missing. The PodSecurityPolicy is shorter,
+// and no role permits its use. Chart.yaml has apiVersion v2, upstream's v1.
 var VSphere = [][]string{{"nfs-subdir-external-provisioner"}}
 
-// Renku are the charts of Renku's repository, each with its folders: a file in a later one replaces that of the same
-// name in an earlier one.
+// Renku are the charts of Renku's repository, each with its folders. A file in a later folder replaces the file of the
+// same name in an earlier one.
 var Renku = [][]string{
 	{"amalthea-sessions"},
 	{"amalthea-sessions", "amalthea-sessions-0.31.0"},
@@ -86,20 +85,19 @@ var Renku = [][]string{
 type Chart struct {
 	Name, Version, AppVersion string
 	Metadata                  map[string]any    // Chart.yaml
-	Values                    map[string]any    // values.yaml: the defaults
+	Values                    map[string]any    // values.yaml, the defaults
 	Files                     map[string][]byte // by path, without Chart.yaml
 	Dependencies              []Dependency
 }
 
-// Dependency is a chart that comes with another one, where a value of that,
-// "global.csi-rclone.install", says so; "" is always.
+// Dependency is a chart that another chart depends on. Condition is the value of the parent chart that enables it, such
+// as "global.csi-rclone.install"; "" means always enabled.
 type Dependency struct {
 	*Chart
 	Condition string
 }
 
-// All returns the charts of a repository. Those that depend on others say that they come from
-// the repository at url.
+// All returns the charts of a repository. Charts with dependencies name the repository at url as their source.
 func All(catalog [][]string, url string) ([]*Chart, error) {
 	var all []*Chart
 	for _, folders := range catalog {
@@ -155,7 +153,7 @@ func load(folders []string) (*Chart, error) {
 	return c, nil
 }
 
-// resolve finds the chart's dependencies among those that were loaded before.
+// resolve finds the chart's dependencies among the charts that were loaded before it.
 func (c *Chart) resolve(before []*Chart, url string) error {
 	entries, _ := c.Metadata["dependencies"].([]any)
 	for _, entry := range entries {

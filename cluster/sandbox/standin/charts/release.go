@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Release is a chart as Helm would have installed it.
+// Release describes a chart as Helm would have installed it.
 type Release struct {
 	Name, Namespace string
-	Values          map[string]any // what the user gave
-	Revision        int            // 0 is 1
-	Replaced        string         // the chart's version of a revision that another one has replaced; "": it is deployed
-	At              time.Time      // when it was installed
+	Values          map[string]any // values that the user set
+	Revision        int            // 0 means 1
+	Replaced        string         // the chart version of a superseded revision; "": the revision is deployed
+	At              time.Time      // time of installation
 }
 
-// Objects returns all that Helm would have put into the cluster: the chart's
-// objects with Helm's marks, and the Secret of the release.
+// Objects returns all objects that Helm would create in the cluster: the chart's objects with Helm's labels and
+// annotations, and the Secret of the release.
 func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
 	objects, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
 	return append(objects, secret), nil
 }
 
-// Before is what Helm keeps of a revision that another one has replaced.
+// Before returns the Secret that Helm keeps of a superseded revision.
 func (c *Chart) Before(r Release) (*unstructured.Unstructured, error) {
 	_, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Chart) Before(r Release) (*unstructured.Unstructured, error) {
 	return c.secret(r, manifest)
 }
 
-// mark makes an object one of Helm's, as Helm 3 and later do when they install.
+// mark adds Helm's labels and annotations to an object, as Helm 3 and later do on install.
 func mark(o *unstructured.Unstructured, r Release) {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	if labels == nil {
@@ -64,8 +64,8 @@ func mark(o *unstructured.Unstructured, r Release) {
 	o.SetAnnotations(annotations)
 }
 
-// secret is how Helm keeps a release in a cluster (helm/helm
-// pkg/storage/driver): JSON, gzip, base64, in a Secret of its own type.
+// secret returns the Secret in which Helm stores a release (helm/helm pkg/storage/driver): JSON, gzip, base64, in a
+// Secret of its own type.
 func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, error) {
 	revision := max(r.Revision, 1)
 	var templates []any
@@ -103,7 +103,7 @@ func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, 
 	if err := zip.Close(); err != nil {
 		return nil, err
 	}
-	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // Helm's own; the next one is the API's
+	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // encoded by Helm; the API encodes it a second time
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
 		"metadata": map[string]any{

@@ -17,15 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// inOrder is the order in which objects are put into a cluster: what others
-// lean on comes first.
+// inOrder is the order in which objects are created: dependencies come first.
 var inOrder = []string{
 	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "CSIDriver", "CustomResourceDefinition",
 	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service", "DaemonSet", "Deployment", "StatefulSet",
 }
 
-// Render returns the objects that the chart and its dependencies make, and
-// the same as the text that Helm keeps in a release.
+// Render returns the objects of the chart and its dependencies, and the manifest that Helm stores in a release.
 func (c *Chart) Render(release, namespace string, values map[string]any) ([]*unstructured.Unstructured, string, error) {
 	var objects []*unstructured.Unstructured
 	err := c.render(release, namespace, merge(c.Values, values), &objects)
@@ -100,7 +98,7 @@ func decode(in io.Reader, objects *[]*unstructured.Unstructured) error {
 	}
 }
 
-// functions are those of Helm that the charts use.
+// functions returns the Helm template functions that the charts use.
 func functions(all *template.Template) template.FuncMap {
 	return template.FuncMap{
 		"include": func(name string, data any) (string, error) {
@@ -136,7 +134,7 @@ func functions(all *template.Template) template.FuncMap {
 	}
 }
 
-// wanted tells whether the parent's values ask for a dependency.
+// wanted reports whether the parent's values enable a dependency.
 func (d Dependency) wanted(values map[string]any) bool {
 	if d.Condition == "" {
 		return true
@@ -145,7 +143,7 @@ func (d Dependency) wanted(values map[string]any) bool {
 	return wanted
 }
 
-// merge returns base with over laid on top, map by map.
+// merge returns base overridden with over, map by map.
 func merge(base, over map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {

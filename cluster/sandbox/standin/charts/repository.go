@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// Repository serves charts over plain http on loopback, in the layout of a
-// chart repository: index.yaml, and an archive a version.
+// Repository serves charts over plain HTTP on loopback in the layout of a chart repository: index.yaml and one archive
+// per version.
 type Repository struct {
 	URL    string
 	Charts []*Chart
 	server *http.Server
 }
 
-// Start starts Renku's repository on a free port. It ends with ctx or Close.
+// Start starts Renku's repository on a free port. It runs until ctx is done or Close is called.
 func Start(ctx context.Context) (*Repository, error) { return StartOf(ctx, Renku) }
 
 // StartOf starts a repository of other charts.
@@ -44,13 +44,13 @@ func StartOf(ctx context.Context, catalog [][]string) (*Repository, error) {
 	return r, nil
 }
 
-// Close ends the repository.
+// Close stops the repository.
 func (r *Repository) Close() { _ = r.server.Close() }
 
 // Find returns a chart of the repository.
 func (r *Repository) Find(name, version string) (*Chart, error) { return Find(r.Charts, name, version) }
 
-// pack makes the files that the repository serves, by their paths.
+// pack returns the files that the repository serves, by path.
 func (r *Repository) pack(catalog [][]string, at time.Time) (map[string][]byte, error) {
 	var err error
 	if r.Charts, err = All(catalog, r.URL); err != nil {
@@ -69,7 +69,7 @@ func (r *Repository) pack(catalog [][]string, at time.Time) (map[string][]byte, 
 		entry["created"] = at.UTC().Format(time.RFC3339)
 		entry["digest"] = hex.EncodeToString(digest[:])
 		entry["urls"] = []string{r.URL + "/" + name}
-		entries[c.Name] = append([]any{entry}, entries[c.Name]...) // the newest first
+		entries[c.Name] = append([]any{entry}, entries[c.Name]...) // newest first
 	}
 	// JSON is YAML.
 	files["/index.yaml"], err = json.MarshalIndent(map[string]any{

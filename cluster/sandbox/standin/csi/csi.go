@@ -1,24 +1,25 @@
-// Package csi plays what a kubelet does with the CSI drivers that register with it: a driver whose node plugin has
-// become Ready on a node is listed in that node's CSINode until the plugin's pod is gone. No volume is ever mounted.
-// The only node plugin that it finds is that of csi-rclone.
+// Package csi fakes how a kubelet registers CSI drivers: a driver whose node plugin has become Ready on a node is
+// listed in that node's CSINode until the plugin's pod no longer exists. No volume is ever mounted. The only node
+// plugin that it detects is that of csi-rclone.
 //
 // Sources: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70); kubernetes/kubernetes @ 010b2160 and @ 01aa0f3f.
 //
 //   - Pods, registrar and its socket, folder of the registration: csi-rclone: deploy/csi-rclone/templates/
 //     csi-nodeplugin-rclone.yaml
-//   - Name of the driver, which the plugin takes from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. Here it is the
+//   - Name of the driver, which the plugin reads from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. Here it is the
 //     folder of the socket. The chart sets both to storageClassName.
-//   - Registration, and its end when the socket is gone: kubernetes @ 010b2160: pkg/volume/csi/csi_plugin.go
+//   - Registration, and deregistration when the socket disappears: kubernetes @ 010b2160: pkg/volume/csi/csi_plugin.go
 //     (RegisterPlugin, DeRegisterPlugin)
 //   - Entries of a CSINode: kubernetes @ 01aa0f3f: pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
 //
 // Known differences:
-//   - A driver registers when its pod is Ready. A real one does when its registrar runs.
-//   - The CSINode of a node exists only while it lists a driver. A kubelet creates it at its start, without any.
-//   - That a registrar outside of the kubelet's folder is not found is a guess: pkg/kubelet/pluginmanager was not read.
+//   - A driver registers when its pod is Ready. A real one registers when its registrar runs.
+//   - The CSINode of a node exists only while it lists a driver. A kubelet creates an empty one when it starts.
+//   - That a registrar outside of the kubelet's folder is not detected is a guess: pkg/kubelet/pluginmanager was not
+//     read.
 //   - Only the folder of the registration is compared with the kubelet's. The chart writes /var/lib/kubelet into the
-//     registrar's --kubelet-registration-path whatever its kubeletDir is, so that upstream's driver with another
-//     kubeletDir announces a socket that is not there.
+//     registrar's --kubelet-registration-path regardless of its kubeletDir, so with another kubeletDir upstream's
+//     driver announces a socket that does not exist.
 package csi
 
 import (
@@ -40,20 +41,20 @@ import (
 
 const (
 	pluginLabel  = "app=csi-nodeplugin-rclone"
-	registration = "/var/lib/kubelet/plugins_registry" // the folder in which this kubelet finds registrars
+	registration = "/var/lib/kubelet/plugins_registry" // where this kubelet detects registrars
 	socketFlag   = "--kubelet-registration-path="      // …/plugins/DRIVER/csi.sock
-	mark         = "carrick/stand-in"                  // of the CSINodes that it made
+	mark         = "carrick/stand-in"                  // of the CSINodes that this fake created
 )
 
-// Driver plays for one cluster.
+// Driver registers the CSI drivers of one cluster.
 type Driver struct {
 	client kubernetes.Interface
-	mu     sync.Mutex      // one Look at a time
-	known  map[string]bool // drivers that have registered once; others are not changed
+	mu     sync.Mutex      // serializes calls of Look
+	known  map[string]bool // drivers that have registered once; others are left unchanged
 	end    func()
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs it until Close is called or ctx is done.
 func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -65,7 +66,7 @@ func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 	return d, err
 }
 
-// Close ends it and leaves the CSINodes as they are.
+// Close stops it and keeps the CSINodes.
 func (d *Driver) Close() { d.end() }
 
 // Look updates the CSINode of every node from its pods.
@@ -115,7 +116,7 @@ func add(all map[string]map[string]bool, node, driver string) {
 	all[node][driver] = true
 }
 
-// update lists the drivers that have a Ready pod on a node. One that is listed stays so while it has any pod there.
+// update lists the drivers that have a Ready pod on a node. A listed driver stays listed while it has any pod there.
 func (d *Driver) update(ctx context.Context, node *storagev1.CSINode, drivers, kept map[string]bool) error {
 	var want []storagev1.CSINodeDriver
 	for _, entry := range node.Spec.Drivers {
@@ -140,7 +141,7 @@ func (d *Driver) update(ctx context.Context, node *storagev1.CSINode, drivers, k
 	return err
 }
 
-// create makes the CSINode of a node, which a kubelet does when it starts.
+// create creates the CSINode of a node, as a kubelet does when it starts.
 func (d *Driver) create(ctx context.Context, name string, drivers map[string]bool) error {
 	node, err := d.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -167,8 +168,8 @@ func entries(node string, drivers map[string]bool) []storagev1.CSINodeDriver {
 	return all
 }
 
-// driver returns the name under which a pod's registrar announces its driver
-// where the kubelet looks, "" where it does not.
+// driver returns the name under which a pod's registrar announces its driver, or "" if the kubelet does not detect the
+// registrar.
 func driver(pod *corev1.Pod) string {
 	heard := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.HostPath != nil && strings.TrimSuffix(v.HostPath.Path, "/") == registration

@@ -1,23 +1,23 @@
-// Package edge plays, as a folder, the machine on which interLink's API server and its Slurm plugin run: the plugin's
-// configuration, its data folder, its log and its systemd unit. Nothing runs there; what the plugin would do with a job
-// is played by package virtualkubelet.
+// Package edge fakes the machine on which interLink's API server and its Slurm plugin run. The machine is a folder with
+// the plugin's configuration, its data folder, its log and its systemd unit. Nothing runs there; package virtualkubelet
+// fakes how the plugin handles a job.
 //
 // Sources, in interlink-hq/interlink-slurm-plugin f8451d93:
 //
-//   - pkg/slurm/func.go (NewSlurmConfig): where the configuration is, /etc/interlink/SlurmConfig.yaml unless
+//   - pkg/slurm/func.go (NewSlurmConfig): the path of the configuration, /etc/interlink/SlurmConfig.yaml unless
 //     SLURMCONFIGPATH is set; an error of its parser is ignored. go.mod: the parser is goccy/go-yaml v1.18.0, whose
-//     answers for the texts of the test were compared.
+//     results for the texts of the test were compared.
 //   - pkg/slurm/types.go: the keys. pkg/slurm/prepare.go (mountData): nothing is mounted unless ExportPodData is true.
 //
 // And in interlink-hq/interLink f6321757:
 //
-//   - docs/docs/cookbook/1-edge.mdx: the keys of the configuration but for SinfoPath, ImagePrefix, SingularityPath and
-//     Namespace, and that ExportPodData is not among them.
-//   - docs/docs/guides/08-systemd-deployment.mdx: the form of the unit and where it logs.
+//   - docs/docs/cookbook/1-edge.mdx: the keys of the configuration except SinfoPath, ImagePrefix, SingularityPath and
+//     Namespace. ExportPodData is not among them.
+//   - docs/docs/guides/08-systemd-deployment.mdx: the form of the unit and the path of its log.
 //
-// Known differences: the plugin reads its configuration once, when it starts, and ends without one. Here it counts as
-// it is at the moment of a job, so no restart is missed. EnvironmentFile and the flag -SlurmConfigpath of the unit are
-// not read. SHARED_FS changes nothing: no file is written to the data folder and no job script exists.
+// Known differences: the plugin reads its configuration once, when it starts, and exits without one. Here the
+// configuration is read for each job, so a restart is never needed. EnvironmentFile and the flag -SlurmConfigpath of
+// the unit are not read. SHARED_FS has no effect: no file is written to the data folder and no job script exists.
 //
 // Guesses, no source found: the names of the files and of the unit. The cookbook has
 // $HOME/.interlink/manifests/plugin-config.yaml, and the systemd guide interlink-slurm-plugin.service with
@@ -38,7 +38,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The files of the plugin. Builtin is where it looks for its configuration if its unit does not say.
+// The files of the plugin. Builtin is the path of its configuration if its unit does not set one.
 const (
 	Config  = "/root/.interlink/config/SlurmConfig.yaml"
 	Builtin = "/etc/interlink/SlurmConfig.yaml"
@@ -47,7 +47,7 @@ const (
 	Jobs    = "/root/.interlink/jobs"
 )
 
-// files are what lies there at first.
+// files are the initial files.
 var files = map[string]string{
 	Config: `# As the cookbook for the edge has it.
 Socket: "unix:///root/.plugin.sock"
@@ -87,7 +87,7 @@ WantedBy=multi-user.target
 	"/etc/hostname":   "edge\n",
 }
 
-// Machine is a folder that stands for an edge node.
+// Machine is a folder that represents an edge node.
 type Machine struct {
 	Root string
 
@@ -95,10 +95,10 @@ type Machine struct {
 	mu    sync.Mutex
 }
 
-// Start makes the folder.
+// Start creates the folder.
 func Start(dir string) (*Machine, error) {
 	m := &Machine{Root: filepath.Join(dir, "edge")}
-	if err := os.MkdirAll(filepath.Join(m.Root, "var", "lib"), 0o755); err != nil { // as every machine has it
+	if err := os.MkdirAll(filepath.Join(m.Root, "var", "lib"), 0o755); err != nil { // exists on every machine
 		return nil, err
 	}
 	var err error
@@ -123,7 +123,7 @@ func (m *Machine) Close() {
 	_ = os.RemoveAll(m.Root)
 }
 
-// Write puts a file there.
+// Write writes a file of the machine.
 func (m *Machine) Write(name, text string, mode fs.FileMode) error {
 	rel := strings.TrimPrefix(name, "/")
 	if err := m.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
@@ -135,13 +135,13 @@ func (m *Machine) Write(name, text string, mode fs.FileMode) error {
 	return m.files.Chmod(rel, mode)
 }
 
-// Read is what a file there holds.
+// Read returns the content of a file of the machine.
 func (m *Machine) Read(name string) (string, error) {
 	data, err := m.files.ReadFile(strings.TrimPrefix(name, "/"))
 	return string(data), err
 }
 
-// Set sets a key at the top of the plugin's configuration; "" takes it away.
+// Set sets a top-level key of the plugin's configuration; an empty value removes it.
 func (m *Machine) Set(key, value string) error {
 	text, err := m.Read(Config)
 	if err != nil {
@@ -159,10 +159,9 @@ func (m *Machine) Set(key, value string) error {
 	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
 }
 
-// Exports reports whether the plugin mounts what it is sent. As upstream (interlink-hq/interlink-slurm-plugin f8451d93,
-// pkg/slurm/func.go) it takes nothing but an unquoted true, True or TRUE for that, also behind an alias or the tag
-// !!bool, reads a file that cannot be parsed as false, and reads the file that the unit names. Without a unit it reads
-// Config.
+// Exports reports whether the plugin mounts the data that it receives. As upstream (interlink-hq/interlink-slurm-plugin
+// f8451d93, pkg/slurm/func.go), only an unquoted true, True or TRUE counts, also behind an alias or the tag !!bool, and
+// a file that cannot be parsed means false. It reads the file that the unit names, or Config without a unit.
 func (m *Machine) Exports() (bool, error) {
 	path := Config
 	if unit, err := m.Read(Unit); err == nil {

@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// Where a container is not this machine: what is replaced in its nginx.conf, and
-// nothing else.
+// machine maps the files and ports of a container to those of this machine. Only these are replaced in its nginx.conf.
 type machine struct {
-	mounts   map[string]string                        // folder or file of the container to that of this machine
-	dir      string                                   // for what the image has folders for
+	mounts   map[string]string                        // container path to path on this machine
+	dir      string                                   // replaces folders of the image
 	upstream string                                   // host:port of the API server
-	listen   func(port int) (address string, ok bool) // where the container's port is here
+	listen   func(port int) (address string, ok bool) // the address on this machine of a container port
 }
 
 // pathed are the directives whose first argument is a path.
@@ -28,20 +27,20 @@ var pathed = []string{
 	"client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
-// defaults are what the image's nginx has compiled in, and this machine's has
-// elsewhere: directives of the block http.
+// defaults are directives of the block http that the image's nginx has compiled in and this machine's nginx has
+// elsewhere.
 var defaults = []string{
 	"access_log", "client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
-// token is a piece of a configuration: text between blanks, quoted or not, one of
-// {, } and ;, or what lies between (blanks and comments).
+// token is a piece of a configuration: a quoted or unquoted word, one of {, } and ;, or the blanks and comments between
+// them.
 type token struct {
 	text  string
 	blank bool
 }
 
-// tokens takes a configuration to pieces, of which it is the sum.
+// tokens splits a configuration into tokens. Joined they are the configuration again.
 func tokens(conf string) []token {
 	var all []token
 	for conf != "" {
@@ -88,14 +87,14 @@ func piece(s string) (n int, blank bool) {
 	return len(s), false
 }
 
-// adapt makes the configuration of a container one of this machine.
+// adapt translates a container's configuration for this machine.
 func (m *machine) adapt(conf string) (string, error) {
 	all := tokens(conf)
 	var out strings.Builder
-	var blocks []string // the names of the blocks around
+	var blocks []string // the names of the enclosing blocks
 	var words []int     // the tokens of the directive so far
 	own := map[string]bool{}
-	http := -1 // where the block http begins, in out
+	http := -1 // offset of the block http in out
 	for i := range all {
 		switch t := all[i]; {
 		case t.blank:
@@ -141,7 +140,7 @@ func (m *machine) adapt(conf string) (string, error) {
 	return text[:http] + more.String() + text[http:], nil
 }
 
-// adaptFile does it to a file that a configuration includes.
+// adaptFile adapts a file that a configuration includes.
 func (m *machine) adaptFile(name string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -154,7 +153,7 @@ func (m *machine) adaptFile(name string) error {
 	return os.WriteFile(name, []byte(text), 0o600)
 }
 
-// before is the word before a token.
+// before returns the word before a token.
 func before(all []token, i int) string {
 	for i--; i >= 0; i-- {
 		if !all[i].blank {
@@ -164,8 +163,8 @@ func before(all []token, i int) string {
 	return ""
 }
 
-// directive replaces what in a directive is of the container. words are the places
-// of its name and arguments.
+// directive replaces the container's paths and addresses in a directive. words are the indexes of its name and
+// arguments.
 func (m *machine) directive(all []token, words []int, blocks []string, own map[string]bool) error {
 	if len(words) < 2 {
 		return nil
@@ -181,7 +180,7 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 		return m.hear(first)
 	case name == "proxy_pass" || name == "grpc_pass" || name == "server" && slices.Contains(blocks, "upstream"):
 		*first = m.toward(*first)
-	case name == "resolver": // the cluster's DNS is not asked: what it would be asked for is an address here
+	case name == "resolver": // no DNS lookups are needed: the name is replaced by an address here
 		if strings.HasSuffix(*first, ".cluster.local") {
 			*first = loopback
 		}
@@ -192,7 +191,7 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 	return nil
 }
 
-// path is where a file of the container is here.
+// path returns where a file of the container is on this machine.
 func (m *machine) path(text string) string {
 	plain := strings.Trim(text, `"'`)
 	if !strings.HasPrefix(plain, "/") {
@@ -209,12 +208,12 @@ func (m *machine) path(text string) string {
 		}
 	}
 	if best == "" {
-		return filepath.Join(m.dir, "none", plain) // it is not in the container, or of its image
+		return filepath.Join(m.dir, "none", plain) // it is missing in the container, or part of its image
 	}
 	return m.mounts[best] + strings.TrimPrefix(plain, strings.TrimRight(best, "/"))
 }
 
-// hear puts a port of the container where it is on this machine, on loopback.
+// hear replaces a port of the container with its loopback address on this machine.
 func (m *machine) hear(text *string) error {
 	host, port, err := net.SplitHostPort(*text)
 	if err != nil {
@@ -228,7 +227,7 @@ func (m *machine) hear(text *string) error {
 	if !ok {
 		return fmt.Errorf("stand-in: no port is free for %d", n)
 	}
-	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // of the other family: it leads there, too
+	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // the other IP family: it leads to the same address
 		_, here, _ := net.SplitHostPort(address)
 		address = net.JoinHostPort("::1", here)
 	}
@@ -236,7 +235,7 @@ func (m *machine) hear(text *string) error {
 	return nil
 }
 
-// toward leads what goes to the API server from inside to where that is.
+// toward replaces the in-cluster name of the API server with the server's address.
 func (m *machine) toward(text string) string {
 	for _, name := range []string{"kubernetes.default.svc.cluster.local", "kubernetes.default.svc", "kubernetes.default"} {
 		i := strings.Index(text, name)

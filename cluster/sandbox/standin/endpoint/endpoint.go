@@ -1,16 +1,16 @@
-// Package endpoint plays what is at an address by which a cluster is reached from outside: the load balancer, node
-// ports and host ports, and behind them
+// Package endpoint fakes the address at which a cluster is reachable from outside: the load balancer, node ports and
+// host ports, and behind them
 //
-//   - a proxy: a pod that mounts an nginx.conf. That text is run by this machine's own nginx, so what nginx makes of it
-//     needs no source. Replaced in it are the paths of the container's mounts, the ports to listen on (loopback, and
-//     free) and the address of the API server, which the cluster's DNS would know; and what the image's nginx has
-//     compiled in is added where it is missing (log and temporary files). The files are those that the pod mounts. They
-//     follow their Secret and ConfigMap, except those mounted by subPath, but nothing tells nginx: it keeps what it
-//     read at its start, and only a name with a variable in it is opened at each handshake. Without nginx on this
-//     machine, a small forwarder takes its place: it calls itself "stand-in" in the header Server, has the pod's
+//   - a proxy: a pod that mounts an nginx.conf. This machine's own nginx runs that text, so nginx's behaviour needs no
+//     source. The fake replaces the paths of the container's mounts, the ports to listen on (loopback, and free) and
+//     the address of the API server, which the cluster's DNS would resolve. It adds the settings that the image's nginx
+//     has compiled in where they are missing (log and temporary files). The files are those that the pod mounts. They
+//     follow their Secret and ConfigMap, except those mounted by subPath, but nginx is not reloaded: it keeps the files
+//     that it read when it started, and only a name with a variable in it is opened at each handshake. Without nginx on
+//     this machine, a small forwarder replaces it: it calls itself "stand-in" in the header Server, has the pod's
 //     certificate and the four paths, and reads nothing else of the text;
-//   - ingress-nginx's controller, behind which nothing runs. It serves the Secret that --default-ssl-certificate names,
-//     else the certificate that it creates for itself.
+//   - ingress-nginx's controller, with no backends. It serves the Secret that --default-ssl-certificate names, or else
+//     the certificate that it creates for itself.
 //
 // Sources, in kubernetes/ingress-nginx dbb11b92:
 //
@@ -18,21 +18,21 @@
 //   - internal/ingress/controller/controller.go: a server without a host gets the default certificate, whatever the
 //     Ingress's tls names (createServers, extractTLSSecretName); the default is the Secret of the argument, or the fake
 //     one (getDefaultSSLCertificate).
-//   - rootfs/etc/nginx/lua/balancer.lua: 503 where a Service has no endpoints. rootfs/etc/nginx/template/nginx.tmpl:
-//     404 for all other paths.
+//   - rootfs/etc/nginx/lua/balancer.lua: 503 if a Service has no endpoints. rootfs/etc/nginx/template/nginx.tmpl: 404
+//     for all other paths.
 //
 // In bitnami/charts 003c11f7, bitnami/nginx/templates/deployment.yaml: server blocks are mounted at
 // /opt/bitnami/nginx/conf/server_blocks.
 //
-// A program that ends is a pod in CrashLoopBackOff, and its output is the pod's log. All ports are at one address of
-// loopback, which no other sandbox has, and which is the load balancer's and a node's.
+// A pod whose program exits is in CrashLoopBackOff, and the program's output is the pod's log. All ports are on one
+// loopback address, which no other sandbox uses. It is the address of both the load balancer and a node.
 //
-// Known differences: no Ingress is read, so /api and /apis are 503 without one, too, and no Ingress with a host is
-// served its own certificate. Files change at once and not after a minute. Sources that a Service or a policy allows
-// are not enforced. A ClusterIP and the ports of Ingress's HTTP do not listen.
+// Known differences: no Ingress is read, so /api and /apis return 503 even without one, and no Ingress with a host is
+// served its own certificate. Files change immediately, not within a minute. Source ranges that a Service or a policy
+// allows are not enforced. A ClusterIP and the ports of Ingress's HTTP do not listen.
 //
-// Guesses, no source read: what a kubelet and a provider of load balancers do is written from Kubernetes'
-// documentation, and how bitnami's image includes server blocks from its chart alone.
+// Guesses, no source read: the behaviour of a kubelet and of a load balancer provider follows Kubernetes'
+// documentation, and how bitnami's image includes server blocks is inferred from its chart alone.
 package endpoint
 
 import (
@@ -56,18 +56,18 @@ import (
 
 const manager = "kubelet"
 
-// confKey is the file that makes a pod one that is played here.
+// confKey is the file that a pod must mount to be handled here.
 const confKey = "nginx.conf"
 
-// Options are what Start needs.
+// Options are the parameters of Start.
 type Options struct {
 	Config *rest.Config // the cluster's admin
-	Dir    string       // for the files of pods; made, and removed with Close
-	Nginx  string       // the program; "": there is none
-	Place  *Place       // where the cluster is reached
+	Dir    string       // for the files of pods; Start creates it, Close removes it
+	Nginx  string       // path of nginx; "": not installed
+	Place  *Place       // where the cluster is reachable
 }
 
-// Player plays for one cluster.
+// Player is the fake endpoint of one cluster.
 type Player struct {
 	options Options
 	client  kubernetes.Interface
@@ -76,13 +76,13 @@ type Player struct {
 
 	mu        sync.Mutex
 	closed    bool // nothing listens outside
-	noAddress bool // load balancers get none
+	noAddress bool // load balancers get no address
 	pods      map[types.UID]*instance
-	ports     map[string]*published // by the address outside
-	taken     map[string]error      // addresses that somebody else has
+	ports     map[string]*published // by external address
+	taken     map[string]error      // addresses that another process uses
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the endpoint until Close is called or ctx is done.
 func Start(ctx context.Context, o Options) (*Player, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -105,7 +105,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, err
 }
 
-// Close ends it with all that listens, and removes its files.
+// Close stops the endpoint with all listeners, and removes its files.
 func (p *Player) Close() {
 	p.end()
 	p.mu.Lock()
@@ -119,10 +119,10 @@ func (p *Player) Close() {
 	_ = os.RemoveAll(p.options.Dir)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.life), withinShutdown)
 	defer cancel()
-	_ = p.reached(ctx, false) // the cluster may be gone by now
+	_ = p.reached(ctx, false) // the cluster may already be stopped
 }
 
-// Shut makes nothing listen outside any more, as a firewall would that refuses.
+// Shut closes all external ports, as a firewall that rejects connections would.
 func (p *Player) Shut(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -130,14 +130,14 @@ func (p *Player) Shut(ctx context.Context) error {
 	return p.Look(ctx)
 }
 
-// NoAddress gives load balancers none from now on.
+// NoAddress makes load balancers get no address from now on.
 func (p *Player) NoAddress() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.noAddress = true
 }
 
-// Look does once what is to be done.
+// Look reconciles every pod and Service once.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *Player) Look(ctx context.Context) error {
 	}
 	var faults []error
 	there := map[types.UID]bool{}
-	outside := map[string]string{} // the ports that lead to something now
+	outside := map[string]string{} // the external ports that currently have a target
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		begin := p.plays(d)
@@ -164,7 +164,7 @@ func (p *Player) Look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The newest pod that works is where ports lead.
+		// Ports lead to the newest pod that works.
 		slices.SortFunc(
 			pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) },
 		)
@@ -194,7 +194,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// Log is what runs in a pod has said.
+// Log returns the output of the program that runs in a pod.
 func (p *Player) Log(namespace, name, _ string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// FindNginx returns this machine's own nginx, which stands where administrators'
-// programs do, and whether there is one.
+// FindNginx returns the path of this machine's own nginx, also searching the folders of administrators' programs, and
+// whether it exists.
 func FindNginx() (string, bool) {
 	self, err := os.Executable()
 	if err != nil {

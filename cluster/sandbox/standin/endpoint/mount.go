@@ -12,9 +12,9 @@ import (
 	"carrick/cluster/sandbox/standin/podfiles"
 )
 
-// mount writes the files that a pod sees below dir, readable by their owner alone,
-// and returns where its mounts are, and its nginx.conf. Server blocks that an image
-// includes into its own configuration are included into a small one.
+// mount writes the files that a pod mounts below dir, readable only by their owner. It returns the paths of the mounts
+// and the pod's nginx.conf. Server blocks that an image includes into its own configuration are included into a minimal
+// one.
 func (p *Player) mount(
 	ctx context.Context, pod *corev1.Pod, dir string,
 ) (mounts map[string]string, conf string, blocks []string, err error) {
@@ -67,12 +67,11 @@ func (p *Player) mount(
 	return mounts, conf, blocks, err
 }
 
-// included tells whether nginx reads what is mounted there as its configuration.
+// included reports whether nginx reads the mounted files as its configuration.
 func included(m corev1.VolumeMount) bool { return strings.HasSuffix(m.MountPath, "/server_blocks") }
 
-// refresh brings what a pod mounts up to date, as a kubelet does in a minute or
-// so: but for what is mounted by subPath, and for what nginx reads only when it
-// starts. What is gone stays as it was.
+// refresh updates a pod's mounted files, as a kubelet does within about a minute. It skips files mounted by subPath and
+// files that nginx reads only when it starts. Deleted files are kept.
 func (p *Player) refresh(ctx context.Context, pod *corev1.Pod, dir string) error {
 	for _, v := range pod.Spec.Volumes {
 		files, err := podfiles.Volume(ctx, p.client, pod.Namespace, v)
@@ -88,7 +87,7 @@ func (p *Player) refresh(ctx context.Context, pod *corev1.Pod, dir string) error
 				if m.Name != v.Name || m.SubPath != "" || included(m) || podfiles.Same(at, files) {
 					continue
 				}
-				if _, err := os.Stat(at); err != nil { // it was never mounted: nobody plays what is in there
+				if _, err := os.Stat(at); err != nil { // it was never mounted, so no program reads it
 					continue
 				}
 				if err := podfiles.Project(at, files); err != nil {

@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// startWithin is how long a server may take until it listens.
+// startWithin is the timeout for a server to start listening.
 const startWithin = time.Minute
 
-// instance is what runs in a pod.
+// instance is the program that runs in a pod.
 type instance struct {
 	dir   string
-	at    string         // the address of this machine that it listens at
-	ports map[int]string // the container's to an address of this machine
+	at    string         // the address of this machine on which it listens
+	ports map[int]string // container port to address on this machine
 
 	mu    sync.Mutex
 	said  bytes.Buffer
-	fault error // it has ended
+	fault error // why it has ended
 	stop  func()
 	once  sync.Once
 	ended chan struct{}
 }
 
-// over marks that nothing runs, or nothing any more.
+// over records why the program does not run or has ended.
 func (i *instance) over(why error) {
 	i.mu.Lock()
 	if i.fault == nil {
@@ -41,7 +41,7 @@ func (i *instance) over(why error) {
 	i.once.Do(func() { close(i.ended) })
 }
 
-// Write takes what the program says.
+// Write records the program's output.
 func (i *instance) Write(p []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -51,7 +51,7 @@ func (i *instance) Write(p []byte) (int, error) {
 	return i.said.Write(p)
 }
 
-// log is what it has said, with the paths of the container.
+// log returns the program's output, with the paths of the container.
 func (i *instance) log() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -70,7 +70,7 @@ func (i *instance) close() {
 	_ = os.RemoveAll(i.dir)
 }
 
-// port is where a port of the container is here, on a port that is free.
+// port returns the address on this machine of a container port, on a free port.
 func (i *instance) port(n int) (string, bool) {
 	if address, ok := i.ports[n]; ok {
 		return address, true
@@ -85,15 +85,14 @@ func (i *instance) port(n int) (string, bool) {
 	return address, true
 }
 
-// nginx runs the program with a configuration, in a group of its own that the
-// sandbox's leash ends.
+// nginx runs nginx with a configuration, in its own process group, which the sandbox's leash ends.
 func (i *instance) nginx(program, conf string) error {
 	at := filepath.Join(i.dir, "nginx.conf")
 	if err := os.WriteFile(at, []byte(conf), 0o600); err != nil {
 		return err
 	}
 	global := "daemon off;"
-	if os.Geteuid() == 0 { // one user, as in the container
+	if os.Geteuid() == 0 { // a single user, as in the container
 		global += " user root;"
 	}
 	cmd := exec.Command(program, "-p", i.dir, "-c", at, "-e", "stderr", "-g", global)
@@ -110,7 +109,7 @@ func (i *instance) nginx(program, conf string) error {
 	return nil
 }
 
-// up returns when it listens, or why it does not.
+// up waits until the program listens, and returns an error if it does not.
 func (i *instance) up(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// What a stand-in calls itself in the header Server.
+// The values of the header Server that the fakes send.
 const (
 	forwarderName = "stand-in"
 	ingressName   = "stand-in of ingress-nginx"
 )
 
-// four are the paths that lead on.
+// four matches the four paths that are forwarded.
 var four = regexp.MustCompile(`^/(api|apis|version|openapi)(/|$)`)
 
 // fakeCertificate is the certificate that ingress-nginx creates for itself (kubernetes/ingress-nginx dbb11b92,
@@ -48,8 +48,8 @@ func fakeCertificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// forwarder takes the place of nginx where there is none: TLS with the pod's
-// certificate, and the four paths. It reads nothing of nginx.conf but the port.
+// forwarder replaces nginx on a machine without it. It serves TLS with the pod's certificate, and forwards the four
+// paths. It reads only the port from nginx.conf.
 func (i *instance) forwarder(port int, certificate tls.Certificate, upstream string, authority []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
@@ -71,8 +71,8 @@ func (i *instance) forwarder(port int, certificate tls.Certificate, upstream str
 	}))
 }
 
-// ingress is an ingress controller behind which nothing runs. It serves what named returns, and its own certificate if
-// that fails or is nil (internal/ingress/controller/controller.go, getDefaultSSLCertificate).
+// ingress is an ingress controller without backends. It serves the certificate that named returns, or its own if named
+// fails or is nil (internal/ingress/controller/controller.go, getDefaultSSLCertificate).
 func (i *instance) ingress(port int, named func() (tls.Certificate, error)) error {
 	own, err := fakeCertificate()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What places are: the port of the endpoint where each has an address of its own,
-// and the first one where they share one (any way of opening a port takes it).
+// Ports of places: the endpoint's port if each place has its own address, and the first one if places share an address
+// (every way of exposing a port can use it).
 const (
 	endpointPort   = 60443
 	firstNodePort  = 30443
@@ -25,17 +25,16 @@ const (
 	withinShutdown = 2 * time.Second
 )
 
-// Place is where a cluster is reached from outside on this machine. No other
-// sandbox has it until Close.
+// Place is where a cluster is reachable from outside on this machine. No other sandbox can use it until Close.
 type Place struct {
-	Address string // of loopback
-	Port    int    // the endpoint's
+	Address string // a loopback address
+	Port    int    // of the endpoint
 
 	held net.PacketConn
 }
 
-// Claim finds a place that is free. Each has an address of its own where all of
-// 127.0.0.0/8 is this machine, and else a port of its own.
+// Claim reserves a free place. Each place has its own address if all of 127.0.0.0/8 is local on this machine, and its
+// own port otherwise.
 func Claim(ctx context.Context) (*Place, error) {
 	var err error
 	for n := range manyPlaces {
@@ -57,7 +56,7 @@ func Claim(ctx context.Context) (*Place, error) {
 	return nil, fmt.Errorf("no address and no port of loopback is free: %w", err)
 }
 
-// hold claims a place: its UDP port, which nothing else wants.
+// hold reserves a place by its UDP port, which nothing else uses.
 func hold(ctx context.Context, address string, port int) (*Place, error) {
 	where := net.JoinHostPort(address, strconv.Itoa(port))
 	held, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", where)
@@ -71,17 +70,16 @@ func hold(ctx context.Context, address string, port int) (*Place, error) {
 	return &Place{Address: address, Port: port, held: held}, free.Close()
 }
 
-// Own tells whether nobody else has the address: all of its ports are free.
+// Own reports whether the place has an address of its own, so that all of its ports are free.
 func (p *Place) Own() bool { return p.Address != loopback }
 
-// String is host:port of the endpoint.
+// String returns the endpoint as host:port.
 func (p *Place) String() string { return net.JoinHostPort(p.Address, strconv.Itoa(p.Port)) }
 
-// Close gives it back.
+// Close releases the place.
 func (p *Place) Close() { _ = p.held.Close() }
 
-// reached says in the status of a node that it is reached at the place, or that it
-// is no more.
+// reached adds the place to a node's addresses or removes it.
 func (p *Player) reached(ctx context.Context, is bool) error {
 	nodes, err := p.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!virtual-node.interlink/type"})
 	if err != nil || len(nodes.Items) == 0 {

@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/sandbox/standin/podfiles"
 )
 
-// plays returns how a Deployment's pods are played; nil: not here.
+// plays returns the function that runs the pods of a Deployment, or nil if this package does not handle them.
 func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, *instance) error {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if strings.Contains(c.Image, "ingress-nginx/controller") {
@@ -28,10 +28,10 @@ func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, 
 	return nil
 }
 
-// defaultCertificate is the argument of ingress-nginx's controller that names a Secret, as NAMESPACE/NAME.
+// defaultCertificate is the flag of ingress-nginx's controller that names a Secret, as NAMESPACE/NAME.
 const defaultCertificate = "--default-ssl-certificate="
 
-// controller is an ingress controller. It serves the Secret that its arguments name, as that is at each handshake.
+// controller runs an ingress controller. It reads the Secret that its arguments name at each handshake.
 func (p *Player) controller(_ context.Context, pod *corev1.Pod, i *instance) error {
 	for _, c := range pod.Spec.Containers {
 		var named func() (tls.Certificate, error)
@@ -49,7 +49,7 @@ func (p *Player) controller(_ context.Context, pod *corev1.Pod, i *instance) err
 	return errors.New("stand-in: no port https")
 }
 
-// certificate reads a Secret that is named NAMESPACE/NAME.
+// certificate reads the Secret ref (NAMESPACE/NAME).
 func (p *Player) certificate(ref string) (tls.Certificate, error) {
 	namespace, name, _ := strings.Cut(ref, "/")
 	held, err := p.client.CoreV1().Secrets(namespace).Get(p.life, name, metav1.GetOptions{})
@@ -59,7 +59,7 @@ func (p *Player) certificate(ref string) (tls.Certificate, error) {
 	return tls.X509KeyPair(held.Data[corev1.TLSCertKey], held.Data[corev1.TLSPrivateKeyKey])
 }
 
-// runs returns what runs in a pod; nil: nothing does.
+// runs returns the program of a pod, or nil if none runs.
 func (p *Player) runs(
 	ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error,
 ) (*instance, error) {
@@ -94,7 +94,7 @@ func (p *Player) runs(
 	return i, p.waiting(ctx, pod, "", "")
 }
 
-// waiting says in a pod's status that its containers wait, or that they run.
+// waiting sets a pod's containers waiting with reason and message, or running if reason is empty.
 func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	now, ready, changed := pod.DeepCopy(), corev1.ConditionTrue, false
 	for i := range now.Status.ContainerStatuses {
@@ -151,7 +151,7 @@ func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error 
 	return i.nginx(p.options.Nginx, text)
 }
 
-// instead takes nginx's place.
+// instead runs the forwarder in place of nginx.
 func (i *instance) instead(pod *corev1.Pod, mounts map[string]string, upstream string, authority []byte) error {
 	var port int
 	for _, c := range pod.Spec.Containers {

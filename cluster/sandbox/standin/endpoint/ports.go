@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// lead adds the ports of this machine that lead to a pod.
+// lead adds the external ports that lead to a pod.
 func (p *Player) lead(outside map[string]string, pod *corev1.Pod, i *instance, services []corev1.Service) {
 	add := func(port int32, to string) {
 		if port > 0 && to != "" {
@@ -45,7 +45,7 @@ func (p *Player) lead(outside map[string]string, pod *corev1.Pod, i *instance, s
 	}
 }
 
-// target is the container's port to which a Service's leads.
+// target returns the container port of a Service port.
 func target(pod *corev1.Pod, port corev1.ServicePort) int {
 	if port.TargetPort.StrVal == "" {
 		if n := port.TargetPort.IntValue(); n > 0 {
@@ -63,8 +63,7 @@ func target(pod *corev1.Pod, port corev1.ServicePort) int {
 	return 0
 }
 
-// publish makes this machine listen where something is behind it, and nowhere
-// else.
+// publish listens on exactly the external ports that have a target.
 func (p *Player) publish(outside map[string]string) {
 	if p.closed {
 		clear(outside)
@@ -90,7 +89,7 @@ func (p *Player) publish(outside map[string]string) {
 	}
 }
 
-// balance plays the provider of load balancers.
+// balance fakes the load balancer provider.
 func (p *Player) balance(ctx context.Context, s *corev1.Service) error {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || p.noAddress || len(s.Status.LoadBalancer.Ingress) > 0 {
 		return nil

@@ -13,7 +13,7 @@ type published struct {
 	listener net.Listener
 
 	mu   sync.Mutex
-	to   string // "" leads nowhere
+	to   string // "" if it has no target
 	open map[net.Conn]bool
 }
 
@@ -27,7 +27,7 @@ func publish(ctx context.Context, address string) (*published, error) {
 	return p, nil
 }
 
-// lead makes new connections go there; those that are open stay.
+// lead sends new connections to the address to. Open connections are kept.
 func (p *published) lead(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

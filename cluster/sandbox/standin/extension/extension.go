@@ -1,29 +1,29 @@
-// Package extension plays the kubelet of pods that run carrick's own extension for vSphere: a container whose arguments
-// begin with vsphere-extension is run as the real program carrick of this machine, one process a container.
+// Package extension fakes the kubelet of pods that run carrick's own extension for vSphere. A container whose arguments
+// begin with vsphere-extension runs as the real program carrick of this machine, one process per container.
 //
 // Sources: kubernetes/kubernetes v1.37.2, and k8s.io/client-go v0.37.2 of it.
 //
-//   - A token of the pod's ServiceAccount, for 3607 s, and a new one after four fifths of that:
+//   - A token of the pod's ServiceAccount, valid for 3607 s, and a new one after four fifths of that:
 //     pkg/serviceaccount/claims.go, plugin/pkg/admission/serviceaccount/admission.go,
 //     pkg/kubelet/token/token_manager.go.
-//   - Secrets and ConfigMaps as files, which follow them: package podfiles.
-//   - A program that ends waits in CrashLoopBackOff, from 10 s to 5 min, and from 10 s again once it has run for 10
+//   - Secrets and ConfigMaps as files that follow them: package podfiles.
+//   - A program that exits waits in CrashLoopBackOff, from 10 s to 5 min, and from 10 s again once it has run for 10
 //     min: pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff), pkg/kubelet/kubelet.go,
 //     util/flowcontrol/backoff.go.
 //   - Readiness by TCP or HTTP, from 200 to 399, and lost after three failures: pkg/kubelet/prober/prober.go,
 //     pkg/kubelet/prober/worker.go, pkg/probe/http/http.go.
 //   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. Which ones: SoeldnerConsult/vSphere-extensions
-//     f16ec62, additional/resources.yaml, whose place carrick's extension takes.
+//     f16ec62, additional/resources.yaml, which carrick's extension replaces.
 //
-// The program listens on loopback, at a port of its own, and the pod's address leads there (package podnet). So flags
-// that name an address or a mount get the values of this machine. It has no other credential than that token. SIGTERM
-// and 8 s precede its end when the pod is deleted. Without a program the pod waits and says why.
+// The program listens on loopback, on its own port, and the pod's address leads there (package podnet). Therefore flags
+// that name an address or a mount get the values of this machine. The token is its only credential. When the pod is
+// deleted, the program gets SIGTERM and is killed after 8 s. If the program does not exist, the pod waits and says why.
 //
-// Known differences: the first restart waits for 10 s, where a kubelet restarts at once and waits from the second one
-// on. One container of a pod is played and no init container. Liveness and start-up are not probed. A probe's period,
-// threshold, host and headers are not its own, it runs at every look, exec and gRPC never succeed, and a redirect is a
-// success unfollowed. A program that a signal ended has the exit code 137. An image that cannot be pulled has one
-// event, and its container's message no cause. subPath is ignored.
+// Known differences: the first restart waits for 10 s, whereas a kubelet restarts immediately and waits from the second
+// restart on. Only one container of a pod runs, and no init container. Liveness and startup probes do not run. A
+// probe's period, threshold, host and headers are ignored, it runs in every loop, exec and gRPC never succeed, and a
+// redirect is a success that is not followed. A program that a signal ended has the exit code 137. An image that cannot
+// be pulled has one event, and its container's message names no cause. subPath is ignored.
 package extension
 
 import (
@@ -44,32 +44,32 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// command is what the container's arguments begin with.
+// command is the first argument of the containers that this package runs.
 const command = "vsphere-extension"
 
-// Options are what Start needs.
+// Options are the parameters of Start.
 type Options struct {
 	Config  *rest.Config    // the cluster's admin
-	Network *podnet.Network // of its pods
-	Dir     string          // for the files of pods; made, and removed with Close
-	Program string          // the program; "": there is none
+	Network *podnet.Network // the pod network
+	Dir     string          // for the files of pods; Start creates it, Close removes it
+	Program string          // path of carrick; "": not found
 }
 
-// Player plays for one cluster.
+// Player is the fake kubelet of one cluster.
 type Player struct {
 	options Options
 	client  kubernetes.Interface
 	end     func()
 	life    context.Context
-	ending  sync.WaitGroup // programs of pods that are gone
+	ending  sync.WaitGroup // programs of deleted pods
 
 	mu     sync.Mutex
-	down   bool // programs that end stay ended
+	down   bool // programs that end are not restarted
 	pods   map[types.UID]*instance
 	events standin.Events
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the kubelet until Close is called or ctx is done.
 func Start(ctx context.Context, o Options) (*Player, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -90,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, nil
 }
 
-// Close ends it with all programs, and removes their files.
+// Close stops the kubelet with all programs, and removes their files.
 func (p *Player) Close() {
 	p.end()
 	p.mu.Lock()
@@ -103,7 +103,7 @@ func (p *Player) Close() {
 	_ = os.RemoveAll(p.options.Dir)
 }
 
-// Down ends all programs now, and starts none any more.
+// Down stops all programs immediately, and starts no more.
 func (p *Player) Down(ctx context.Context) error {
 	p.mu.Lock()
 	p.down = true
@@ -114,7 +114,7 @@ func (p *Player) Down(ctx context.Context) error {
 	return p.Look(ctx)
 }
 
-// Look does once what is to be done.
+// Look reconciles every pod once.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// played is the container of a pod that runs carrick's extension; nil: none does.
+// played returns the container of a pod that runs carrick's extension, or nil.
 func played(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -157,7 +157,7 @@ func played(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// keep sees to it that a pod's program runs, and says how it fares.
+// keep keeps a pod's program running, and writes its state into the pod's status.
 func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
 	i := p.pods[pod.UID]
 	if i == nil {
@@ -200,8 +200,7 @@ func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error 
 	return i.start(p.options.Program, args, standin.Environment(pod, *c))
 }
 
-// forget ends a pod's program as a kubelet does: it is told to, and killed when it
-// takes too long.
+// forget stops a pod's program as a kubelet does: with SIGTERM, and with SIGKILL after the grace period.
 func (p *Player) forget(uid types.UID, i *instance) {
 	delete(p.pods, uid)
 	p.ending.Go(func() {
@@ -211,7 +210,7 @@ func (p *Player) forget(uid types.UID, i *instance) {
 	})
 }
 
-// Log is what a pod's program has said.
+// Log returns the output of a pod's program.
 func (p *Player) Log(namespace, name, container string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 
 const (
 	accountAt  = "/var/run/secrets/kubernetes.io/serviceaccount"
-	tokenFor   = 3607 * time.Second // as a kubelet asks
-	tokenEarly = tokenFor / 5       // how long before its end there is a new one
+	tokenFor   = 3607 * time.Second // as a kubelet requests
+	tokenEarly = tokenFor / 5       // time before expiry at which it is renewed
 )
 
-// mount keeps the files of a container's volumes.
+// mount writes and refreshes the files of a container's volumes.
 func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, c *corev1.Container) error {
 	for _, v := range pod.Spec.Volumes {
 		for _, m := range c.VolumeMounts {
@@ -42,7 +42,7 @@ func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *
 			}
 			files, err := podfiles.Volume(ctx, client, pod.Namespace, v)
 			if err != nil && i.running() {
-				continue // what is gone stays as it was
+				continue // deleted files are kept
 			}
 			if err != nil {
 				return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
@@ -58,7 +58,7 @@ func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *
 	return nil
 }
 
-// path is where a path of the container is on this machine.
+// path returns where a path of the container is on this machine.
 func (i *instance) path(name string) string { return filepath.Join(i.dir, "root", name) }
 
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, err error) error {
@@ -77,8 +77,8 @@ func podRef(pod *corev1.Pod) corev1.ObjectReference {
 
 func (i *instance) kubeconfig() string { return filepath.Join(i.dir, "kubeconfig") }
 
-// identify keeps a token of the pod's ServiceAccount, where the container mounts one,
-// and a kubeconfig that names it: what a program makes of its pod's files.
+// identify writes and refreshes a token of the pod's ServiceAccount if the container mounts one, and a kubeconfig with
+// that token, which replaces the in-cluster configuration.
 func (i *instance) identify(
 	ctx context.Context, client kubernetes.Interface, api *rest.Config, pod *corev1.Pod, c *corev1.Container,
 ) error {
@@ -134,13 +134,13 @@ func hasAccount(c *corev1.Container) bool {
 	return false
 }
 
-// defaults are the addresses that the program listens on when it is told of none.
+// defaults are the addresses on which the program listens by default.
 var defaults = map[string]string{"--bind-address": ":8443", "--health-probe-bind-address": ":8081"}
 
-// listening is an address to listen on: of all of the container's, or of one.
+// listening matches an address to listen on that does not name a single IP address.
 var listening = regexp.MustCompile(`^(?:0\.0\.0\.0|\[::\]|\*)?:([0-9]+)$`)
 
-// arguments are a container's, with the addresses and paths of this machine.
+// arguments returns a container's arguments, with the addresses and paths of this machine.
 func (i *instance) arguments(c *corev1.Container) ([]string, error) {
 	clear(i.ports)
 	args := append([]string{}, c.Args...)
@@ -177,7 +177,7 @@ func given(args []string, name string) bool {
 	return false
 }
 
-// here is what an address or a path of the container is on this machine.
+// here returns what an address or a path of the container is on this machine.
 func (i *instance) here(c *corev1.Container, value string) (string, error) {
 	if found := listening.FindStringSubmatch(value); found != nil {
 		port, err := strconv.Atoi(found[1])
@@ -194,7 +194,7 @@ func (i *instance) here(c *corev1.Container, value string) (string, error) {
 	return value, nil
 }
 
-// port is where a port of the pod is on this machine: one that is free.
+// port returns the address on this machine of a pod port, on a free port.
 func (i *instance) port(n int) (string, error) {
 	if at, ok := i.ports[n]; ok {
 		return at, nil

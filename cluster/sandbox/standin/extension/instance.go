@@ -22,8 +22,8 @@ import (
 const (
 	firstBackOff = 10 * time.Second
 	lastBackOff  = 5 * time.Minute
-	graceful     = 8 * time.Second // until a program is killed that was told to end
-	manyMisses   = 3               // looks at which a probe fails
+	graceful     = 8 * time.Second // between SIGTERM and SIGKILL
+	manyMisses   = 3               // consecutive failures until a probe fails
 )
 
 // instance is a pod's program.
@@ -31,28 +31,28 @@ type instance struct {
 	dir       string
 	container string
 	pod       string         // as a kubelet names it in messages: name_namespace(uid)
-	ip        string         // the pod's
-	ports     map[int]string // the pod's to an address of this machine
-	leads     []func()       // by which the pod's address leads there, until they are called
-	missing   bool           // there is no program
-	token     time.Time      // until when the token is good
+	ip        string         // of the pod
+	ports     map[int]string // pod port to address on this machine
+	leads     []func()       // each releases one port of the pod's address
+	missing   bool           // the program does not exist
+	token     time.Time      // expiry of the token
 	said      standin.Text
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd     // nil: nothing runs
-	ended    chan struct{} // closed when it does not any more
+	ended    chan struct{} // closed when the process has ended
 	began    time.Time
 	last     *corev1.ContainerStateTerminated
 	restarts int32
 	backOff  time.Duration
-	next     time.Time // when it may be started again
+	next     time.Time // earliest time of the next start
 	ready    bool
 	misses   int
 }
 
-// addressed makes the program reachable at the pod's address. That can change: kwok 0.8.0 assigns one each time that it
-// plays a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith), and under load it plays the first one twice,
-// because it has not yet seen its own write.
+// addressed makes the program reachable at the pod's address, which can change: kwok 0.8.0 assigns a new one each time
+// that it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith), and under load it applies the first
+// stage twice, because it has not yet observed its own write.
 func (i *instance) addressed(network *podnet.Network, ip string) error {
 	if i.ip == ip {
 		return nil
@@ -61,7 +61,7 @@ func (i *instance) addressed(network *podnet.Network, ip string) error {
 	return i.lead(network)
 }
 
-// lead makes the ports at the pod's address lead to the program, and those at an earlier address nowhere.
+// lead makes the ports at the pod's address lead to the program, and releases those at an earlier address.
 func (i *instance) lead(network *podnet.Network) error {
 	i.release()
 	for port, to := range i.ports {
@@ -74,7 +74,7 @@ func (i *instance) lead(network *podnet.Network) error {
 	return nil
 }
 
-// release makes the pod's address lead nowhere.
+// release releases the ports at the pod's address.
 func (i *instance) release() {
 	for _, release := range i.leads {
 		release()
@@ -88,14 +88,14 @@ func (i *instance) running() bool {
 	return i.cmd != nil
 }
 
-// due tells whether it is time to start it, for the first time or again.
+// due reports whether the program must be started now, for the first time or again.
 func (i *instance) due() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return time.Now().After(i.next)
 }
 
-// start runs the program, in a group of its own that the sandbox's leash ends.
+// start runs the program in its own process group, which the sandbox's leash ends.
 func (i *instance) start(program string, args, environment []string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = i.dir
@@ -119,10 +119,10 @@ func (i *instance) start(program string, args, environment []string) error {
 	return nil
 }
 
-// wait notes how the program ended.
+// wait waits for the program and records how it ended.
 func (i *instance) wait(cmd *exec.Cmd, ended chan struct{}) {
 	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it has started
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its child processes
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.backOff = min(max(2*i.backOff, firstBackOff), lastBackOff); time.Since(i.began) > 2*lastBackOff {
@@ -135,14 +135,14 @@ func (i *instance) wait(cmd *exec.Cmd, ended chan struct{}) {
 	if err != nil {
 		state.Reason = "Error"
 	}
-	if state.ExitCode < 0 { // by a signal
+	if state.ExitCode < 0 { // ended by a signal
 		state.ExitCode = 137
 	}
 	i.cmd, i.last, i.ready, i.next = nil, state, false, time.Now().Add(i.backOff)
 	close(ended)
 }
 
-// kill ends the program at once.
+// kill kills the program.
 func (i *instance) kill() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -151,7 +151,7 @@ func (i *instance) kill() {
 	}
 }
 
-// stop tells the program to end, and returns when it has.
+// stop sends SIGTERM to the program and waits until it has ended.
 func (i *instance) stop(ctx context.Context) {
 	i.mu.Lock()
 	cmd, ended := i.cmd, i.ended
@@ -170,7 +170,7 @@ func (i *instance) stop(ctx context.Context) {
 	}
 }
 
-// report is the state of the program. While it waits, the message is that of doBackOff.
+// report returns the state of the program. While it waits, the message is that of doBackOff.
 func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Report {
 	i.mu.Lock()
 	runs, restarts := i.cmd != nil, i.restarts
@@ -195,14 +195,14 @@ func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Repo
 	return r
 }
 
-// without is a pod whose program this machine does not have.
+// without returns the state of a container whose program does not exist on this machine.
 func (i *instance) without() standin.Report {
 	r := standin.Creating()
 	r.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: noProgram}
 	return r
 }
 
-// log is what the program has said, with the paths of the container.
+// log returns the program's output, with the paths of the container.
 func (i *instance) log() string {
 	if i.missing {
 		return noProgram + "\n"
@@ -210,13 +210,14 @@ func (i *instance) log() string {
 	return strings.ReplaceAll(i.said.String(), filepath.Join(i.dir, "root"), "")
 }
 
-// Variable names the program carrick, where it does not stand beside the sandbox's.
+// Variable is the environment variable with the path of carrick. It is needed only if carrick is not next to the
+// sandbox's program.
 const Variable = "CARRICK_PROGRAM"
 
 const noProgram = "stand-in: there is no program carrick beside carrick-sandbox, and " + Variable +
 	" names none: nothing runs in this pod"
 
-// Find returns the program carrick of this machine, and whether there is one.
+// Find returns the path of carrick on this machine, and whether it exists.
 func Find() (string, bool) {
 	self, err := os.Executable()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const probeWithin = time.Second
 
-// probe tells whether a pod is ready: by its own probe, where it has one.
+// probe reports whether a pod is ready, according to its readiness probe if it has one.
 func (i *instance) probe(ctx context.Context, c *corev1.Container) bool {
 	ok := c.ReadinessProbe == nil || i.asked(ctx, c, c.ReadinessProbe)
 	i.mu.Lock()
@@ -34,7 +34,7 @@ func (i *instance) probe(ctx context.Context, c *corev1.Container) bool {
 	return i.ready
 }
 
-// asked tells whether a probe succeeds, as a kubelet's would.
+// asked reports whether a probe succeeds, as a kubelet decides it.
 func (i *instance) asked(ctx context.Context, c *corev1.Container, probe *corev1.Probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -68,7 +68,7 @@ func (i *instance) asked(ctx context.Context, c *corev1.Container, probe *corev1
 	return false
 }
 
-// number is a port of a container, by its name or number.
+// number returns a container port by its name or number.
 func number(c *corev1.Container, port intstr.IntOrString) int {
 	if port.Type == intstr.Int {
 		return port.IntValue()
@@ -81,10 +81,10 @@ func number(c *corev1.Container, port intstr.IntOrString) int {
 	return 0
 }
 
-// dead are images that nobody can pull here.
+// dead matches images that cannot be pulled here.
 var dead = regexp.MustCompile(`redhat-sso-7/sso71-openshift|/?vsphere-extensions-jvm`)
 
-// imageOf is the first of a pod's that can't be pulled; "": all can.
+// imageOf returns the first image of a pod that cannot be pulled, or "".
 func imageOf(pod *corev1.Pod) string {
 	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
 		if dead.MatchString(c.Image) {
@@ -94,7 +94,7 @@ func imageOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// unpulled says of a pod that an image of it can't be pulled.
+// unpulled writes into a pod's status that one of its images cannot be pulled.
 func (p *Player) unpulled(ctx context.Context, pod *corev1.Pod) error {
 	name := imageOf(pod)
 	back := corev1.ContainerState{

@@ -1,19 +1,19 @@
-// Package kubelet plays the one part of a kubelet that an API server asks for logs: GET
-// /containerLogs/NAMESPACE/POD/CONTAINER. kwok plays the rest, and runs nothing: so a log is what a stand-in has said
-// in the place of a program, and otherwise a line that says that nothing runs.
+// Package kubelet fakes the part of a kubelet that serves logs to the API server: GET
+// /containerLogs/NAMESPACE/POD/CONTAINER. kwok fakes the rest, and runs nothing. The log of a container is the output
+// of the stand-in that replaces its program, or otherwise a line that says that nothing runs.
 //
 // Source: kubernetes/kubernetes v1.37.2.
 //
 //   - The path: pkg/registry/core/pod/strategy.go (LogLocation), pkg/kubelet/server/server.go (getContainerLogs).
 //   - tailLines, and limitBytes of what that leaves: k8s.io/cri-client v0.37.2, pkg/logs/logs.go.
 //
-// It listens on loopback, where the nodes' InternalDNS address leads the API server. No other machine can ask.
+// It listens on loopback, to which the nodes' InternalDNS address leads the API server. No other machine can connect.
 //
 // Known differences: only the API server's client certificate is accepted, in the TLS handshake. A kubelet accepts any
-// that its client CA signed, and tokens, and asks the API server what their users are allowed to do
+// certificate that its client CA signed, and tokens, and asks the API server what their users are allowed to do
 // (pkg/kubelet/server/auth.go). A pod or container that does not exist gets a log, not 404. A negative tailLines gets
-// 400, not 422: the API server refuses both before it asks. follow ends at once, and previous, sinceSeconds, sinceTime,
-// timestamps and stream are ignored.
+// 400, not 422: the API server rejects both before it asks. follow ends immediately, and previous, sinceSeconds,
+// sinceTime, timestamps and stream are ignored.
 package kubelet
 
 import (
@@ -28,10 +28,10 @@ import (
 	"time"
 )
 
-// Nothing is the log of a container that no stand-in speaks for.
+// Nothing is the log of a container without a stand-in.
 const Nothing = "stand-in: nothing runs in this pod\n"
 
-// Source returns what a container has logged, and whether it speaks for it.
+// Source returns the log of a container, and whether it handles that container.
 type Source func(namespace, pod, container string) (string, bool)
 
 // Server is the log server of one cluster's nodes.
@@ -44,8 +44,7 @@ type Server struct {
 	sources map[int]Source
 }
 
-// Start listens on a free port of loopback until Close, with the certificate
-// of config and for the clients that it asks for.
+// Start listens on a free loopback port until Close. config sets the server certificate and which clients are accepted.
 func Start(config *tls.Config) (*Server, error) {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	if err != nil {
@@ -63,13 +62,13 @@ func Start(config *tls.Config) (*Server, error) {
 	return s, nil
 }
 
-// Port is where it listens.
+// Port returns the port on which the server listens.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() { _ = s.server.Close() }
 
-// Add asks a source from now on, until remove is called.
+// Add adds a source of logs until remove is called.
 func (s *Server) Add(source Source) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

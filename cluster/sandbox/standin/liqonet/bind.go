@@ -14,8 +14,8 @@ const loopback = "127.0.0.1"
 
 var errElsewhere = errors.New("stand-in: nothing is sent off this machine")
 
-// bind is the network of a WireGuard endpoint: one UDP socket of loopback. No
-// other machine reaches it, and it reaches none.
+// bind is the network of a WireGuard endpoint: one UDP socket on loopback. It cannot exchange packets with other
+// machines.
 type bind struct{ socket *net.UDPConn }
 
 // Open listens on a port; 0 is any.
@@ -36,7 +36,7 @@ func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	return []conn.ReceiveFunc{receive}, uint16(socket.LocalAddr().(*net.UDPAddr).Port), nil
 }
 
-// Close is also called before it is open.
+// Close can also be called before Open.
 func (b *bind) Close() error {
 	if b.socket == nil {
 		return nil
@@ -49,7 +49,7 @@ func (b *bind) Close() error {
 func (b *bind) SetMark(uint32) error { return nil }
 func (b *bind) BatchSize() int       { return 1 }
 
-// Send sends packets where they go, as long as that is this machine.
+// Send sends packets to an endpoint on this machine.
 func (b *bind) Send(packets [][]byte, to conn.Endpoint) error {
 	socket := b.socket
 	if socket == nil {

@@ -18,7 +18,7 @@ const (
 	cidrsReady  = "NetworkCIDRsConfigured"
 )
 
-// cidrs are those of one cluster.
+// cidrs are the CIDRs of one cluster.
 type cidrs struct {
 	CIDR struct {
 		Pod      []string `json:"pod"`
@@ -26,7 +26,7 @@ type cidrs struct {
 	} `json:"cidr"`
 }
 
-// of returns those of a type, as in the label of the Networks.
+// of returns the CIDRs of a type, as in the label of the Networks.
 func (c *cidrs) of(kind string) *[]string {
 	if kind == "pod" {
 		return &c.CIDR.Pod
@@ -34,7 +34,7 @@ func (c *cidrs) of(kind string) *[]string {
 	return &c.CIDR.External
 }
 
-// configuration is a Configuration, as far as it is read here.
+// configuration is a Configuration, with the fields that this fake reads.
 type configuration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -48,10 +48,10 @@ type configuration struct {
 	} `json:"status"`
 }
 
-// configurations takes care of each Configuration once.
+// configurations reconciles each Configuration once.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/configuration: the controller,
-// network.go, label.go and conditions.go. What older versions write is in the same files of v1.1.2.
+// network.go, label.go and conditions.go. The fields that older versions write are in the same files of v1.1.2.
 func (p *Player) configurations(ctx context.Context, site site, here objects) error {
 	var faults []error
 	for i := range here.configurations {
@@ -108,9 +108,9 @@ func (p *Player) configure(ctx context.Context, site site, c *configuration, net
 	return p.merge(ctx, configurations, c.Namespace, c.Name, labels)
 }
 
-// remap creates the Networks of a Configuration, deletes those of CIDRs that it no longer has, and returns the CIDRs
-// under which the other cluster is seen here, in the order of the spec; "" is one that is not known yet. While a
-// Network is still to be deleted, those of its type are left unchanged.
+// remap creates the Networks of a Configuration, deletes those of CIDRs that it no longer has, and returns the CIDRs to
+// which the other cluster's are remapped here, in the order of the spec. "" means not yet known. While a Network is
+// pending deletion, those of its type are left unchanged.
 func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*cidrs, error) {
 	seen := &cidrs{}
 	if c.Status.Remote != nil {
@@ -141,7 +141,7 @@ func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*
 	return seen, nil
 }
 
-// stale deletes the Networks of a Configuration for CIDRs that it no longer has, and reports whether one of them
+// stale deletes the Networks of a Configuration for CIDRs that it no longer has, and reports whether such a Network
 // exists.
 func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets []network) (exists bool, err error) {
 	for i := range nets {
@@ -165,7 +165,7 @@ func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets 
 	return exists, nil
 }
 
-// complete reports whether each CIDR of both types has one that it is seen as, and whether there is one of each type.
+// complete reports whether both types have CIDRs and each CIDR has a remapped one.
 func (c *cidrs) complete(asked *cidrs) bool {
 	for _, kind := range []string{"pod", "external"} {
 		given := *c.of(kind)
@@ -176,8 +176,8 @@ func (c *cidrs) complete(asked *cidrs) bool {
 	return true
 }
 
-// refused reports whether the API server refuses these CIDRs: upstream writes an empty text for one that it does not
-// know yet, which is not of the format that the CRD demands. So a status appears only once none is missing.
+// refused reports whether the API server rejects these CIDRs. Upstream writes an empty string for a CIDR that it does
+// not know yet, which the format in the CRD does not allow. So a status appears only once all CIDRs are known.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/charts/liqo-crds/crds/networking.liqo.io_configurations.yaml (format:
 // cidr).
@@ -185,7 +185,7 @@ func (c *cidrs) refused() bool {
 	return slices.Contains(c.CIDR.Pod, "") || slices.Contains(c.CIDR.External, "")
 }
 
-// compact removes the CIDRs that are not known yet.
+// compact removes the CIDRs that are not yet known.
 func (c *cidrs) compact() {
 	for _, kind := range []string{"pod", "external"} {
 		all := c.of(kind)
@@ -193,7 +193,7 @@ func (c *cidrs) compact() {
 	}
 }
 
-// network is the Network for one CIDR of the other cluster.
+// network returns the Network for one CIDR of the other cluster.
 func (c *configuration) network(kind, cidr string) *network {
 	yes := true
 	n := &network{TypeMeta: metav1.TypeMeta{APIVersion: networks.GroupVersion().String(), Kind: "Network"}}
@@ -215,7 +215,7 @@ func (c *configuration) reference() corev1.ObjectReference {
 	}
 }
 
-// condition returns the conditions of a Configuration as they are now.
+// condition returns the current conditions of a Configuration.
 func condition(c *configuration, complete bool) []metav1.Condition {
 	now := metav1.Condition{
 		Type: cidrsReady, Status: metav1.ConditionFalse, Reason: "WaitingForNetworks",
@@ -233,7 +233,7 @@ func condition(c *configuration, complete bool) []metav1.Condition {
 	return []metav1.Condition{now}
 }
 
-// own returns the CIDRs of this cluster, and whether all are known: those of pods, and one external one.
+// own returns the CIDRs of this cluster, and whether all are known: the pod CIDRs and one external CIDR.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/ipam/networks.go (GetPodCIDRs, GetExternalCIDR).
 func own(nets []network) (*cidrs, bool) {

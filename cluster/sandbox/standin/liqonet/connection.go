@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// refreshed is how often the latency of a connection is written: upstream every 10 s (--ping-update-status-interval).
+// refreshed is how often the latency of a connection is written. Upstream writes it every 10 s
+// (--ping-update-status-interval).
 const refreshed = 5 * time.Second
 
 // connection creates the Connection of a gateway and writes its state into it.
@@ -30,7 +31,7 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	stamp, _, _ := unstructured.NestedString(found.Object, "status", "latency", "timestamp")
 	written, _ := time.Parse(time.RFC3339, stamp)
 	if state == connecting && was != "" {
-		return nil // a gateway that starts anew leaves what the one before has written
+		return nil // a new gateway keeps what the previous one has written
 	}
 	if was == state && (state != connected || time.Since(written) < refreshed) {
 		return nil
@@ -48,7 +49,7 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	return p.status(ctx, connections, g.namespace, name, fields)
 }
 
-// latency returns a duration as a Connection shows it, in whole milliseconds or microseconds (pkg/utils/time).
+// latency returns a duration in the format of a Connection, in whole milliseconds or microseconds (pkg/utils/time).
 func latency(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -59,8 +60,8 @@ func latency(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// connection returns the Connection of a gateway. Its owner is the GatewayServer or GatewayClient, its gatewayRef the
-// child.
+// connection returns the Connection of a gateway. Its owner is the GatewayServer or GatewayClient; its gatewayRef is
+// the child object.
 func (g *gateway) connection(name string) *unstructured.Unstructured {
 	of, kind := serverSide, "Server"
 	if g.flag("mode") == client {

@@ -1,13 +1,13 @@
-// Package liqonet plays the networking half of Liqo for one cluster.
+// Package liqonet fakes the networking part of Liqo for one cluster.
 //
-// Source: liqotech/liqo v1.2.0 (e9f4428d3). What differs in older versions names its tag. C is
+// Source: liqotech/liqo v1.2.0 (e9f4428d3). Differences in older versions name the tag. C is
 // pkg/liqo-controller-manager/networking, X is C/external-network:
 //
-//   - the IPAM, while a Deployment liqo-ipam is available: a Network gets the CIDR that it asks for, or another of the
+//   - the IPAM, while a Deployment liqo-ipam is available: a Network gets the CIDR that it requests, or another of the
 //     same size: C/network-controller, pkg/ipam
 //   - the controllers, while a Deployment liqo-controller-manager with the networking module is available:
 //     Configurations (X/configuration, pkg/utils/ipam), GatewayServers and GatewayClients (X/server-operator,
-//     X/client-operator), and what these create (X/wireguard), with the containers of
+//     X/client-operator), and the objects that these create (X/wireguard), with the containers of
 //     deployments/liqo/templates/liqo-wireguard-gateway-*-template.yaml
 //   - the container wireguard of each running gateway pod, a real WireGuard endpoint that listens and sends on loopback
 //     only: cmd/gateway/wireguard/main.go, pkg/gateway/tunnel/wireguard (keys.go, device.go, publickeys_controller.go)
@@ -22,13 +22,14 @@
 //   - The address of a node port, and of each load balancer, is loopback. Upstream writes that of the active pod's
 //     node, and an empty one while that node is not ready. A missing MTU is 1340, not 0.
 //   - Several PublicKeys take turns; upstream keeps the one that changed last.
-//   - Pings leave every 0.5 s, not 2 s, and are no JSON; the status is written every 5 s, not 10 s.
-//   - The name in a GatewayClient's endpoint is resolved once; upstream does so again every 5 s, later every 5 minutes
-//     (dns.go).
-//   - Networks that are not remapped are never refused, and those without an owner are taken for preinstalled.
-//   - Versions before v1.2.0 get a Network per CIDR, too; v1.1.2 creates NAME-pod and NAME-external for the first ones
-//     alone.
+//   - Pings are sent every 0.5 s, not 2 s, and are not JSON; the status is written every 5 s, not 10 s.
+//   - The name in a GatewayClient's endpoint is resolved once; upstream resolves it again every 5 s, later every 5
+//     minutes (dns.go).
+//   - Networks that are not remapped are never rejected, and those without an owner count as preinstalled.
+//   - Versions before v1.2.0 also get one Network per CIDR; v1.1.2 creates NAME-pod and NAME-external only for the
+//     first ones.
 //   - Two gateways of a namespace count as two active pods as soon as both Deployments exist.
 //
-// Not played: IPs, Geneve, routes, firewalls, metrics, ports[] of later versions. No log and no event holds a key.
+// Not implemented: IPs, Geneve, routes, firewalls, metrics, ports[] of later versions. Logs and events never contain a
+// key.
 package liqonet
