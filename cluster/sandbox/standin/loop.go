@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// LookEvery is how often a stand-in that plays a controller looks at its
-// cluster: with lists where that is little, with what is Seen where it is much.
+// LookEvery is the polling interval of a fake controller. Those that read little use lists, those that read much use
+// Seen.
 const LookEvery = 400 * time.Millisecond
 
-// lookWithin is how long one look may take: on a busy machine each request of it takes a second or more, and one that
-// is cut short begins anew.
+// lookWithin is the timeout of a look. On a busy machine each request takes a second or more, and a look that times out
+// starts over.
 const lookWithin = time.Minute
 
-// Loop calls look again and again until the returned function is called, which
-// returns when it has ended, or until ctx ends. An error counts for nothing: it
-// is looked at again. A look that has begun is not cut short, for half of what
-// a controller does may be worse than nothing.
+// Loop calls look repeatedly until end is called or ctx is done. end waits until the loop has ended. Errors are
+// ignored, because look runs again. A running look is not interrupted, because half a reconciliation can be worse than
+// none.
 func Loop(ctx context.Context, look func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -1,8 +1,6 @@
-// A stand-in for metrics-server (kubernetes-sigs/metrics-server): it answers
-// the discovery of the aggregated API metrics.k8s.io/v1beta1, and says of
-// every list that it is empty, for nothing here uses any cpu or memory. Like
-// the real one it is reached through the API server alone, which has by then
-// authenticated and authorised the caller.
+// A stand-in for metrics-server (kubernetes-sigs/metrics-server): it answers the discovery of the aggregated API
+// metrics.k8s.io/v1beta1 and returns empty lists, because nothing here uses any CPU or memory. Like the real one it is
+// reached only through the API server, which has already authenticated and authorized the caller.
 
 package standin
 
@@ -34,20 +32,19 @@ const (
 	metricsPath    = "/apis/" + metricsGroup + "/" + metricsVersion
 )
 
-// ErrNoAddress says that this machine has no address but loopback, which an
-// EndpointSlice refuses.
+// ErrNoAddress means that this machine has only loopback addresses, which an EndpointSlice rejects.
 var ErrNoAddress = errors.New("this machine has no address other than loopback")
 
-// Metrics is a running stand-in for one cluster.
+// Metrics is a running fake metrics-server of one cluster.
 type Metrics struct {
 	address   net.IP
 	port      int
-	authority []byte // PEM, who signed its certificate
+	authority []byte // PEM, the issuer of its certificate
 	server    *http.Server
 }
 
-// StartMetrics listens on an address of this machine that is not loopback,
-// for API servers with a certificate of frontProxy (PEM), until Close.
+// StartMetrics listens on a non-loopback address of this machine until Close. Clients need a certificate that
+// frontProxy (PEM) has signed.
 func StartMetrics(frontProxy []byte) (*Metrics, error) {
 	address, err := ownAddress()
 	if err != nil {
@@ -75,10 +72,10 @@ func StartMetrics(frontProxy []byte) (*Metrics, error) {
 	return &Metrics{address: address, port: port, authority: authority.Cert, server: server}, nil
 }
 
-// Close ends the stand-in.
+// Close stops the server.
 func (m *Metrics) Close() { _ = m.server.Close() }
 
-// Objects returns what registers the stand-in with its cluster.
+// Objects returns the objects that register the server in its cluster.
 func (m *Metrics) Objects() []*unstructured.Unstructured {
 	inKubeSystem := map[string]any{"name": metricsService, "namespace": metricsSpace}
 	return []*unstructured.Unstructured{
@@ -136,7 +133,7 @@ func tlsConfig(authority *pki.Authority, frontProxy []byte) (*tls.Config, error)
 	}, nil
 }
 
-// ownAddress returns the first address of this machine that others can use.
+// ownAddress returns the first non-loopback address of this machine.
 func ownAddress() (net.IP, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// restEvery is how often a stand-in looks while nothing changes that it watches: for what lies outside of its cluster,
-// and for what it writes and does not watch.
+// restEvery is the polling interval while no watched object changes. It covers state outside of the cluster, and
+// objects that a fake writes but does not watch.
 const restEvery = 2 * time.Second
 
-// LoopOnChange is Loop for a look that depends on objects of these kinds: it is called soon after one of them has
-// changed, LookEvery after the last one at the earliest, and every two seconds while none does. A sandbox that does
-// nothing costs little that way. Kinds may come and go.
+// LoopOnChange is like Loop for a look that depends on objects of these kinds. It calls look soon after one of them has
+// changed, but at most once per LookEvery, and every two seconds while none changes. This keeps an idle sandbox cheap.
+// Kinds can be added to and removed from the API server at any time.
 func LoopOnChange(
 	ctx context.Context, config *rest.Config, look func(context.Context) error, kinds ...schema.GroupVersionResource,
 ) (end func(), err error) {
@@ -56,7 +56,7 @@ func loopOnChange(
 	}
 }
 
-// sleep returns whether it slept to the end.
+// sleep reports whether it slept for the whole duration.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -1,7 +1,6 @@
-// A stand-in for Prometheus (prometheus/prometheus), as far as a reaper of
-// namespaces asks it: the instant query of its HTTP API. It knows one metric,
-// kube_pod_container_info, of which it counts the containers that it is told of, in all
-// or by namespace.
+// A stand-in for Prometheus (prometheus/prometheus), limited to the requests of a namespace reaper: the instant query
+// of its HTTP API. It knows one metric, kube_pod_container_info, and returns the number of containers in total or by
+// namespace.
 
 package standin
 
@@ -21,15 +20,15 @@ const (
 	prometheusPort    = 9090
 )
 
-// Prometheus is a running stand-in.
+// Prometheus is a running fake Prometheus.
 type Prometheus struct {
 	address net.IP
 	port    int
 	server  *http.Server
 }
 
-// StartPrometheus listens on an address of this machine that is not loopback,
-// until Close. count is how many containers it knows of, by namespace.
+// StartPrometheus listens on a non-loopback address of this machine until Close. count returns the number of containers
+// by namespace.
 func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) {
 	address, err := ownAddress()
 	if err != nil {
@@ -48,15 +47,15 @@ func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) 
 	return &Prometheus{address: address, port: listener.Addr().(*net.TCPAddr).Port, server: server}, nil
 }
 
-// Close ends the stand-in.
+// Close stops the server.
 func (p *Prometheus) Close() { _ = p.server.Close() }
 
-// Address is how the cluster's pods name it.
+// Address returns the URL for the cluster's pods.
 func (*Prometheus) Address() string {
 	return fmt.Sprintf("http://%s.%s:%d", prometheusService, prometheusSpace, prometheusPort)
 }
 
-// Objects are a Service that leads to it.
+// Objects returns a Service that leads to the server.
 func (p *Prometheus) Objects() []*unstructured.Unstructured {
 	labels := map[string]any{"app.kubernetes.io/name": prometheusService}
 	at := map[string]any{
@@ -79,8 +78,7 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 				map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)},
 			}},
 		}},
-		// The API server's proxy leads to pods alone: this one runs nowhere, and its
-		// address is this machine's.
+		// The API server's proxy connects only to pods. This pod runs nowhere, and its address is that of this machine.
 		{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"name": prometheusService + "-0", "namespace": prometheusSpace, "labels": labels},

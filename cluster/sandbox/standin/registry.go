@@ -1,6 +1,5 @@
-// A stand-in for a container registry that wants a login (the token flow of the
-// distribution project: GET /v2/, a challenge, a token for a name and a
-// password). It holds no image.
+// A stand-in for a container registry that requires a login (the token flow of the distribution project: GET /v2/, a
+// challenge, a token for a name and a password). It has no images.
 
 package standin
 
@@ -17,22 +16,21 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// The robot account of the stand-in's registry.
+// The robot account of the registry.
 const (
 	RegistryUser     = "robot$ondemand"
 	RegistryPassword = "stand-in-of-a-robot"
 	registryToken    = "stand-in-token"
 )
 
-// Registry is a running stand-in.
+// Registry is a running fake registry.
 type Registry struct {
-	Host    string // with its port
+	Host    string // host:port
 	server  *http.Server
 	refuses atomic.Bool
 }
 
-// StartRegistry listens on loopback with a certificate of authority, until ctx
-// ends or Close.
+// StartRegistry listens on loopback with a certificate that authority signs, until ctx is done or Close is called.
 func StartRegistry(ctx context.Context, authority *pki.Authority) (*Registry, error) {
 	pair, err := authority.Server("localhost", "127.0.0.1")
 	if err != nil {
@@ -59,7 +57,7 @@ func StartRegistry(ctx context.Context, authority *pki.Authority) (*Registry, er
 	return r, nil
 }
 
-// Close ends the registry.
+// Close stops the registry.
 func (r *Registry) Close() { _ = r.server.Close() }
 
 func (r *Registry) base(w http.ResponseWriter, q *http.Request) {
@@ -72,7 +70,7 @@ func (r *Registry) base(w http.ResponseWriter, q *http.Request) {
 	write(w, http.StatusUnauthorized, wrong("UNAUTHORIZED", "authentication required"))
 }
 
-// Refuse makes every password wrong.
+// Refuse makes the registry reject every password.
 func (r *Registry) Refuse() { r.refuses.Store(true) }
 
 func (r *Registry) token(w http.ResponseWriter, q *http.Request) {

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What an end of a tunnel does: it waits for the other one, or goes there.
+// The modes of a tunnel's ends: a server waits for the client, which connects to it.
 const (
 	server = "server"
 	client = "client"
 )
 
-// side is what tells the ends from one another.
+// side describes one of the two kinds of ends.
 type side struct {
 	mode     string
 	resource resource
 	kind     string // of the object
-	child    string // the kind that upstream makes of it
-	ref      string // the field of the status that names that
+	child    string // the kind of the child that upstream creates
+	ref      string // the status field that references the child
 	template resource
 }
 
@@ -38,7 +38,7 @@ var (
 
 var secrets = resource{Version: "v1", Resource: "secrets"}
 
-// end is a GatewayServer or a GatewayClient, as far as it is read here.
+// end is a GatewayServer or a GatewayClient, with the fields that this fake reads.
 type end struct {
 	side              side `json:"-"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -52,8 +52,8 @@ type end struct {
 	Status endStatus `json:"status"`
 }
 
-// endpoint is spec.endpoint: of a server the port to listen on and how it is
-// reached, of a client where to go.
+// endpoint is spec.endpoint: for a server the port to listen on and how it is exposed, for a client the address to
+// connect to.
 type endpoint struct {
 	Port        int32    `json:"port"`
 	ServiceType string   `json:"serviceType"`
@@ -71,21 +71,20 @@ type endStatus struct {
 	Internal *internal               `json:"internalEndpoint,omitempty"`
 }
 
-// reached is where others find a server.
+// reached is the address at which clients reach a server.
 type reached struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Port      int32    `json:"port,omitempty"`
 	Protocol  string   `json:"protocol,omitempty"`
 }
 
-// internal is where the cluster finds the pod of an end.
+// internal is the address of an end's pod inside the cluster.
 type internal struct {
 	IP   string `json:"ip,omitempty"`
 	Node string `json:"node,omitempty"`
 }
 
-// ends takes care of each end once. What it cannot go on with is said in the
-// log of the controller manager, as upstream does.
+// ends reconciles each end once. As upstream, errors go to the log of the controller manager.
 func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	var faults []error
 	for i := range all.ends {
@@ -104,9 +103,9 @@ func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	return errors.Join(faults...)
 }
 
-// reconcile creates what an end needs and fills in its status, in the order of upstream. That finds out first where the
-// end is reached: once there is a Deployment and no Service, because its port was refused, it never creates the Service
-// again.
+// reconcile creates an end's objects and sets its status, in the order of upstream. Upstream reads the address first:
+// if the Deployment exists but its Service does not, because the API server rejected the port, it never creates the
+// Service again.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network:
 // server-operator/server_controller.go and client-operator/client_controller.go, then
@@ -147,7 +146,7 @@ func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects,
 	return nil
 }
 
-// state is what an end's objects are made of, and what they are by now.
+// state returns a string that changes whenever the inputs of an end's objects or the objects themselves change.
 func (e *end) state(secret, version string, all *objects) string {
 	state := fmt.Sprintf("%s %s %+v", secret, version, e.Spec)
 	if d := find(all.deployments, e.Namespace, e.child()); d != nil {
@@ -159,7 +158,7 @@ func (e *end) state(secret, version string, all *objects) string {
 	return state
 }
 
-// template tells why an end's template is of no use.
+// template returns an error if an end's template cannot be used.
 func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	ref := e.Spec.Server
 	if e.side.mode == client {
@@ -181,12 +180,12 @@ func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	return nil
 }
 
-// found fills in where an end is reached, once it has a Deployment. What was written stays when the Deployment is gone.
+// found sets the address of an end once its Deployment exists. The address is kept when the Deployment is deleted.
 //
 // Source: liqotech/liqo v1.2.0,
 // pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go
 // (handleEndpointStatus, handleInternalEndpointStatus) and ../server-operator/server_controller.go
-// (EnsureGatewayServer: it copies from the child what is set there, and clears nothing).
+// (EnsureGatewayServer: it copies the fields that are set in the child, and clears none).
 func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus) error {
 	if find(all.deployments, e.Namespace, e.child()) == nil {
 		return nil
@@ -209,9 +208,9 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 	return notActive
 }
 
-// reached returns where a Service leads to from outside: on nodes and load balancers that is this machine, where the
-// gateway listens. Only a node port needs an active gateway pod, whose node has the address. Of a load balancer without
-// an address the port is written all the same.
+// reached returns the external address of a Service. For node ports and load balancers it is this machine, where the
+// gateway listens. Only a node port requires an active gateway pod, whose node has the address. For a load balancer
+// without an address the port is written nevertheless.
 func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive error) (*reached, error) {
 	port := service.Spec.Ports[0]
 	at := &reached{Port: port.Port, Protocol: string(port.Protocol)}
@@ -236,7 +235,7 @@ func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive
 	return at, nil
 }
 
-// balance plays the provider of load balancers.
+// balance fakes the load balancer provider.
 func (p *Player) balance(ctx context.Context, service *corev1.Service) error {
 	if p.options.NoAddress || len(service.Status.LoadBalancer.Ingress) > 0 {
 		return nil

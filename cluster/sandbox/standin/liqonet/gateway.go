@@ -16,25 +16,25 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// resolveWithin is how long a name of a server may take to be resolved.
+// resolveWithin is the timeout for resolving a server's name.
 const resolveWithin = time.Second
 
-// gateway is what runs in the container wireguard of a pod.
+// gateway is the program in the container wireguard of a pod.
 type gateway struct {
 	namespace, pod string
 	arguments      []string
-	secret         string // with its keys
+	secret         string // the Secret with its keys
 	log            journal
 
 	wire    *wire
-	port    uint16         // that it was started for
-	peer    key            // that it has
-	at      netip.AddrPort // where a client goes
+	port    uint16         // that it listens on
+	peer    key            // its current peer
+	at      netip.AddrPort // where a client connects to
 	crashes int32
-	turn    int // which of several PublicKeys
+	turn    int // index among several PublicKeys
 }
 
-// publicKey is a PublicKey: that of the other end.
+// publicKey is a PublicKey with the key of the other end.
 type publicKey struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -51,7 +51,7 @@ func (g *gateway) close() {
 
 func (g *gateway) flag(name string) string { return flag(g.arguments, name) }
 
-// pods runs the gateways of the pods that run, and ends the others.
+// pods runs the gateways of running pods, and stops all others.
 func (p *Player) pods(ctx context.Context, all objects) error {
 	runs := map[types.UID]bool{}
 	var faults []error
@@ -92,8 +92,8 @@ func begin(pod *corev1.Pod) *gateway {
 	return g
 }
 
-// run does once what a gateway does: it starts the endpoint, gives it its peer
-// and says how the connection fares.
+// run runs one iteration of a gateway: it starts the endpoint, configures its peer and writes the state of the
+// connection.
 func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objects) error {
 	err := p.start(ctx, g, all.services)
 	if errors.Is(err, errCrash) {
@@ -116,8 +116,7 @@ func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objec
 	return p.connection(ctx, g, all.connections)
 }
 
-// start starts the endpoint where it does not run, or not on the port that its
-// Service leads to.
+// start starts the endpoint if it does not run, or not on the port of its Service.
 func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Service) error {
 	port := g.listens(services)
 	if g.wire != nil && g.port == port {
@@ -143,8 +142,8 @@ func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Servic
 	return nil
 }
 
-// listens is where a server listens: where its Service leads from outside. What
-// nobody leads to, and a client, listens somewhere.
+// listens returns the port on which a server listens: the external port of its Service. It returns 0 (any port) for a
+// client, and for a server without such a port.
 func (g *gateway) listens(services []corev1.Service) uint16 {
 	s := find(services, g.namespace, "gw-"+g.flag("name"))
 	switch {
@@ -158,8 +157,8 @@ func (g *gateway) listens(services []corev1.Service) uint16 {
 	return 0
 }
 
-// private returns a gateway's private key. A container that finds none of 32 bytes exits. It does not read the public
-// key.
+// private returns a gateway's private key. A container exits if the key is not 32 bytes long. It does not read the
+// public key.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/keys.go (LoadKeys) and cmd/gateway/wireguard/main.go.
 func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
@@ -179,11 +178,11 @@ func privateKey(data []byte) (key, error) {
 	return key(data), nil
 }
 
-// pair makes the key of the PublicKey the gateway's peer. Of several the last one that is read counts, so they take
-// turns.
+// pair sets the peer's key to that of the PublicKey. If there are several, the last one that is read is used, so they
+// take turns.
 //
-// One that is too short makes the reconciliation panic, which controller-runtime recovers: the container goes on with
-// the peer that it has. So in every release: all are built with v0.19 or later, which recovers by default.
+// A key that is too short makes the reconciliation panic, which controller-runtime recovers: the container continues
+// with its current peer. This applies to every release: all are built with v0.19 or later, which recovers by default.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard: publickeys_controller.go and device.go (configureDevice);
 // kubernetes-sigs/controller-runtime v0.23.1, pkg/controller/controller.go (RecoverPanic).
@@ -195,7 +194,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 		}
 	}
 	if len(theirs) == 0 {
-		return nil // a peer that it has it keeps
+		return nil // an existing peer is kept
 	}
 	if g.flag("mode") == client && !g.at.IsValid() {
 		var err error
@@ -208,7 +207,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	if len(raw) < len(key{}) {
 		return fmt.Errorf("panic: the public key has %d bytes, not %d [recovered]", len(raw), len(key{}))
 	}
-	now := key(raw[:len(key{})]) // what is behind is cut off without a word
+	now := key(raw[:len(key{})]) // extra bytes are silently cut off
 	if now == g.peer {
 		return nil
 	}
@@ -220,7 +219,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	return nil
 }
 
-// resolve returns an address and a port, of a name the first that it has.
+// resolve returns the address and port of a host; if a name has several addresses, the first one.
 func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

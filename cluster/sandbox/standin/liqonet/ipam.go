@@ -11,20 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pools are what addresses are given from: the chart's default (deployments/liqo/values.yaml, ipam.pools).
+// pools are the networks from which CIDRs are allocated: the chart's default (deployments/liqo/values.yaml,
+// ipam.pools).
 var pools = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"),
 	netip.MustParsePrefix("192.168.0.0/16"),
 	netip.MustParsePrefix("172.16.0.0/12"),
 }
 
-// networkFinalizer holds a Network until its CIDR is given back.
+// networkFinalizer keeps a Network until its CIDR is released.
 const networkFinalizer = "network.ipam.liqo.io/finalizer"
 
-// asItIs marks a Network of the cluster itself, which cannot be moved.
+// asItIs marks a Network of the cluster itself, which cannot be remapped.
 const asItIs = "ipam.liqo.io/network-not-remapped"
 
-// network is a Network of ipam.liqo.io, as far as it is read here.
+// network is a Network of ipam.liqo.io, with the fields that this fake reads.
 type network struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -36,8 +37,8 @@ type network struct {
 	} `json:"status"`
 }
 
-// addresses gives each Network its CIDR, in the order of their creation, and releases those that are being deleted. Of
-// those that were created in the same second, the ones for pods come first: so Liqo creates them.
+// addresses allocates a CIDR for each Network in order of creation, and releases those of Networks that are being
+// deleted. Of Networks created in the same second, those for pods come first, because Liqo creates them first.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/network-controller/network_controller.go
 // (handleNetworkStatus), external-network/configuration/label.go (LabelCIDRTypeValues) and pkg/ipam: ipam.go
@@ -68,7 +69,7 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 		default:
 			given, ok := acquire(n, used)
 			if !ok {
-				continue // upstream logs it and reports it nowhere else
+				continue // upstream only logs it
 			}
 			used = append(used, given)
 			faults = append(faults, p.status(ctx, networks, n.Namespace, n.Name, map[string]any{"cidr": given.String()}))
@@ -77,8 +78,7 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 	return errors.Join(faults...)
 }
 
-// acquire returns the CIDR for a Network where used ones are taken, and false
-// where none of that size is free.
+// acquire returns a CIDR for a Network that overlaps none of used, or false if no block of that size is free.
 func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	wanted, err := netip.ParsePrefix(n.Spec.CIDR)
 	if err != nil {
@@ -91,8 +91,8 @@ func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	return free(wanted, used)
 }
 
-// free returns wanted if it lies in a pool and overlaps none of used, else the first free block of its size in the tree
-// of a pool, preferring halves that are split already.
+// free returns wanted if it lies in a pool and overlaps none of used. Otherwise it returns the first free block of its
+// size in the tree of a pool, preferring halves that are already split.
 //
 // Source: liqotech/liqo v1.2.0, pkg/ipam/core/node.go (allocateNetwork, bestDirection).
 func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
@@ -110,7 +110,7 @@ func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// within returns the first free block of a size in a block.
+// within returns the first free block of a size within block.
 func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bool) {
 	switch {
 	case block.Bits() > bits || slices.Contains(used, block):
@@ -128,7 +128,7 @@ func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bo
 	return within(right, bits, used)
 }
 
-// split reports whether a used block lies in another one, and is smaller.
+// split reports whether a used block lies within block and is smaller.
 func split(block netip.Prefix, used []netip.Prefix) bool {
 	return slices.ContainsFunc(
 		used, func(u netip.Prefix) bool { return u.Bits() > block.Bits() && block.Contains(u.Addr()) },
@@ -166,7 +166,7 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// finalizers sets those of an object.
+// finalizers sets the finalizers of an object.
 func (p *Player) finalizers(ctx context.Context, kind resource, of metav1.ObjectMeta, now []string) error {
 	return p.merge(ctx, kind, of.Namespace, of.Name, map[string]any{
 		"metadata": map[string]any{"finalizers": now, "resourceVersion": of.ResourceVersion},

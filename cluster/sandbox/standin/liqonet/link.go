@@ -8,24 +8,22 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// A ping is an IPv4 packet with UDP between the inner ends of a tunnel, on upstream's port (liqotech/liqo v1.2.0,
-// pkg/gateway/connection/flags.go, --ping-port): headers without checksums, then whether it is an answer, and its
-// number.
+// A ping is an IPv4 UDP packet between the inner addresses of a tunnel, on upstream's port (liqotech/liqo v1.2.0,
+// pkg/gateway/connection/flags.go, --ping-port): headers without checksums, then whether it is a reply, and its number.
 const (
 	pingPort  = 12345
 	pingSize  = 20 + 8 + 5
 	pingsKept = 16
 )
 
-// The addresses within a tunnel (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
+// inner are the addresses inside a tunnel (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
 var inner = map[string][4]byte{server: {169, 254, 18, 1}, client: {169, 254, 18, 2}}
 
-// link is the network interface of a tunnel's end, inside: nothing uses it but
-// pings.
+// link is the network interface of a tunnel's end. Only pings use it.
 type link struct {
 	own, other [4]byte
 	mtu        int
-	answered   func(number uint32) // a ping of ours came back
+	answered   func(number uint32) // called for each reply to a ping
 
 	out    chan []byte
 	events chan tun.Event
@@ -44,7 +42,7 @@ func newLink(mode string, mtu int, answered func(uint32)) *link {
 	}
 }
 
-// ping sends a ping; one that finds no room is lost.
+// ping sends a ping, or drops it if the buffer is full.
 func (l *link) ping(number uint32, answer bool) {
 	p := make([]byte, pingSize)
 	p[0], p[8], p[9] = 4<<4|5, 64, 17
@@ -64,7 +62,7 @@ func (l *link) ping(number uint32, answer bool) {
 	}
 }
 
-// Read returns what goes into the tunnel.
+// Read returns packets to send through the tunnel.
 func (l *link) Read(packets [][]byte, sizes []int, offset int) (int, error) {
 	select {
 	case <-l.closed:
@@ -75,7 +73,7 @@ func (l *link) Read(packets [][]byte, sizes []int, offset int) (int, error) {
 	}
 }
 
-// Write takes what comes out of the tunnel: WireGuard has checked who sent it.
+// Write receives packets from the tunnel. WireGuard has authenticated their sender.
 func (l *link) Write(packets [][]byte, offset int) (int, error) {
 	for _, whole := range packets {
 		p := whole[offset:]
@@ -98,7 +96,7 @@ func (l *link) Name() (string, error)    { return "liqo-tunnel", nil }
 func (l *link) Events() <-chan tun.Event { return l.events }
 func (l *link) BatchSize() int           { return 1 }
 
-// Close ends reading and the events.
+// Close stops Read and the events.
 func (l *link) Close() error {
 	l.once.Do(func() {
 		close(l.closed)

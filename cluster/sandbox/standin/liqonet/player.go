@@ -17,14 +17,14 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// Liqo stands in this namespace; its manager writes under this name.
+// Liqo's namespace, and the field manager of its controllers.
 const (
 	liqoNamespace = "liqo"
 	manager       = "liqo-controller-manager"
 )
 
-// The labels that tie what belongs to a peering together. The value of the
-// first is the other cluster's id, that of the second "true".
+// The labels that connect the objects of a peering. The value of the first is the other cluster's ID, that of the
+// second "true".
 const (
 	remoteID = "liqo.io/remote-cluster-id"
 	gatewayL = "networking.liqo.io/gateway-resource"
@@ -48,14 +48,14 @@ func network1(plural string) resource {
 	return resource{Group: "networking.liqo.io", Version: "v1beta1", Resource: plural}
 }
 
-// Options are what Start needs.
+// Options are the parameters of Start.
 type Options struct {
 	Config *rest.Config // the cluster's admin
-	// NoAddress is a provider of load balancers that never gives an address.
+	// NoAddress makes the load balancer provider never assign an address.
 	NoAddress bool
 }
 
-// Player plays for one cluster.
+// Player is the fake of Liqo's networking in one cluster.
 type Player struct {
 	options Options
 	client  kubernetes.Interface
@@ -64,14 +64,14 @@ type Player struct {
 	end     func()
 
 	mu       sync.Mutex
-	gateways map[types.UID]*gateway // by the pod that they run in
-	owners   map[types.UID]bool     // the Configurations and ends that were there at the last look
-	made     map[types.UID]string   // what an end's objects were made of, and are
-	said     map[string]string      // the last event of a kind about an object
+	gateways map[types.UID]*gateway // by the UID of their pod
+	owners   map[types.UID]bool     // the Configurations and ends of the previous look
+	made     map[types.UID]string   // result of state by the end's UID
+	said     map[string]string      // the last event about an object, by kind of event
 	log      journal                // of the controller manager
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs Liqo until Close is called or ctx is done.
 func Start(ctx context.Context, options Options) (*Player, error) {
 	client, err := kubernetes.NewForConfig(options.Config)
 	if err != nil {
@@ -89,7 +89,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	return p, nil
 }
 
-// Close ends it with the sockets of its gateways, and leaves what it made.
+// Close stops Liqo, closes the sockets of its gateways, and keeps the objects that it created.
 func (p *Player) Close() {
 	p.end()
 	p.seen.Close()
@@ -101,7 +101,7 @@ func (p *Player) Close() {
 	}
 }
 
-// look does once what is to be done.
+// look reconciles everything once.
 func (p *Player) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,12 +125,12 @@ func (p *Player) look(ctx context.Context) error {
 
 // site is the installation of Liqo.
 type site struct {
-	networking bool   // the controllers of the network run
-	ipam       bool   // and so does what gives addresses
+	networking bool   // the network controllers run
+	ipam       bool   // the IPAM runs
 	version    string // of the controllers, "v1.2.0"
 }
 
-// conditions tells whether this version writes conditions, and not a label.
+// conditions reports whether this version writes conditions instead of a label.
 func (s site) conditions() bool { return !older(s.version, 1, 2) }
 
 func (p *Player) site(ctx context.Context) (site, error) {
@@ -159,7 +159,7 @@ func arguments(d *appsv1.Deployment) []string {
 	return all
 }
 
-// version is the tag of a Deployment's first image.
+// version returns the tag of a Deployment's first image.
 func version(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		_, tag, _ := strings.Cut(c.Image, ":")

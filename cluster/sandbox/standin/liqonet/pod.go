@@ -9,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errCrash says that a container of upstream's would have ended.
+// errCrash means that upstream's container would have exited.
 var errCrash = errors.New("the container ended")
 
 const crashLoop = "CrashLoopBackOff"
 
-// active returns the one gateway pod of a tenant namespace, if it runs, ready or not. Of two upstream takes neither.
+// active returns the only gateway pod of a tenant namespace if it runs, ready or not. As upstream, if there are two it
+// returns neither.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
 // (listActiveGatewayPod). The label that it selects by is in the chart's pod template while there is one replica
@@ -26,7 +27,7 @@ func active(all *objects, namespace string) (*corev1.Pod, error) {
 			found = append(found, pod)
 		}
 	}
-	gateways := 0 // a pod of one of them may not be there yet
+	gateways := 0 // one of them may not have a pod yet
 	for i := range all.deployments {
 		if all.deployments[i].Namespace == namespace {
 			gateways++
@@ -50,7 +51,7 @@ func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-// crash plays a kubelet whose container ends again and again.
+// crash fakes a kubelet whose container crash-loops.
 func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why error) error {
 	g.close()
 	g.log.sayf("%v", why)
@@ -69,7 +70,7 @@ func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why err
 	})
 }
 
-// recover shows the container running again, after a crash.
+// recover sets the container running again after a crash.
 func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.State.Waiting != nil && s.State.Waiting.Reason == crashLoop {
@@ -81,8 +82,7 @@ func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// shows changes how the container of the tunnel fares, and whether its pod is
-// ready with it.
+// shows changes the status of the tunnel's container and the readiness of its pod.
 func (p *Player) shows(
 	ctx context.Context, pod *corev1.Pod, ready corev1.ConditionStatus, change func(*corev1.ContainerStatus),
 ) error {

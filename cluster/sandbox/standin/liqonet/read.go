@@ -16,18 +16,18 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// objects are what a look goes by: all that is read of the cluster, each kind
-// once. What comes behind the networks is read only where there are ends.
+// objects are all objects of the cluster that a look needs, with each kind listed once. The fields after ends are only
+// read if there are ends or running gateways.
 type objects struct {
 	configurations []configuration
 	ends           []end
 	networks       []network
 
-	templates   map[string][]metav1.PartialObjectMetadata // by the mode of the ends that they are for
+	templates   map[string][]metav1.PartialObjectMetadata // by the mode of the ends that use them
 	secrets     []corev1.Secret                           // with the label of another cluster
 	keys        []publicKey
 	connections []unstructured.Unstructured
-	deployments []appsv1.Deployment // of gateways, as are the Services and pods
+	deployments []appsv1.Deployment // of gateways, like the Services and pods
 	services    []corev1.Service
 	pods        []corev1.Pod
 }
@@ -51,7 +51,7 @@ func (p *Player) read(ctx context.Context) (objects, error) {
 	return all, p.children(ctx, &all)
 }
 
-// children reads what ends have and use.
+// children reads the objects that ends own and use.
 func (p *Player) children(ctx context.Context, all *objects) error {
 	ofGateways := componentL + "=" + component
 	var err1, err2, err3, err4, err5, err6 error
@@ -75,7 +75,7 @@ func (p *Player) children(ctx context.Context, all *objects) error {
 	return nil
 }
 
-// find returns the object of a namespace and a name, nil where it is not.
+// find returns the object with a namespace and a name, or nil.
 func find[T any, P interface {
 	*T
 	metav1.Object
@@ -88,7 +88,7 @@ func find[T any, P interface {
 	return nil
 }
 
-// list returns all objects of a kind; of one that is not served there are none.
+// list returns all objects of a kind, or none if the API server does not serve it.
 func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
 	all, err := standin.Listed[T](ctx, p.seen, kind, "", "")
 	if apierrors.IsNotFound(err) {
@@ -97,7 +97,7 @@ func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
 	return all, err
 }
 
-// apply makes an object as it shall be.
+// apply applies an object.
 func (p *Player) apply(ctx context.Context, kind resource, object any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Player) merge(ctx context.Context, kind resource, namespace, name strin
 	_, err = p.dynamic.Resource(kind).Namespace(namespace).
 		Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, sub...)
 	if apierrors.IsNotFound(err) {
-		return nil // it is gone by now
+		return nil // it has been deleted
 	}
 	return err
 }

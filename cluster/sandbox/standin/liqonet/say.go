@@ -12,11 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kept is how many lines of a log are kept.
+// kept is the maximum number of lines in a log.
 const kept = 200
 
-// journal is what a program has logged. A line that is said again and again
-// stands there once.
+// journal is the log of a program. A repeated line is kept once.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -41,7 +40,7 @@ func (j *journal) text() string {
 	return strings.Join(j.lines, "")
 }
 
-// event tells of an object what has not been told of it last.
+// event records an event about an object, unless it repeats the previous one.
 func (p *Player) event(ctx context.Context, of corev1.ObjectReference, kind, reason, message string) {
 	key := string(of.UID)
 	if p.said[key] == reason+message {
@@ -59,8 +58,7 @@ func (p *Player) event(ctx context.Context, of corev1.ObjectReference, kind, rea
 	}
 }
 
-// Log is a source of package kubelet: the logs of the controller manager and
-// of the gateways.
+// Log is a source of package kubelet. It returns the logs of the controller manager and of the gateways.
 func (p *Player) Log(namespace, pod, container string) (string, bool) {
 	if namespace == liqoNamespace && container == "controller-manager" {
 		return "stand-in: the controllers of the network\n" + p.log.text(), true
@@ -78,8 +76,7 @@ func (p *Player) Log(namespace, pod, container string) (string, bool) {
 	return "", false
 }
 
-// older tells whether a version like "v1.1.2" comes before major.minor. What is
-// no version does not.
+// older reports whether a version like "v1.1.2" precedes major.minor. It returns false if version is not a version.
 func older(version string, major, minor int) bool {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {

@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// swept are the kinds of which objects belong to an end or a Configuration.
+// swept are the kinds of objects that an end or a Configuration owns.
 var swept = []resource{
 	deployments, services, {Version: "v1", Resource: "serviceaccounts"}, secrets, connections, networks,
 }
 
-// sweep deletes what belongs to owners that are gone. The cluster's garbage
-// collector does so too, but learns only every half minute of kinds that were
-// defined since.
+// sweep deletes objects whose owners no longer exist. The cluster's garbage collector does so, too, but takes up to
+// half a minute to discover kinds that were added later.
 func (p *Player) sweep(ctx context.Context, here objects) error {
 	now := map[types.UID]bool{}
 	for i := range here.configurations {
@@ -32,7 +31,7 @@ func (p *Player) sweep(ctx context.Context, here objects) error {
 		}
 		if err := p.orphans(ctx, uid); err != nil {
 			faults = append(faults, err)
-			now[uid] = true // the next time again
+			now[uid] = true // retry in the next look
 		}
 		delete(p.made, uid)
 	}
@@ -40,7 +39,7 @@ func (p *Player) sweep(ctx context.Context, here objects) error {
 	return errors.Join(faults...)
 }
 
-// orphans deletes what belongs to an owner.
+// orphans deletes the objects of an owner.
 func (p *Player) orphans(ctx context.Context, owner types.UID) error {
 	background := metav1.DeletePropagationBackground
 	var faults []error

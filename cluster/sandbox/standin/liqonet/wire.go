@@ -17,16 +17,16 @@ const (
 	lost       = "Error"
 )
 
-// Upstream pings every two seconds; a tunnel is lost after as many pings (liqotech/liqo v1.2.0,
-// pkg/gateway/connection/flags.go and conncheck). That a client keeps the tunnel alive is a guess: no source found,
-// upstream configures no interval.
+// Upstream pings every two seconds. A tunnel is lost after the same number of unanswered pings as here (liqotech/liqo
+// v1.2.0, pkg/gateway/connection/flags.go and conncheck). That a client keeps the tunnel alive is a guess: no source
+// found, upstream configures no interval.
 const (
 	pingEvery = 500 * time.Millisecond
 	lostAfter = 5
-	keepalive = 25 // seconds, of a client
+	keepalive = 25 // seconds; clients only
 )
 
-// key is one of WireGuard's.
+// key is a WireGuard key.
 type key [32]byte
 
 // wire is a running WireGuard endpoint.
@@ -37,15 +37,15 @@ type wire struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
-	paired   bool      // it has, or had, a peer
+	paired   bool      // it has or had a peer
 	sent     uint32    // the number of the last ping
 	at       time.Time // when it was sent
-	answered uint32    // the number of the last one that came back, or of the last one before there was a peer
+	answered uint32    // the number of the last ping that was answered, or of the last one before the first peer was set
 	took     time.Duration
-	seen     time.Time // when that was
+	seen     time.Time // when it was answered
 }
 
-// newWire starts an endpoint on a port of loopback; 0 is any. It has no peer.
+// newWire starts an endpoint without a peer on a loopback port; port 0 means any.
 func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wire, error) {
 	w := &wire{stop: make(chan struct{}), done: make(chan struct{})}
 	w.link = newLink(mode, mtu, w.back)
@@ -62,7 +62,7 @@ func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wir
 	return w, nil
 }
 
-// peer makes somebody the only peer. A client goes to at, a server waits.
+// peer sets the only peer. A client connects to at, a server waits.
 func (w *wire) peer(public key, at netip.AddrPort) error {
 	w.mu.Lock()
 	if !w.paired {
@@ -101,8 +101,7 @@ func (w *wire) pings() {
 	}
 }
 
-// back notes that a ping came back. One that waited for the handshake says
-// nothing about the way.
+// back records that a ping was answered. It ignores the round-trip time of a ping that waited for the handshake.
 func (w *wire) back(number uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +111,9 @@ func (w *wire) back(number uint32) {
 	w.answered, w.seen, w.took = number, time.Now(), time.Since(w.at)
 }
 
-// fares returns the state, how long the last ping took and when that was. A tunnel that never came up is lost, too,
-// once so many pings were; another peer changes nothing until pings answer or are lost.
+// fares returns the state, the round-trip time of the last ping and the time when it was answered. A tunnel that never
+// came up also counts as lost after the same number of unanswered pings. A change of the peer has no effect until pings
+// are answered or lost.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/connection/conncheck/receiver.go (InitPeer, RunDisconnectObserver).
 func (w *wire) fares() (state string, took time.Duration, seen time.Time) {

@@ -18,14 +18,13 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// list returns the objects of a resource in all namespaces, as they were seen;
-// there are none of one that is not served.
+// list returns the cached objects of a resource in all namespaces, or none if the API server does not serve it.
 func list[S, T any](ctx context.Context, s *standin.Seen, of schema.GroupVersionResource) ([]object[S, T], error) {
 	all, err := standin.Listed[object[S, T]](ctx, s, of, "", "")
 	return all, ignoreMissing(err)
 }
 
-// listNow is list, asked of the API server.
+// listNow is list without the cache.
 func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResource) ([]object[S, T], error) {
 	found, err := s.dynamic.Resource(of).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -40,7 +39,7 @@ func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResou
 	return all, nil
 }
 
-// create makes an object that is not there yet; that it is by now is no error.
+// create creates an object. It is not an error if the object already exists.
 func create[S, T any](ctx context.Context, s *site, to schema.GroupVersionResource, kind string, o object[S, T]) error {
 	o.TypeMeta = metav1.TypeMeta{APIVersion: to.GroupVersion().String(), Kind: kind}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&o)
@@ -56,7 +55,7 @@ func create[S, T any](ctx context.Context, s *site, to schema.GroupVersionResour
 	return err
 }
 
-// report writes the status of an object where it differs from what is there.
+// report writes the status of an object if it differs from the stored one.
 func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResource, o *object[S, T], now T) error {
 	if equality.Semantic.DeepEqual(o.Status, now) {
 		return nil
@@ -64,7 +63,7 @@ func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResour
 	return s.put(ctx, of, o, "/status", now, "status")
 }
 
-// put writes one field of an object, whole, by its JSON pointer.
+// put replaces one field of an object, named by its JSON pointer.
 func (s *site) put(
 	ctx context.Context, of schema.GroupVersionResource, o metav1.Object, field string, value any, subresources ...string,
 ) error {
@@ -86,7 +85,7 @@ func (s *site) patch(
 	return err
 }
 
-// hold puts a finalizer on an object that has it not.
+// hold adds a finalizer to an object if it is missing.
 func (s *site) hold(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, finalizer string) error {
 	if held(o, finalizer) {
 		return nil
@@ -94,7 +93,7 @@ func (s *site) hold(ctx context.Context, of schema.GroupVersionResource, o metav
 	return s.finalizers(ctx, of, o, append(slices.Clone(o.GetFinalizers()), finalizer))
 }
 
-// release takes a finalizer off an object.
+// release removes a finalizer from an object.
 func (s *site) release(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, finalizer string) error {
 	if !held(o, finalizer) {
 		return nil
@@ -107,7 +106,7 @@ func (s *site) release(ctx context.Context, of schema.GroupVersionResource, o me
 	return err
 }
 
-// finalizers writes them unless somebody has written the object meanwhile.
+// finalizers sets an object's finalizers. It fails if the object has changed since it was read.
 func (s *site) finalizers(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, all []string) error {
 	return s.patch(ctx, of, o, []map[string]any{
 		{"op": "test", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()},
@@ -119,7 +118,7 @@ func held(o metav1.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// remove deletes this very object, and not one that has come in its place.
+// remove deletes the object with this UID, and not another one of the same name.
 func (s *site) remove(ctx context.Context, of schema.GroupVersionResource, o metav1.Object) error {
 	if o.GetDeletionTimestamp() != nil {
 		return nil
@@ -156,7 +155,7 @@ func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, m
 	return err
 }
 
-// refer names an object for an event.
+// refer returns a reference to an object for an event.
 func refer[S, T any](o *object[S, T]) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
@@ -164,7 +163,7 @@ func refer[S, T any](o *object[S, T]) corev1.ObjectReference {
 	}
 }
 
-// owned is what makes an object go with o.
+// owned returns owner references to o, so that an object is garbage-collected with it.
 func owned[S, T any](o *object[S, T]) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}}
 }

@@ -14,26 +14,26 @@ const (
 	checkWithin = 5 * time.Second
 )
 
-// checks are how the API servers fare that this cluster talks to.
+// checks are the health checks of the API servers to which this cluster connects.
 type checks struct {
 	mu    sync.Mutex
-	known map[string]*check // by what is checked
+	known map[string]*check // by provider
 	wg    sync.WaitGroup
 }
 
 type check struct {
-	of   [sha256.Size]byte // of the kubeconfig
+	of   [sha256.Size]byte // hash of the kubeconfig
 	due  time.Time
 	busy bool
-	said bool // it has an answer
+	said bool // the first check has completed
 	why  error
 }
 
-// wait returns when no check is under way.
+// wait waits until no check is running.
 func (c *checks) wait() { c.wg.Wait() }
 
-// ask returns whether the API server of a kubeconfig is alive, as far as is known by now; said is false before the
-// first answer. It asks in the background, at once for a kubeconfig that is new, then every 15 s.
+// ask returns the last known health of a kubeconfig's API server; said is false until the first check has completed.
+// Checks run in the background: immediately for a new kubeconfig, then every 15 s.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/apiserverchecker.go and
 // pkg/liqo-controller-manager/flags.go (--foreign-cluster-ping-interval, --foreign-cluster-ping-timeout).
@@ -62,7 +62,7 @@ func (c *checks) run(ctx context.Context, this *check, kubeconfig []byte) {
 	this.busy, this.said, this.why, this.due = false, true, err, time.Now().Add(checkEvery)
 }
 
-// alive asks an API server with nothing but a kubeconfig.
+// alive checks an API server with only a kubeconfig.
 func alive(ctx context.Context, kubeconfig []byte) error {
 	config, err := connect(kubeconfig)
 	if err != nil {

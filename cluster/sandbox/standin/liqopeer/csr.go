@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// subject is who a slice's virtual kubelet is on the provider.
+// subject returns the subject of a slice's virtual kubelet on the provider.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CommonNameResourceSliceCSR).
 func subject(slice, consumer string) pkix.Name {
@@ -20,7 +20,7 @@ func subject(slice, consumer string) pkix.Name {
 	return pkix.Name{CommonName: slice + "-" + hex.EncodeToString(sum[:6]), Organization: []string{consumer}}
 }
 
-// request makes a PEM signing request for a slice.
+// request returns a PEM certificate signing request for a slice.
 func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(
 		rand.Reader, &x509.CertificateRequest{Subject: subject(slice, consumer)}, key,
@@ -31,8 +31,8 @@ func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// examine returns what is wrong with a slice's PEM signing request. Upstream does not check the signature itself; the
-// API server of the signer does.
+// examine checks a slice's PEM certificate signing request. Upstream does not check the signature itself; the API
+// server does so when it signs.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CheckCSRForResourceSlice).
 func examine(data []byte, slice, consumer string) error {
@@ -57,7 +57,7 @@ func examine(data []byte, slice, consumer string) error {
 	return nil
 }
 
-// privateKey reads a PEM key in any of the usual forms.
+// privateKey parses a PEM private key in any of the common formats.
 func privateKey(data []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(data)
 	if block == nil {

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describeForeigns plays the controller of ForeignClusters. One appears with the first object of a peering, a Secret or
-// a slice alone being none, and stays after the last. On a consumer without a Tenant of its own it names no tenant
-// namespace.
+// describeForeigns fakes the controller of ForeignClusters. A ForeignCluster is created with the first object of a
+// peering, not counting Secrets and slices, and is kept after the last object is deleted. On a consumer without a
+// Tenant of its own it names no tenant namespace.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
 // foreigncluster_controller.go (foreignclusterEnqueuer), status.go, conditions.go and apiserverchecker.go.
@@ -34,7 +34,7 @@ func (l *look) describeForeigns(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// peers tells whether there is anything of a peering with a cluster.
+// peers reports whether any object of a peering with a cluster exists.
 func (l *look) peers(id string) bool {
 	for _, kind := range l.networks {
 		if slices.ContainsFunc(kind, func(n network) bool { return n.Labels[remoteClusterID] == id }) {
@@ -44,8 +44,7 @@ func (l *look) peers(id string) bool {
 	return l.tenantOf(id) != nil || l.consumes(id)
 }
 
-// consumes tells whether this cluster has, or is about to have, something of a
-// provider.
+// consumes reports whether this cluster uses, or is about to use, resources of a provider.
 func (l *look) consumes(id string) bool {
 	return slices.ContainsFunc(l.identities, func(i identity) bool { return i.Spec.ClusterID == id }) ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
@@ -82,7 +81,7 @@ func (l *look) describe(ctx context.Context, f *foreign) error {
 	return report(ctx, l.site, foreigns, f, now)
 }
 
-// role is what the other cluster is to this one: a provider by the kubeconfig of its control plane or a virtual node.
+// role returns the other cluster's role. It is a provider if its control plane's kubeconfig or a virtual node exists.
 func (l *look) role(id string, kubeconfig bool) string {
 	provider := kubeconfig ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
@@ -97,8 +96,8 @@ func (l *look) role(id string, kubeconfig bool) string {
 	return "Unknown"
 }
 
-// controlPlane returns the Secret with which this cluster reaches a provider,
-// and that one's address; nil where there is not exactly one that can be read.
+// controlPlane returns the Secret with which this cluster connects to a provider, and the address of that provider's
+// API server. It returns nil unless there is exactly one Secret and it can be read.
 func (l *look) controlPlane(id string) (*corev1.Secret, string) {
 	var found []*corev1.Secret
 	for i := range l.secrets {
@@ -134,7 +133,7 @@ func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.S
 	return with(f.Status.Conditions, c)
 }
 
-// tenantCondition reports whether a Tenant has its namespace. Whether it is Active does not matter.
+// tenantCondition reports whether a Tenant has its namespace, active or not.
 func tenantCondition(t *tenant) condition {
 	if t.Status.TenantNamespace == "" {
 		return condition{

@@ -14,11 +14,11 @@ import (
 
 const notReady = "NotReady"
 
-// networkModule returns the state of the tunnel, from the other half's objects. Once there is one of them, those that
-// are missing are not ready. A Configuration is ready by being there, whatever its own status says.
+// networkModule returns the state of the tunnel, from the objects of package liqonet. If one of them exists, those that
+// are missing are not ready. An existing Configuration counts as ready, whatever its own status says.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
-// (handleNetworkingModuleStatus and what it calls).
+// (handleNetworkingModuleStatus and the functions that it calls).
 func (l *look) networkModule(ctx context.Context, id string, was module) (module, error) {
 	configuration, connection := l.networkOf(configurations, id), l.networkOf(connections, id)
 	server, client := l.networkOf(gatewayServers, id), l.networkOf(gatewayClients, id)
@@ -56,7 +56,7 @@ func (l *look) networkModule(ctx context.Context, id string, was module) (module
 	return now, nil
 }
 
-// networkOf returns the object of a kind that belongs to the peering with a cluster, nil where there is none.
+// networkOf returns the object of a kind that belongs to the peering with a cluster, or nil.
 func (l *look) networkOf(kind schema.GroupVersionResource, id string) *network {
 	for i := range l.networks[kind] {
 		if n := &l.networks[kind][i]; n.Labels[remoteClusterID] == id {
@@ -66,7 +66,7 @@ func (l *look) networkOf(kind schema.GroupVersionResource, id string) *network {
 	return nil
 }
 
-// gatewayState is the word for the replicas of a gateway's Deployment; nil: there is none.
+// gatewayState returns the state for the replicas of a gateway's Deployment; d is nil if it does not exist.
 func gatewayState(d *appsv1.Deployment) string {
 	switch {
 	case d == nil || d.Status.ReadyReplicas == 0:
@@ -77,7 +77,7 @@ func gatewayState(d *appsv1.Deployment) string {
 	return ready
 }
 
-// connectionState is the word for a Connection; nil: there is none.
+// connectionState returns the state of a Connection; c is nil if it does not exist.
 func connectionState(c *network) string {
 	switch {
 	case c == nil:
@@ -97,7 +97,7 @@ func connectionReason(c *network) string {
 	return connectionState(c)
 }
 
-// since returns a condition with the time of its last change, by the conditions until now.
+// since returns a condition with the time of its last change, derived from the previous conditions.
 func since(was []condition, kind, status, reason string) condition {
 	for _, c := range with(was, condition{Type: kind, Status: status, Reason: reason}) {
 		if c.Type == kind {
@@ -107,8 +107,8 @@ func since(was []condition, kind, status, reason string) condition {
 	return condition{}
 }
 
-// offloadingModule returns the state of a provider's virtual nodes. Upstream asks the pods of their kubelets; here none
-// runs, so what counts are the conditions that the VirtualNodes have.
+// offloadingModule returns the state of a provider's virtual nodes. Upstream checks the pods of their kubelets. Here
+// none runs, so the conditions of the VirtualNodes count.
 //
 // Source: as for networkModule (handleOffloadingModuleStatus).
 func (l *look) offloadingModule(id string, was module) module {
@@ -147,7 +147,7 @@ func (l *look) offloadingModule(id string, was module) module {
 	}
 }
 
-// share is the word for so many of all.
+// share returns the state if some of all are ready.
 func share(some, all int) string {
 	switch some {
 	case all:

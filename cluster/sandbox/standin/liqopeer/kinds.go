@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// object is a custom resource as far as it is read and written here.
+// object is a custom resource, with the fields that this fake reads and writes.
 type object[S, T any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -26,7 +26,7 @@ type (
 	network     = object[struct{}, networkStatus] // Configuration, Connection, a gateway
 )
 
-// condition is one of Liqo's own conditions: its status is a word of its kind.
+// condition is one of Liqo's own conditions. Its status is not True or False but a value of its type.
 type condition struct {
 	Type               string      `json:"type"`
 	Status             string      `json:"status"`
@@ -63,7 +63,7 @@ type sliceStatus struct {
 	Resources  corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// authParams is how the consumer gets in; the certificates are PEM.
+// authParams are the credentials of the consumer; the certificates are PEM.
 type authParams struct {
 	APIServer string `json:"apiServer,omitempty"`
 	CA        []byte `json:"ca,omitempty"`
@@ -114,7 +114,7 @@ type offloadingStatus struct {
 	ObservedGeneration  int64                  `json:"observedGeneration,omitempty"`
 	OffloadingPhase     string                 `json:"offloadingPhase,omitempty"`
 	RemoteNamespaceName string                 `json:"remoteNamespaceName,omitempty"`
-	Conditions          map[string][]condition `json:"remoteNamespacesConditions,omitempty"` // by cluster id
+	Conditions          map[string][]condition `json:"remoteNamespacesConditions,omitempty"` // by cluster ID
 }
 
 type quotaSpec struct {
@@ -152,13 +152,13 @@ type module struct {
 	Conditions []condition `json:"conditions,omitempty"`
 }
 
-// networkStatus is what is read of the other half's objects.
+// networkStatus is the status of package liqonet's objects, as far as it is read.
 type networkStatus struct {
 	Value string `json:"value,omitempty"` // of a Connection
 }
 
-// with returns conditions with c among them. Its time is that of the change
-// of its status or reason, so that saying the same again changes nothing.
+// with returns conditions with c added or replaced. Its time changes only with its status or reason, so setting it
+// again changes nothing.
 func with(conditions []condition, c condition) []condition {
 	c.LastTransitionTime = metav1.Now().Rfc3339Copy()
 	all := append([]condition(nil), conditions...)
@@ -175,7 +175,7 @@ func with(conditions []condition, c condition) []condition {
 	return append(all, c)
 }
 
-// says returns the status of a condition, "" where there is none.
+// says returns the status of a condition, or "" if it does not exist.
 func says(conditions []condition, kind string) string {
 	for _, c := range conditions {
 		if c.Type == kind {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// remoteWithin is how long one request to another cluster may take.
+// remoteWithin is the timeout of a request to another cluster.
 const remoteWithin = 3 * time.Second
 
 // kubeconfig returns the self-contained kubeconfig of an Identity.
@@ -28,8 +28,7 @@ func kubeconfig(cluster string, p *authParams, key []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// connect reads a kubeconfig as a pod would that has nothing but it: what needs
-// a file or a program is refused.
+// connect reads a self-contained kubeconfig, as a pod would. It rejects a kubeconfig that requires a file or a program.
 func connect(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	kubeletPrefix  = "vk-"        // of the Deployment of a virtual kubelet, before the name of the virtual node
-	bindingPrefix  = "liqo-node-" // of its ClusterRoleBinding
+	kubeletPrefix  = "vk-"        // prefix of a virtual kubelet's Deployment, before the name of the virtual node
+	bindingPrefix  = "liqo-node-" // prefix of its ClusterRoleBinding
 	kubeletLocal   = "liqo-virtual-kubelet-local"
 	virtualNodeOf  = "liqo.io/virtual-node"
 	componentLabel = "offloading.liqo.io/component"
 )
 
-// startKubelet makes what a virtual kubelet runs as. None of it belongs to the VirtualNode, and no pod runs here: the
+// startKubelet creates the objects of a virtual kubelet. The VirtualNode owns none of them, and no pod runs here: the
 // Deployment has no replicas.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller/virtualkubelet.go
@@ -70,7 +70,7 @@ func (l *look) startKubelet(ctx context.Context, n *virtualNode) error {
 	return errors.Join(ignoreTaken(err1), ignoreTaken(err2), ignoreTaken(err3))
 }
 
-// endKubelet takes it away: ensureVirtualKubeletDeploymentAbsence.
+// endKubelet deletes the objects of a virtual kubelet (upstream's ensureVirtualKubeletDeploymentAbsence).
 func (l *look) endKubelet(ctx context.Context, n *virtualNode) error {
 	err1 := l.client.AppsV1().Deployments(n.Namespace).Delete(ctx, kubeletPrefix+n.Name, metav1.DeleteOptions{})
 	err2 := l.client.RbacV1().ClusterRoleBindings().Delete(ctx, bindingPrefix+n.Name, metav1.DeleteOptions{})

@@ -14,8 +14,8 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// look is one look of the controller manager at its cluster: what it saw, all
-// at one time, and what it does about it.
+// look is one pass of the controller manager over its cluster: a snapshot of the objects, and the reconciliation based
+// on it.
 type look struct {
 	*site
 	id      string // of this cluster
@@ -24,7 +24,7 @@ type look struct {
 
 	namespaces   []corev1.Namespace
 	secrets      []corev1.Secret // with the kubeconfig of a control plane
-	nodes        []corev1.Node   // virtual ones
+	nodes        []corev1.Node   // virtual nodes only
 	tenants      []tenant
 	slices       []slice
 	identities   []identity
@@ -33,13 +33,13 @@ type look struct {
 	offloadings  []offloading
 	quotas       []quota
 	foreigns     []foreign
-	networks     map[schema.GroupVersionResource][]network // the other half's objects
+	networks     map[schema.GroupVersionResource][]network // the objects of package liqonet
 }
 
-// enabled are the modules of this Liqo, all unless a flag says no.
+// enabled are the modules of this Liqo. All are enabled unless a flag disables them.
 type enabled struct{ networking, authentication, offloading bool }
 
-// manage looks at the cluster once, and does what each controller would.
+// manage runs one pass of all controllers.
 func (s *site) manage(ctx context.Context) error {
 	if s.managing.skip() {
 		return nil
@@ -67,7 +67,7 @@ func (s *site) manage(ctx context.Context) error {
 	return errors.Join(append(all, l.describeForeigns(ctx))...)
 }
 
-// modulesOf says which modules the flags of the controller manager leave on.
+// modulesOf returns the modules that the flags of the controller manager enable.
 func modulesOf(flags map[string]string) enabled {
 	return enabled{
 		flags["networking-enabled"] != "false", flags["authentication-enabled"] != "false",
@@ -88,7 +88,7 @@ func flagsOf(d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// clusterID returns how this cluster is called, "" where nothing says so.
+// clusterID returns the ID of this cluster, or "" if it is not set.
 func (s *site) clusterID(ctx context.Context) (string, error) {
 	found, err := standin.Listed[corev1.ConfigMap](ctx, s.seen, kubeConfigMaps, home, nameLabel+"="+clusterIDConfigMap)
 	if err != nil || len(found) == 0 {
@@ -97,8 +97,8 @@ func (s *site) clusterID(ctx context.Context) (string, error) {
 	return found[0].Data[clusterIDKey], nil
 }
 
-// see lists all that the controllers care for. A cluster without any tenant
-// namespace has nothing but what is listed first.
+// see lists all objects that the controllers need. In a cluster without tenant namespaces it stops after the first
+// lists.
 func (l *look) see(ctx context.Context) error {
 	var err, err1, err2 error
 	if l.namespaces, err = standin.Listed[corev1.Namespace](ctx, l.seen, kubeNamespaces, "", ""); err != nil {
@@ -130,7 +130,7 @@ func (l *look) seeTenants(ctx context.Context) error {
 	return errors.Join(err1, err2, err3, err4, err5, err6)
 }
 
-// seeNetworks lists the objects of the other half.
+// seeNetworks lists the objects of package liqonet.
 func (l *look) seeNetworks(ctx context.Context) error {
 	l.networks = map[schema.GroupVersionResource][]network{}
 	for _, resource := range []schema.GroupVersionResource{configurations, gatewayServers, gatewayClients, connections} {
@@ -143,8 +143,7 @@ func (l *look) seeNetworks(ctx context.Context) error {
 	return nil
 }
 
-// sum is that of all that was seen. A Connection says every few seconds that it
-// is well: that is no change.
+// sum returns a sum over all listed objects. It ignores Connections, whose status is updated every few seconds.
 func (l *look) sum() uint64 {
 	var s sum
 	for i := range l.namespaces {
@@ -167,7 +166,7 @@ func isTenantNamespace(n corev1.Namespace) bool {
 	return n.Labels[tenantNamespace] == yes && n.Labels[remoteClusterID] != ""
 }
 
-// namespace returns a namespace by its name, nil where there is none.
+// namespace returns a namespace by its name, or nil.
 func (l *look) namespace(name string) *corev1.Namespace {
 	for i := range l.namespaces {
 		if l.namespaces[i].Name == name {
@@ -177,8 +176,7 @@ func (l *look) namespace(name string) *corev1.Namespace {
 	return nil
 }
 
-// tenantNamespaces returns those for a remote cluster. More than one is a
-// mistake.
+// tenantNamespaces returns the tenant namespaces of a remote cluster. More than one is an error.
 func (l *look) tenantNamespaces(id string) []string {
 	var names []string
 	for _, n := range l.namespaces {
@@ -189,8 +187,7 @@ func (l *look) tenantNamespaces(id string) []string {
 	return names
 }
 
-// remoteOf returns which cluster a namespace is the tenant namespace for, "" if
-// it is none.
+// remoteOf returns the remote cluster of a tenant namespace, or "" if the namespace is not a tenant namespace.
 func (l *look) remoteOf(namespace string) string {
 	n := l.namespace(namespace)
 	if n == nil || !isTenantNamespace(*n) {

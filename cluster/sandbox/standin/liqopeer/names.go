@@ -3,7 +3,7 @@ package liqopeer
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 const (
-	home     = "liqo" // the namespace of Liqo itself
+	home     = "liqo" // Liqo's own namespace
 	standIn  = "carrick/stand-in"
 	markText = "made in the place of Liqo's controllers"
 )
@@ -43,9 +43,9 @@ const (
 	clusterIDConfigMap = "clusterid-configmap"
 	clusterIDKey       = "CLUSTER_ID"
 	restartedAt        = "kubectl.kubernetes.io/restartedAt"
-	managed            = "liqo.io/managed"          // what the chart's globalLabels add to all that Liqo makes
-	remoteCertificate  = "liqo-remote-certificate-" // before the name of a slice: a Secret
-	offloadingName     = "offloading"               // the one name that a NamespaceOffloading may have
+	managed            = "liqo.io/managed"          // the chart's globalLabels add this label to all objects that Liqo creates
+	remoteCertificate  = "liqo-remote-certificate-" // prefix of a Secret's name, before the name of a slice
+	offloadingName     = "offloading"               // the only name that a NamespaceOffloading can have
 )
 
 // Finalizers.

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepNamespaces plays the provider's controller of NamespaceMaps: it creates and deletes the namespaces that a
-// consumer has offloaded.
+// keepNamespaces fakes the provider's controller of NamespaceMaps: it creates and deletes the namespaces that a
+// consumer offloads.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespacemap-controller: enforcement.go and
 // namespacemap_controller.go.
@@ -63,9 +63,8 @@ func (l *look) keepMap(ctx context.Context, m *nsMap) error {
 
 func manager(m *nsMap) string { return m.Namespace + "/" + m.Name }
 
-// makeNamespace makes a namespace for a consumer, with the rights of its
-// virtual kubelets, and returns the phase. One that is somebody else's stays as
-// it is.
+// makeNamespace creates a namespace for a consumer, with the permissions of its virtual kubelets, and returns the
+// phase. An unmanaged namespace is left unchanged.
 func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) (phase string) {
 	n := l.namespace(there)
 	if n == nil {
@@ -93,8 +92,7 @@ func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) 
 	return accepted
 }
 
-// endNamespace deletes a namespace that was made for a consumer, and returns
-// whether there is something left of it.
+// endNamespace deletes a namespace that was created for a consumer, and reports whether any of it is left.
 func (l *look) endNamespace(ctx context.Context, m *nsMap, name string) (left bool, err error) {
 	n := l.namespace(name)
 	if n == nil || n.Annotations[managedBy] != manager(m) {

@@ -14,9 +14,8 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// keepNode makes the Node of a virtual node and says how it fares. The
-// sandbox's controller manager gives nodes a year before it takes them for lost,
-// so that saying it once is enough.
+// keepNode creates the Node of a virtual node and sets its status. Setting it once is enough: the sandbox's controller
+// manager waits a year before it considers a node lost.
 func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 	nodes := l.client.CoreV1().Nodes()
 	node, err := standin.Got[corev1.Node](ctx, l.seen, kubeNodes, "", n.Name)
@@ -65,12 +64,12 @@ func newNode(n *virtualNode) *corev1.Node {
 	}
 }
 
-// condition writes into a Node's status whether the provider's API server answers to the slice's own identity, grants
-// something, and whether the tunnel is up.
+// condition sets a Node's conditions: whether the provider's API server accepts the slice's own identity and grants
+// resources, and whether the tunnel is up.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: nodeProvider.go (Ping), conditions.go and
-// reconciler.go (areResourcesReady). Upstream stops to renew the node's lease while the server does not answer, so that
-// Kubernetes makes Ready unknown after a while; here it is false at once.
+// reconciler.go (areResourcesReady). Upstream stops renewing the node's lease while the server does not answer, so
+// Kubernetes sets Ready to Unknown after a while. Here it becomes False immediately.
 func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.NodeStatus) error {
 	if n.Spec.KubeconfigSecretRef == nil {
 		return nil
@@ -118,13 +117,12 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 	return nil
 }
 
-// tunnel tells whether a virtual node depends on a tunnel, and whether that is up: by the ForeignCluster, of which the
-// networking module is enabled once there is anything of the network of that peering. Until its controller has said
-// something, it is taken for enabled.
+// tunnel reports whether a virtual node depends on a tunnel, and whether the tunnel is up. It reads the ForeignCluster,
+// whose networking module is enabled once any network object of that peering exists. Until the ForeignCluster has a
+// status, the module counts as enabled.
 //
-// Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster,
-// recomputeNodeState) and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
-// (handleNetworkingModuleStatus).
+// Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster, recomputeNodeState)
+// and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go (handleNetworkingModuleStatus).
 func (l *look) tunnel(n *virtualNode) (checked, up bool) {
 	if n.Spec.DisableNetworkCheck != nil && *n.Spec.DisableNetworkCheck {
 		return false, false
@@ -154,8 +152,7 @@ func withNode(all []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeC
 	return all
 }
 
-// endNode deletes a virtual Node and the pods that were bound to it, which
-// nobody else would.
+// endNode deletes a virtual Node and the pods that were bound to it, which no other controller deletes.
 func (l *look) endNode(ctx context.Context, node *corev1.Node) error {
 	pods, err := l.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 	if err != nil {

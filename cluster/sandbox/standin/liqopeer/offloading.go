@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// The phases of a NamespaceOffloading and of one mapping.
+// The phases of a NamespaceOffloading and of a single mapping.
 const (
 	ready             = "Ready"
 	noClusterSelected = "NoClusterSelected"
@@ -22,8 +22,8 @@ const (
 	loopBackOff       = "CreationLoopBackOff"
 )
 
-// offload plays the consumer's controller of NamespaceOffloadings. One with an invalid selector keeps the namespaces
-// that it has, and gets an event.
+// offload fakes the consumer's controller of NamespaceOffloadings. A NamespaceOffloading with an invalid selector keeps
+// its existing namespaces, and gets an event.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (Reconcile,
 // enforceClusterSelector, deletionLogic, setNamespaceOffloadingStatus).
@@ -67,7 +67,7 @@ func (l *look) offload(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// remoteName is how a namespace is called on the provider.
+// remoteName returns the name of a namespace on the provider.
 func remoteName(o *offloading, consumer string) string {
 	switch o.Spec.NamespaceMappingStrategy {
 	case "EnforceSameName":
@@ -78,10 +78,10 @@ func remoteName(o *offloading, consumer string) string {
 	return o.Namespace + "-" + consumer
 }
 
-// offloadsPods reports whether pods of the namespace can run elsewhere, which takes the label on it.
+// offloadsPods reports whether pods of the namespace can run remotely, which requires the label on the namespace.
 func offloadsPods(spec *offloadingSpec) bool { return spec.PodOffloadingStrategy != "Local" }
 
-// mapped returns the providers that have a namespace already, and its name there.
+// mapped returns the providers to which the namespace is already mapped, each with its name there.
 func (l *look) mapped(o *offloading) map[string]string {
 	out := map[string]string{}
 	for i := range l.maps {
@@ -92,8 +92,8 @@ func (l *look) mapped(o *offloading) map[string]string {
 	return out
 }
 
-// choose returns the providers of the virtual nodes that a selector chooses, all where it is empty, and how the
-// namespace is called there.
+// choose returns the providers of the virtual nodes that the selector matches, each with the name of the namespace
+// there. An empty selector matches all.
 func (l *look) choose(o *offloading) (map[string]string, error) {
 	chosen := map[string]string{}
 	for i := range l.nodes {
@@ -123,7 +123,7 @@ func selects(selector *corev1.NodeSelector, node *corev1.Node) (bool, error) {
 	return parsed.Match(node), nil
 }
 
-// want writes into a NamespaceMap which namespaces that provider shall have.
+// want writes a provider's desired namespaces into its NamespaceMap.
 func (l *look) want(ctx context.Context, m *nsMap, wanted map[string]map[string]string) error {
 	if l.mapFor(m.Name) != m || m.DeletionTimestamp != nil || maps.Equal(m.Spec.DesiredMapping, wanted[m.Name]) {
 		return nil
@@ -136,8 +136,7 @@ func (l *look) want(ctx context.Context, m *nsMap, wanted map[string]map[string]
 	return l.put(ctx, namespaceMaps, m, "/spec/desiredMapping", desired)
 }
 
-// tell writes how an offloading fares, and lets it go once no provider has
-// anything left of it.
+// tell writes the status of an offloading, and removes its finalizer once no provider has any of its namespaces.
 func (l *look) tell(ctx context.Context, o *offloading) error {
 	if o.Name != offloadingName {
 		return nil
@@ -152,8 +151,8 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 	return l.release(ctx, offloadings, o, offloadingFinalizer)
 }
 
-// fares returns an offloading's status, and how many providers have something
-// of it: it is held for as long (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
+// fares returns an offloading's status, and how many providers still have its namespace. The finalizer is kept while
+// there are any (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
 	now := offloadingStatus{
 		ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{},
@@ -166,7 +165,7 @@ func (l *look) fares(o *offloading) (offloadingStatus, int) {
 		}
 		_, asked := m.Spec.DesiredMapping[o.Namespace]
 		phase := m.Status.CurrentMapping[o.Namespace].Phase
-		if asked || phase != "" { // that the provider is given up changes nothing here
+		if asked || phase != "" { // even if the provider was declared lost
 			left++
 		}
 		if asked {
@@ -231,7 +230,7 @@ func readyCondition(phase string) condition {
 	return condition{Type: ready, Status: "False", Reason: "Creating", Message: "the provider has not answered yet"}
 }
 
-// enable labels a namespace whose pods may go elsewhere, or takes that back.
+// enable adds or removes the label of a namespace whose pods can run remotely.
 func (l *look) enable(ctx context.Context, name string, on bool) error {
 	n := l.namespace(name)
 	if n == nil || (n.Labels[schedulingEnabled] == yes) == on {

@@ -10,28 +10,27 @@ import (
 )
 
 const (
-	lively = 3 * time.Second // after a change every look is taken
-	rarely = 3               // later one in so many
+	lively = 3 * time.Second // how long after a change no look is skipped
+	rarely = 3               // otherwise every third look runs
 )
 
-// pace is what the looks of both clusters have in common: what one of them has
-// seen change, the others may soon have to do with.
+// pace is shared by the looks of both clusters: a change that one of them sees may soon affect the others.
 type pace struct{ changed atomic.Int64 } // Unix time in nanoseconds
 
-// looks are those of one controller.
+// looks counts the looks of one controller.
 type looks struct {
 	pace  *pace
 	ticks int
 	seen  uint64
 }
 
-// skip tells whether the next look can be left out.
+// skip reports whether the next look can be skipped.
 func (l *looks) skip() bool {
 	l.ticks++
 	return time.Since(time.Unix(0, l.pace.changed.Load())) > lively && l.ticks%rarely != 0
 }
 
-// saw takes the sum of what a look saw.
+// saw records the sum of a look's objects.
 func (l *looks) saw(sum uint64) {
 	if sum != l.seen {
 		l.seen = sum
@@ -42,7 +41,7 @@ func (l *looks) saw(sum uint64) {
 // sum adds up the versions of objects.
 type sum struct{ total uint64 }
 
-// add takes an object in, in any order.
+// add adds an object. The order does not matter.
 func (s *sum) add(o metav1.Object) {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, string(o.GetUID())+o.GetResourceVersion())

@@ -1,9 +1,9 @@
-// Package liqopeer plays, on both clusters of a peering, Liqo's authentication, offloading and foreign-cluster
-// controllers, its crd-replicator, its webhooks, and its virtual kubelet as far as the Node goes.
+// Package liqopeer fakes, on both clusters of a peering, Liqo's authentication, offloading and foreign-cluster
+// controllers, its crd-replicator, its webhooks, and the Node part of its virtual kubelet.
 //
-// No code here knows both clusters: each one reaches the other with the kubeconfigs in its own Secrets. Which one is
-// the consumer follows from the objects, so several peerings, or one in either direction, work at once. A cluster plays
-// a program while the Deployment of that name is available.
+// No code here has access to both clusters: each one connects to the other with the kubeconfigs in its own Secrets. The
+// objects determine which cluster is the consumer, so several peerings, or one in each direction, work at the same
+// time. A program runs in a cluster while the Deployment of that name is available.
 //
 // Source: liqotech/liqo v1.2.0 (e9f4428d3). C is pkg/liqo-controller-manager:
 //
@@ -18,22 +18,21 @@
 //
 // Known differences:
 //
-//   - A kubeconfig that names files or programs begins no replication; upstream tries them.
-//   - A slice outside a tenant namespace is ignored; upstream fills in its CSR. Storage classes and the like are
-//     missing.
-//   - Quotas and requests carry labels of ours, a request has no generated name, and it is deleted with its slice;
-//     upstream leaves it.
-//   - A selector is matched against Nodes alone; upstream matches a VirtualNode without one, too
+//   - A kubeconfig that names files or programs starts no replication; upstream tries it.
+//   - A slice outside a tenant namespace is ignored; upstream sets its CSR. Storage classes and the like are missing.
+//   - Quotas and requests have labels of our own, a request has no generated name, and it is deleted with its slice;
+//     upstream keeps it.
+//   - A selector is matched only against Nodes; upstream also matches a VirtualNode without a Node
 //     (pkg/utils/virtualnode).
-//   - Pods on a virtual Node are deleted by force; upstream evicts them. The kubelet's Deployment has no replicas, so
-//     that OffloadingVirtualNodeStatus is what the VirtualNodes say. A Node of a silent provider is NotReady, not
-//     Unknown.
-//   - A ForeignCluster appears only for a tenant namespace, and follows Secrets at once; upstream hears of no Secret,
-//     and leaves half a status while a gateway has no Deployment.
+//   - Pods on a virtual Node are force-deleted; upstream evicts them. The kubelet's Deployment has no replicas, so
+//     OffloadingVirtualNodeStatus follows the VirtualNodes. The Node of a provider that does not answer is NotReady,
+//     not Unknown.
+//   - A ForeignCluster is created only for a tenant namespace, and follows Secrets immediately; upstream does not watch
+//     Secrets, and leaves the status incomplete while a gateway has no Deployment.
 //   - A Tenant whose namespace lost its labels waits; upstream creates another namespace (namespaceManager.go).
-//   - VirtualNodes need no VkOptionsTemplate, and the label that skips webhooks is not heeded. Messages are our own.
+//   - VirtualNodes need no VkOptionsTemplate, and the label that skips webhooks is ignored. Messages are our own.
 //
-// Not played: the handshake with nonces, renewals, AWS, proxies, and anything about pods: none is offloaded.
+// Not implemented: the handshake with nonces, renewals, AWS, proxies, and anything about pods: none is offloaded.
 package liqopeer
 
 import (
@@ -47,14 +46,13 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// Options are the admins of the two clusters.
+// Options are the admin configurations of the two clusters.
 type Options struct{ Local, Remote *rest.Config }
 
-// Peer plays on both clusters.
+// Peer is the fake Liqo of both clusters.
 type Peer struct{ ends []func() }
 
-// Start plays until Close, or until ctx ends. Neither cluster needs anything of
-// Liqo yet.
+// Start runs Liqo until Close is called or ctx is done. Liqo need not be installed in the clusters yet.
 func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 	p := &Peer{}
 	defer func() {
@@ -82,7 +80,7 @@ func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 	return p, nil
 }
 
-// Close ends it and leaves what it made in the clusters, but for the webhooks.
+// Close stops Liqo and removes the webhooks. It keeps all other objects that it created in the clusters.
 func (p *Peer) Close() {
 	for i := len(p.ends) - 1; i >= 0; i-- {
 		p.ends[i]()
@@ -90,15 +88,15 @@ func (p *Peer) Close() {
 	p.ends = nil
 }
 
-// site is one cluster on which Liqo is played.
+// site is a cluster with a fake Liqo.
 type site struct {
 	config  *rest.Config
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	seen    *standin.Seen
-	checks  *checks              // of the API servers that this cluster talks to
-	remotes remotes              // clients of those that its replicator writes to
-	drained map[types.UID]string // Tenants, and the version in which each was drained
+	checks  *checks              // of the API servers to which this cluster connects
+	remotes remotes              // clients of the clusters to which its replicator writes
+	drained map[types.UID]string // by UID of a Tenant: the version in which it was drained
 
 	managing, replicating looks
 }

@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reflect brings what a tenant namespace holds to the other side, and the
-// answers back.
+// reflect copies the objects of a tenant namespace to the other side, and their status back.
 func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	var all []error
 	for _, resource := range replicatedAll {
@@ -22,17 +21,17 @@ func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	return errors.Join(all...)
 }
 
-// reflectAll: until it was listed there once, nothing is done. Later the permission can be taken away: then what is to
-// be created is refused, and not tried again until the original changes, or the replicator is restarted.
+// reflectAll replicates one resource. It does nothing until a list on the other side has succeeded once. If the
+// permission is revoked later, creating fails and is not retried until the original changes or the replicator restarts.
 //
-// Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error where creating is
-// forbidden; "not synced" is one, and is tried again).
+// Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error if creating is
+// forbidden; "not synced" is an error and is retried).
 func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource schema.GroupVersionResource) error {
 	there, err := r.dynamic.Resource(resource).Namespace(r.namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: replicated + "=" + yes + "," + origin + "=" + id})
 	forbidden := apierrors.IsForbidden(err) && r.synced[resource]
 	if err != nil && !forbidden {
-		return err // it may not, or does not answer: nothing is done, and nothing is let go
+		return err // forbidden or no answer: do nothing, and remove no finalizer
 	}
 	here, err := s.seen.List(ctx, resource, r.local, replication+"="+yes)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 		for i := range here {
 			r.refused[here[i].GetUID()] = here[i].GetResourceVersion()
 		}
-		return nil // nor is anything let go: here nobody can tell that the copy is gone, too, as upstream's watch may
+		return nil // remove no finalizer either: unlike upstream's watch, this cannot tell that the copy was deleted
 	}
 	r.synced[resource] = true
 	copies := map[string]*unstructured.Unstructured{}
@@ -58,13 +57,13 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 		all = append(all, s.reflectOne(ctx, id, r, resource, original, copies[original.GetName()]))
 		delete(copies, original.GetName())
 	}
-	for _, orphan := range copies { // its original went while nobody looked
+	for _, orphan := range copies { // the original was deleted between two looks
 		all = append(all, r.remove(ctx, resource, orphan))
 	}
 	return errors.Join(all...)
 }
 
-// reflectOne takes care of one object; its copy is nil where there is none.
+// reflectOne replicates one object; copied is nil if it has no copy.
 func (s *site) reflectOne(
 	ctx context.Context, id string, r *remote, resource schema.GroupVersionResource,
 	original, copied *unstructured.Unstructured,
@@ -94,7 +93,7 @@ func (s *site) reflectOne(
 		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
 		return err
 	}
-	answer, _ := copied.Object["status"].(map[string]any) // a new copy has none, and takes back what an earlier one said
+	answer, _ := copied.Object["status"].(map[string]any) // a new copy has no status, which also clears the status from an earlier copy
 	said, _ := original.Object["status"].(map[string]any)
 	if len(answer)+len(said) == 0 || equality.Semantic.DeepEqual(said, answer) {
 		return nil

@@ -16,36 +16,36 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// remotes are the providers to which something is replicated, by cluster id.
+// remotes are the providers to which objects are replicated, by cluster ID.
 type remotes struct {
 	known     map[string]*remote
-	seen      map[types.UID]string // the version in which each Secret was read last
-	restarted string               // when the replicator was restarted last
+	seen      map[types.UID]string // by UID of a Secret: the version that was last read
+	restarted string               // when the replicator was last restarted
 }
 
-// since forgets them when the replicator was restarted.
+// since forgets all remotes if the replicator was restarted.
 func (r *remotes) since(restarted string) {
 	if r.restarted != restarted {
 		r.known, r.seen, r.restarted = nil, nil, restarted
 	}
 }
 
-// remote is a provider as the replicator reaches it: with the kubeconfig of a Secret and nothing else.
+// remote is a provider to which the replicator connects with only the kubeconfig of a Secret.
 type remote struct {
 	of        [sha256.Size]byte
 	id        string // of the provider
-	local     string // the tenant namespace here: that of the Secret
-	namespace string // of the tenant, there
+	local     string // the tenant namespace here, with the Secret
+	namespace string // the tenant namespace on the provider
 	dynamic   dynamic.Interface
 
-	synced  map[schema.GroupVersionResource]bool // listed there once
-	refused map[types.UID]string                 // originals that may not be created there, and the version of each
+	synced  map[schema.GroupVersionResource]bool // listed successfully on the provider at least once
+	refused map[types.UID]string                 // originals that the provider refused, each with its version
 }
 
-// replicate plays the crd-replicator for one look.
+// replicate runs one pass of the fake crd-replicator.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator: crdReplicator-operator.go, foreignclusterstate_controller.go,
-// resources/resources.go and reflection/reflector.go (stopForResource, by which a Secret is held).
+// resources/resources.go and reflection/reflector.go (stopForResource, which keeps the Secret's finalizer).
 func (s *site) replicate(ctx context.Context) error {
 	if s.replicating.skip() {
 		return nil
@@ -69,7 +69,7 @@ func (s *site) replicate(ctx context.Context) error {
 	for i := range secrets {
 		seen.add(&secrets[i])
 	}
-	s.replicating.saw(seen.total) // the rest is what the managers of both sides see
+	s.replicating.saw(seen.total) // the managers of both sides track the rest
 	var all []error
 	lost := map[string]bool{}
 	for _, f := range known {
@@ -93,14 +93,14 @@ func (s *site) replicate(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// isDead reports whether an admin has declared a provider lost, whose API server does not answer either.
+// isDead reports whether an admin has declared a provider lost and its API server does not answer either.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func isDead(f *foreign) bool {
 	return f.Annotations[unreachable] == yes && says(f.Status.Conditions, "APIServerStatus") != "Established"
 }
 
-// reflectTo replicates to each provider. One that does not answer holds up none but itself.
+// reflectTo replicates to each provider. A provider that does not answer delays only itself.
 func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) error {
 	var wg sync.WaitGroup
 	ended := make(chan error, len(s.remotes.known))
@@ -118,9 +118,8 @@ func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) e
 	return errors.Join(all...)
 }
 
-// valid reports whether the replicator takes a Secret of a control plane for one of its own: by its label and
-// annotation, wherever it is and whatever it holds. It puts its finalizer on each of them before it reads anything
-// else.
+// valid reports whether the replicator handles a Secret of a control plane. Only its label and annotation count, not
+// its namespace or content. The replicator adds its finalizer to each such Secret before it reads anything else.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go (validateSecret, Reconcile).
 func valid(s *corev1.Secret) bool {
@@ -129,9 +128,9 @@ func valid(s *corev1.Secret) bool {
 	return labelled && noted
 }
 
-// read begins to replicate to the provider of a Secret that has changed. Where that leads elsewhere than the one that
-// it knows for this provider, or is one of several, or has no kubeconfig, it ends instead: until a Secret changes
-// again, or the replicator is restarted. Only its log says so.
+// read starts the replication to the provider of a Secret that has changed. If the Secret leads to another server than
+// the one known for this provider, is one of several, or has no kubeconfig, the replication stops instead, until a
+// Secret changes again or the replicator restarts. Only the replicator's log says so.
 func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 	if r.seen[secret.UID] == secret.ResourceVersion {
 		return
@@ -166,8 +165,8 @@ func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 	}
 }
 
-// stop ends the replication to the provider of a Secret that is being deleted, whether or not it began with this one,
-// and releases the Secret. While something of it is left, it does neither.
+// stop stops the replication to the provider of a Secret that is being deleted, even if another Secret started it, and
+// removes the Secret's finalizer. While replicated objects are left, it does neither.
 func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	if r := s.remotes.known[secret.Labels[remoteClusterID]]; r != nil && held(secret, operatorFinalizer) {
 		left, err := s.left(ctx, r)
@@ -179,7 +178,7 @@ func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	return s.release(ctx, kubeSecrets, secret, operatorFinalizer)
 }
 
-// left counts the objects of a tenant namespace that are, or may be, on the other side too.
+// left returns how many objects of a tenant namespace exist, or may exist, on the other side.
 func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	count := 0
 	for _, resource := range replicatedAll {
@@ -195,7 +194,7 @@ func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	return count, nil
 }
 
-// giveUp lets go what waits for a provider that an admin has declared lost.
+// giveUp removes the finalizers that wait for a provider that an admin has declared lost.
 func (s *site) giveUp(ctx context.Context, id string, namespaces []corev1.Namespace) error {
 	var all []error
 	for _, n := range namespaces {

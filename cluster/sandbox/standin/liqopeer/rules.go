@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// liqoGroup is the organization of certificates that Liqo itself hands out.
+// liqoGroup is the organization of certificates that Liqo itself issues.
 const liqoGroup = "liqo.io"
 
 var onBoth = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
 
-// The webhooks, without those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and RouteConfigurations.
+// The webhooks, except those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and RouteConfigurations.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/templates/webhooks; the rules are in pkg/webhooks.
 var (
@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// judgeTenant: pkg/webhooks/tenant/validate.go. An update is judged like a creation, and the removal of a finalizer is
-// one.
+// judgeTenant validates a Tenant: pkg/webhooks/tenant/validate.go. The rules of a creation also apply to an update,
+// including the removal of a finalizer.
 func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
 	if err != nil {
@@ -81,8 +81,8 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 	return nil
 }
 
-// judgeSlice: pkg/webhooks/resourceslice/validate.go. Copies are exempt from the rule of creation; that of updates
-// applies to users from another cluster.
+// judgeSlice validates a ResourceSlice: pkg/webhooks/resourceslice/validate.go. The rule for creations does not apply
+// to copies. The rule for updates applies to users from another cluster.
 func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	now, err := decode[sliceSpec, sliceStatus](r.Object)
 	if err != nil {
@@ -120,7 +120,7 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 	return nil
 }
 
-// judgeOffloading: pkg/webhooks/namespaceoffloading/nsoff.go.
+// judgeOffloading validates a NamespaceOffloading: pkg/webhooks/namespaceoffloading/nsoff.go.
 func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest) error {
 	now, err1 := decode[offloadingSpec, offloadingStatus](r.Object)
 	was, err2 := decode[offloadingSpec, offloadingStatus](r.OldObject)
@@ -144,7 +144,8 @@ func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest
 	return nil
 }
 
-// judgeVirtualNode: pkg/webhooks/virtualnode/virtualnode.go (Handle), which asks for the node at creation alone.
+// judgeVirtualNode validates a VirtualNode: pkg/webhooks/virtualnode/virtualnode.go (Handle), which checks the node
+// only on creation.
 func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil || r.Operation != admissionv1.Create {
@@ -160,9 +161,10 @@ func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequ
 	return deny(http.StatusForbidden, "virtualnode cannot be called %s: there is a node of that name", n.Name)
 }
 
-// completeVirtualNode: mutateSpec and mutateSpecInTemplate of pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0).
-// The defaults, which are those of the chart (deployments/liqo/values.yaml, offloading), are filled in at creation
-// alone, and read at every write: without one of them an update ends in a panic.
+// completeVirtualNode sets the defaults of a VirtualNode: mutateSpec and mutateSpecInTemplate of
+// pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). The defaults, which are those of the chart
+// (deployments/liqo/values.yaml, offloading), are only set on creation but read on every write, so an update panics if
+// one is missing.
 func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil {
@@ -184,7 +186,7 @@ func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, err
 	return out, nil
 }
 
-// errPanic is what controller-runtime answers in the place of a webhook that panics
+// errPanic is the error with which controller-runtime answers for a webhook that panicked
 // (kubernetes-sigs/controller-runtime, pkg/webhook/admission/webhook.go).
 var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
 

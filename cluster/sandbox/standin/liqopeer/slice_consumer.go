@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// The words of a ResourceSlice's conditions.
+// The types and statuses of a ResourceSlice's conditions.
 const (
 	authenticationCondition = "Authentication"
 	resourcesCondition      = "Resources"
@@ -24,18 +24,19 @@ const (
 	denied                  = "Denied"
 )
 
-// ours tells whether a slice is one that this cluster asks for: the labels say
-// so, and a slice without them is as good as not there.
+// ours reports whether this cluster requests a slice, which its labels say. Slices without these labels are ignored.
 func (l *look) ours(s *slice) bool {
 	return s.Labels[replication] == yes && s.Labels[destination] != "" && l.remoteOf(s.Namespace) != ""
 }
 
-// askForSlices plays the consumer's slice controller, and those that create Identities and virtual nodes of slices.
+// askForSlices fakes the consumer's slice controller, and the controllers that create Identities and virtual nodes for
+// slices.
 //
-// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager: authentication/localresourceslice-controller/
-// localresourceslice_controller.go, authentication/identitycreator-controller/identitycreator_controller.go and
-// virtualnodecreator-controller/virtualnodecreator_controller.go. They select slices by the labels
-// (LocalResourcesLabelSelector, internal/crdReplicator/reflection/manager.go), wherever these are.
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager:
+// authentication/localresourceslice-controller/localresourceslice_controller.go,
+// authentication/identitycreator-controller/identitycreator_controller.go and
+// virtualnodecreator-controller/virtualnodecreator_controller.go. They select slices by their labels in any namespace
+// (LocalResourcesLabelSelector, internal/crdReplicator/reflection/manager.go).
 func (l *look) askForSlices(ctx context.Context) error {
 	var all []error
 	for i := range l.slices {
@@ -64,13 +65,13 @@ func (l *look) askForSlice(ctx context.Context, s *slice) error {
 	return l.makeVirtualNode(ctx, s)
 }
 
-// wantsVirtualNode reports whether a slice asks for a virtual node: by any value of the annotation but false.
+// wantsVirtualNode reports whether a slice requests a virtual node: any value of the annotation except false does.
 func wantsVirtualNode(s *slice) bool {
 	value := s.Annotations[createVirtualNode]
 	return value != "" && !strings.EqualFold(value, "false")
 }
 
-// sign says in a slice who asks, with the key of this cluster.
+// sign writes this cluster's certificate signing request into a slice.
 func (l *look) sign(ctx context.Context, s *slice) error {
 	secret, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, home, authenticationKeys)
 	if err != nil {
@@ -98,7 +99,7 @@ func identityName(slice string) string { return "resourceslice-" + slice }
 
 func identitySecret(slice string) string { return "kubeconfig-" + identityName(slice) }
 
-// identify makes the Identity of an accepted slice.
+// identify creates the Identity of an accepted slice.
 func (l *look) identify(ctx context.Context, s *slice) error {
 	name := identityName(s.Name)
 	for i := range l.identities {
@@ -134,8 +135,8 @@ func (l *look) hasKubeconfig(s *slice) bool {
 	})
 }
 
-// makeVirtualNode creates a virtual node of the slice's name, or grants an existing one what the slice has now. The
-// webhook can refuse it, and then there is none.
+// makeVirtualNode creates a virtual node with the slice's name, or updates the resources of an existing one. If the
+// webhook denies it, no virtual node is created.
 func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 	for i := range l.virtualNodes {
 		n := &l.virtualNodes[i]
@@ -162,8 +163,7 @@ func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 	})
 }
 
-// sliceOf returns the slice for which something was made, nil when it is gone
-// or going.
+// sliceOf returns the slice for which an object was created, or nil if the slice does not exist or is being deleted.
 func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
 	for i := range l.slices {
 		if s := &l.slices[i]; s.Name == o.Labels[resourceSliceName] && s.Namespace == o.Namespace &&
@@ -174,7 +174,8 @@ func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
 	return nil
 }
 
-// keepIdentities gives each Identity of a slice its kubeconfig, and deletes those whose slice is gone or denied.
+// keepIdentities writes the kubeconfig of each slice's Identity, and deletes Identities whose slice was deleted or
+// denied.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication: identity-controller/identity_controller.go,
 // identitycreator-controller/identitycreator_controller.go (authenticationDenied) and forge.
@@ -197,7 +198,7 @@ func (l *look) keepIdentities(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// dropIdentity waits for the virtual node that gets in with it.
+// dropIdentity deletes an Identity once no virtual node uses it.
 func (l *look) dropIdentity(ctx context.Context, have *identity) error {
 	for _, n := range l.virtualNodes {
 		if n.Namespace == have.Namespace && n.Name == have.Labels[resourceSliceName] {

@@ -20,11 +20,11 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// usuallyGranted is what a slice gets that does not ask, by the chart (deployments/liqo/values.yaml,
+// usuallyGranted are the default resources of a slice, from the chart (deployments/liqo/values.yaml,
 // offloading.defaultNodeResources).
 const usuallyGranted = "cpu=4,memory=8Gi,pods=110,ephemeral-storage=20Gi"
 
-// granted is what a slice gets that does not ask: --default-node-resources.
+// granted returns the default resources of a slice (--default-node-resources).
 func (l *look) granted() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, one := range strings.Split(cmp.Or(l.flags["default-node-resources"], usuallyGranted), ",") {
@@ -36,17 +36,17 @@ func (l *look) granted() corev1.ResourceList {
 	return out
 }
 
-// apiServerLabels are those of nodes whose address is taken for that of the API server.
+// apiServerLabels are the labels of nodes whose address counts as that of the API server.
 var apiServerLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
 }
 
-// addressTypes are those of a node's addresses, the preferred ones first.
+// addressTypes are the types of node addresses in order of preference.
 var addressTypes = []corev1.NodeAddressType{
 	corev1.NodeExternalDNS, corev1.NodeExternalIP, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeHostName,
 }
 
-// addressOf returns the preferred address of several nodes, "" where they have none.
+// addressOf returns the preferred address of several nodes, or "" if they have none.
 func addressOf(nodes []corev1.Node) string {
 	for _, kind := range addressTypes {
 		for _, n := range nodes {
@@ -60,13 +60,14 @@ func addressOf(nodes []corev1.Node) string {
 	return ""
 }
 
-// address is that of the API server, for consumers: the one that was given with the installation, else one of a node.
+// address returns the address of the API server for consumers: the one configured at installation, or else that of a
+// node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode) and
 // pkg/utils/nodeUtils.go (GetAddressFromNodeList).
 func (l *look) address(ctx context.Context) (string, error) {
 	if l.flags["api-server-address-override"] != "" {
-		return l.config.Host, nil // at the address that was given nothing answers here
+		return l.config.Host, nil // in the sandbox nothing listens on the configured address
 	}
 	for _, label := range apiServerLabels {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
@@ -86,7 +87,7 @@ func (l *look) address(ctx context.Context) (string, error) {
 	)
 }
 
-// grant returns what a slice gets: what it asks for, whether it is there or not.
+// grant returns the resources that a slice gets: those that it requests, whether or not the cluster has them.
 func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	all := usual.DeepCopy()
 	for name, quantity := range asked {
@@ -95,7 +96,7 @@ func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// answerSlices plays the provider's slice controllers.
+// answerSlices fakes the provider's slice controllers.
 func (l *look) answerSlices(ctx context.Context) error {
 	var all []error
 	for i := range l.slices {
@@ -109,11 +110,11 @@ func (l *look) answerSlices(ctx context.Context) error {
 	return errors.Join(append(all, l.sweep(ctx))...)
 }
 
-// answerSlice answers a slice whatever the condition of its Tenant is.
+// answerSlice answers a slice, regardless of its Tenant's condition.
 //
-// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/remoteresourceslice-controller/
-// remoteresourceslice_controller.go (handleAuthenticationStatus, handleResourcesStatus; the same in v1.0.3) and
-// ../csr.go.
+// Source: liqotech/liqo v1.2.0,
+// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller/remoteresourceslice_controller.go
+// (handleAuthenticationStatus, handleResourcesStatus; the same in v1.0.3) and ../csr.go.
 func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	t := l.tenantOf(s.Spec.ConsumerClusterID)
 	if t == nil || t.Status.TenantNamespace != s.Namespace {
@@ -131,8 +132,8 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
 }
 
-// answerIdentity says in a slice's status whether who asks is taken, and reports whether its resources are looked at,
-// too. A denial gives no reason there; an event does.
+// answerIdentity writes into a slice's status whether the consumer is authenticated, and reports whether to answer its
+// resources, too. The status of a denial gives no reason; an event does.
 func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (further bool, err error) {
 	deny := func(reason string, why error) error {
 		now.Conditions = with(now.Conditions, condition{
@@ -163,7 +164,8 @@ func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (
 	return true, nil
 }
 
-// answerResources says what is granted. A class of its own is left to somebody else.
+// answerResources writes the granted resources into the status. A slice with a class of its own is left to another
+// controller.
 func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 	switch t.Spec.TenantCondition {
 	case active:
@@ -187,11 +189,12 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 	})
 }
 
-// errOtherCSR is what upstream says of a slice with another request than the one that was signed
+// errOtherCSR is upstream's error for a slice whose request differs from the one that was signed
 // (pkg/identityManager/interface.go).
 var errOtherCSR = errors.New("the stored and the provided CSR do not match")
 
-// signWithin is how long upstream waits for a signer. Then it denies the slice, and asks again with another request.
+// signWithin is how long upstream waits for a signer. After that it denies the slice, and asks again with another
+// request.
 const signWithin = 30 * time.Second
 
 var errNotSigned = errors.New("the context was canceled before the certificate was issued")
@@ -201,9 +204,9 @@ func overdue(asked *certificatesv1.CertificateSigningRequest, now time.Time) boo
 	return len(asked.Status.Certificate) == 0 && now.Sub(asked.CreationTimestamp.Time) > signWithin
 }
 
-// certificate returns the signed certificate of a slice, PEM. It asks the cluster's own signer with a request of its
-// own, and has none until that answers. What was signed once is kept in a Secret, which nothing deletes: another
-// request of a slice of that name is refused from then on.
+// certificate returns the signed certificate of a slice as PEM. It sends its own request to the cluster's signer, and
+// returns no certificate until that is signed. A signed certificate is kept in a Secret that is never deleted, so a
+// different request of a slice of that name is refused from then on.
 //
 // Source: liqotech/liqo v1.2.0, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
 // ApproveSigningRequest, storeRemoteCertificate) and utils.go (EnsureCertificate).
@@ -262,10 +265,10 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	return nil, err
 }
 
-// quotaName is the name of a slice's Quota: that of the user whom it limits.
+// quotaName returns the name of a slice's Quota, which is the name of the user that it limits.
 func quotaName(s *slice) string { return subject(s.Name, s.Spec.ConsumerClusterID).CommonName }
 
-// isCordoned reports whether the consumer can use no more of a slice, because that or the Tenant is cordoned.
+// isCordoned reports whether the consumer can use no more of a slice, because the slice or its Tenant is cordoned.
 func isCordoned(s *slice) bool {
 	for _, key := range []string{cordon, cordonTenant} {
 		if value, ok := s.Annotations[key]; ok && value != "false" && value != "False" && value != "0" {
@@ -275,7 +278,8 @@ func isCordoned(s *slice) bool {
 	return false
 }
 
-// limit keeps the Quota of a slice, which says how much the consumer can use and whether it can still use more.
+// limit creates and updates the Quota of a slice, which limits what the consumer can use and says whether it is
+// cordoned.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/quotacreator-controller/quotacreator_controller.go.
 func (l *look) limit(ctx context.Context, s *slice) error {
@@ -308,7 +312,7 @@ func (l *look) limit(ctx context.Context, s *slice) error {
 	})
 }
 
-// sweep takes away the Quotas and requests of slices that are gone.
+// sweep deletes the Quotas and requests of slices that no longer exist.
 func (l *look) sweep(ctx context.Context) error {
 	var all []error
 	for i := range l.quotas {
@@ -331,7 +335,7 @@ func (l *look) sweep(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// sliceFrom tells whether a consumer still has a slice here.
+// sliceFrom reports whether a consumer still has a slice here.
 func (l *look) sliceFrom(name, consumer string) bool {
 	for _, s := range l.slices {
 		if s.Name == name && l.replicatedFrom(s.ObjectMeta, consumer) {

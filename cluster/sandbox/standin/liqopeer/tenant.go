@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a Tenant may say.
+// The values of a Tenant's fields and conditions.
 const (
 	keysExchange = "KeysExchange"
 	active       = "Active"
@@ -20,7 +20,7 @@ const (
 	drained      = "Drained"
 )
 
-// admitTenants plays the provider's tenant controller.
+// admitTenants fakes the provider's tenant controller.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/tenant-controller/tenant_controller.go
 // (Reconcile, handleTenantCordoned, handleTenantUncordoned, handleTenantDrained) and pkg/tenantNamespace.
@@ -30,7 +30,7 @@ func (l *look) admitTenants(ctx context.Context) error {
 	}
 	roles, err := l.roles(ctx)
 	if err != nil || roles == nil {
-		return err // without both roles it does not even begin
+		return err // nothing is reconciled unless both roles exist
 	}
 	var all []error
 	for i := range l.tenants {
@@ -39,8 +39,7 @@ func (l *look) admitTenants(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// roles returns the names of the ClusterRoles that tenants get, by label; nil
-// where one is missing.
+// roles returns the names of the ClusterRoles that tenants get, by label, or nil if one is missing.
 func (l *look) roles(ctx context.Context) (map[string]string, error) {
 	found, err := l.client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{
 		LabelSelector: fmt.Sprintf("%s in (%s,%s)", nameLabel, remoteControlPlane, kubeletClusterWide),
@@ -80,7 +79,7 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	}
 	names := l.tenantNamespaces(t.Spec.ClusterID)
 	if len(names) == 0 {
-		return nil // its labels are gone, and then the webhook lets nobody write the tenant
+		return nil // without the namespace's labels, the webhook denies every write to the Tenant
 	}
 	if len(names) > 1 {
 		return l.warn(ctx, refer(t), "TenantNamespaceCreationFailed",
@@ -92,8 +91,7 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	return report(ctx, l.site, tenants, t, tenantStatus{TenantNamespace: names[0]})
 }
 
-// cordonSlices marks the slices of a consumer whose Tenant is cordoned, and no others: their Quotas are cordoned by
-// that.
+// cordonSlices annotates exactly the slices of consumers whose Tenant is cordoned, which cordons their Quotas.
 func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 	var all []error
 	for i := range l.slices {
@@ -116,8 +114,8 @@ func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 
 func bindingName(role string) string { return "liqo-binding-" + role }
 
-// bind gives the group of the consumer's virtual kubelets what they need in the
-// whole cluster. The other role is for the admin to bind: there was no handshake.
+// bind grants the group of the consumer's virtual kubelets its cluster-wide permissions. The admin must bind the other
+// role, because there was no handshake.
 func (l *look) bind(ctx context.Context, t *tenant, role string) error {
 	name := bindingName(role) + "-" + t.Spec.ClusterID
 	bindings := l.client.RbacV1().ClusterRoleBindings()
@@ -139,8 +137,8 @@ func (l *look) unbind(ctx context.Context, id string, roles map[string]string) e
 	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// drain takes the consumer's rights and all that it has replicated here, once for each version of the Tenant: its
-// controller watches nothing else of a drained one (SetupWithManager).
+// drain removes the consumer's permissions and everything that it has replicated here, once for each version of the
+// Tenant: the controller of a drained Tenant watches nothing else (SetupWithManager).
 func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
 	if l.drained[t.UID] == t.ResourceVersion {
 		return nil
@@ -169,12 +167,12 @@ func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) er
 	return nil
 }
 
-// replicatedFrom tells whether a consumer has put an object here, where it may.
+// replicatedFrom reports whether a consumer has replicated an object here, in its own tenant namespace.
 func (l *look) replicatedFrom(o metav1.ObjectMeta, id string) bool {
 	return o.Labels[replicated] == yes && o.Labels[origin] == id && l.remoteOf(o.Namespace) == id
 }
 
-// tenantOf returns the Tenant of a consumer, nil where there is none.
+// tenantOf returns the Tenant of a consumer, or nil.
 func (l *look) tenantOf(id string) *tenant {
 	for i := range l.tenants {
 		if l.tenants[i].Spec.ClusterID == id {

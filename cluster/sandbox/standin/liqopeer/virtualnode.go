@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepVirtualNodes plays the virtual-node controller and, for the Node itself, the virtual kubelet.
+// keepVirtualNodes fakes the virtual-node controller and, for the Node itself, the virtual kubelet.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller:
 // virtualnode_controller.go, deletion-routine.go and namespacemap.go.
@@ -47,8 +47,7 @@ func (l *look) keepVirtualNode(ctx context.Context, n *virtualNode) error {
 	return report(ctx, l.site, virtualNodes, n, stages(n, "Running", "Running"))
 }
 
-// endVirtualNode takes back what a virtual node has brought about, then lets
-// it go.
+// endVirtualNode deletes the objects of a virtual node, then removes its finalizer.
 func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 	if !held(n, virtualNodeFinalizer) {
 		return nil
@@ -72,7 +71,7 @@ func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 	return l.release(ctx, virtualNodes, n, virtualNodeFinalizer)
 }
 
-// stages returns the status in which the kubelet and the node have got so far.
+// stages returns a status with the given states of the kubelet and the node.
 func stages(n *virtualNode, kubelet, node string) conditioned {
 	all := with(
 		n.Status.Conditions,
@@ -87,7 +86,7 @@ func stages(n *virtualNode, kubelet, node string) conditioned {
 	}
 }
 
-// openMap makes the NamespaceMap of a provider, which is called as that is.
+// openMap creates the NamespaceMap of a provider, which has the provider's name.
 func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	if l.mapFor(n.Spec.ClusterID) != nil {
 		return nil
@@ -101,7 +100,7 @@ func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	})
 }
 
-// closeMap deletes it with the last virtual node of that provider.
+// closeMap deletes the NamespaceMap with the provider's last virtual node.
 func (l *look) closeMap(ctx context.Context, last *virtualNode) error {
 	for _, n := range l.virtualNodes {
 		if n.Spec.ClusterID == last.Spec.ClusterID && n.DeletionTimestamp == nil {
@@ -114,8 +113,7 @@ func (l *look) closeMap(ctx context.Context, last *virtualNode) error {
 	return nil
 }
 
-// mapFor returns this consumer's NamespaceMap for a provider, nil where there
-// is none.
+// mapFor returns this consumer's NamespaceMap for a provider, or nil.
 func (l *look) mapFor(provider string) *nsMap {
 	for i := range l.maps {
 		if m := &l.maps[i]; m.Name == provider && m.Labels[replication] == yes && l.remoteOf(m.Namespace) == provider {

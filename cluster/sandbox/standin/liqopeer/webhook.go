@@ -21,13 +21,13 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// hooksName is that of both webhook configurations.
+// hooksName is the name of both webhook configurations.
 const hooksName = "liqo-webhook-stand-in"
 
 const hookWithin = 5 * time.Second
 
-// hooks is the HTTPS server of the webhooks, on loopback, for both clusters: a
-// path is /<cluster>/<hook>. A dry run exercises it too.
+// hooks is the HTTPS server of the webhooks of both clusters, on loopback. A path is /<cluster>/<hook>. Webhooks also
+// run for dry runs.
 type hooks struct {
 	authority *pki.Authority
 	server    *http.Server
@@ -35,17 +35,17 @@ type hooks struct {
 	base      string
 }
 
-// hook is one rule about one kind.
+// hook is a rule about a kind.
 type hook struct {
 	group, resource string
 	operations      []registrationv1.OperationType
-	// judge returns why a request is denied, nil when it is not.
+	// judge returns why a request is denied, or nil.
 	judge func(context.Context, *site, *admissionv1.AdmissionRequest) error
-	// mutate returns the operations of the JSON patch for one that is not; nil: it changes nothing.
+	// mutate returns the operations of a JSON patch for an admitted request; nil means that it changes nothing.
 	mutate func(*admissionv1.AdmissionRequest) ([]map[string]any, error)
 }
 
-// denial is why a request is denied; any other error is a failure to judge it.
+// denial is the reason for denying a request. Any other error is a failure to validate it.
 type denial struct {
 	code int32
 	text string
@@ -85,7 +85,7 @@ func listen() (*hooks, error) {
 
 func (h *hooks) close() { _ = h.server.Close() }
 
-// register tells a cluster of its webhooks.
+// register registers the webhooks in a cluster.
 func (h *hooks) register(ctx context.Context, name string, s *site) error {
 	validating := &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: hooksMeta()}
 	for id, hook := range validatingHooks {
@@ -105,14 +105,14 @@ func (h *hooks) register(ctx context.Context, name string, s *site) error {
 			SideEffects: none(), FailurePolicy: fail(), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: seconds(),
 		})
 	}
-	h.unregister(s) // those of one that ended without
+	h.unregister(s) // left over from a sandbox that ended without removing them
 	api := s.client.AdmissionregistrationV1()
 	_, err1 := api.ValidatingWebhookConfigurations().Create(ctx, validating, metav1.CreateOptions{})
 	_, err2 := api.MutatingWebhookConfigurations().Create(ctx, mutating, metav1.CreateOptions{})
 	return errors.Join(err1, err2)
 }
 
-// unregister takes the webhooks away, as far as the cluster answers.
+// unregister deletes the webhook configurations if the cluster answers.
 func (h *hooks) unregister(s *site) {
 	ctx, cancel := context.WithTimeout(context.Background(), hookWithin)
 	defer cancel()
@@ -157,7 +157,7 @@ func seconds() *int32 {
 	return &n
 }
 
-// answer judges what comes in.
+// answer returns a handler that validates requests.
 func answer(s *site, judge func(context.Context, *site, *admissionv1.AdmissionRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
@@ -166,7 +166,7 @@ func answer(s *site, judge func(context.Context, *site, *admissionv1.AdmissionRe
 	}
 }
 
-// change judges what comes in, and patches it.
+// change returns a handler that validates and patches requests.
 func change(s *site, k hook) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
@@ -187,7 +187,7 @@ func change(s *site, k hook) http.HandlerFunc {
 	}
 }
 
-// refuse says in a response why a request is denied; nil: it is not.
+// refuse writes the reason for a denial into a response; it does nothing if err is nil.
 func refuse(response *admissionv1.AdmissionResponse, err error) {
 	if err == nil {
 		return

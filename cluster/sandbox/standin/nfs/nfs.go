@@ -1,20 +1,20 @@
-// Package nfs plays an NFS server with one export, and mount.nfs(8) as its client. The export is a folder of this
-// machine. Port 2049 of a loopback address answers what a client asks first: the procedure NULL of the program NFS in
-// its versions 3 and 4. Nothing is ever mounted: callers ask Mount, which returns the folder, or fails with the words
-// of mount.nfs.
+// Package nfs fakes an NFS server with one export, and mount.nfs(8) as its client. The export is a folder of this
+// machine. Port 2049 of a loopback address answers a client's first call: the procedure NULL of the program NFS in
+// versions 3 and 4. Nothing is ever mounted: callers call Mount, which returns the folder, or fails with the message of
+// mount.nfs.
 //
 // Sources: linux-nfs/nfs-utils 7acc8b94 (2.9.2-rc6), and the RFCs 5531 (replies) and 7530 (version 4).
 //
-//   - What a failed mount prints, by errno: utils/mount/error.c (mount_error).
+//   - The messages of a failed mount, by errno: utils/mount/error.c (mount_error).
 //   - A name that does not resolve, and a version other than 3 and 4 (EIO): utils/mount/stropts.c (nfs_try_mount).
-//   - A version that is no number: utils/mount/network.c (nfs_nfs_version).
+//   - A version that is not a number: utils/mount/network.c (nfs_nfs_version).
 //
-// Known differences: a server that cannot be reached fails the mount at once, where mount.nfs retries for minutes
+// Known differences: if a server cannot be reached, the mount fails immediately, whereas mount.nfs retries for minutes
 // (utils/mount/stropts.c, nfs_is_permanent_error). There is no portmapper and no mountd: showmount gets no answer, and
-// version 3 behaves as version 4. The export lets in every client until Deny.
+// version 3 behaves like version 4. The export allows every client until Deny.
 //
-// Guesses, no source found: a minor version that does not exist is refused with EINVAL, and a client that the export
-// does not let in with EACCES in version 4, too. Both come from the client's kernel.
+// Guesses, no source found: a minor version that does not exist fails with EINVAL, and a client that the export does
+// not allow fails with EACCES also in version 4. Both errors come from the client's kernel.
 package nfs
 
 import (
@@ -38,26 +38,25 @@ const (
 	Export = "/srv/kubeflow"
 	port   = 2049
 
-	placeOf    = "127.61.0.%d" // each sandbox has an address of its own
+	placeOf    = "127.61.0.%d" // each sandbox has its own address
 	manyPlaces = 250
-	loopback   = "127.0.0.1" // where loopback is one address alone
+	loopback   = "127.0.0.1" // if only one loopback address exists
 	dialWithin = time.Second
 )
 
 // Server is the server and its export.
 type Server struct {
-	Address string // of loopback
-	Root    string // the folder
+	Address string // a loopback address
+	Root    string // the exported folder
 
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
-	denied   bool // the export is not for this cluster
-	squashed bool // its root is nobody on the server, who may not write
+	denied   bool // the export does not allow this cluster
+	squashed bool // root is mapped to nobody and cannot write
 }
 
-// Start makes the folder and listens until Close, at an address that no other
-// sandbox has.
+// Start creates the folder and listens until Close, on an address that no other sandbox uses.
 func Start(ctx context.Context, root string) (*Server, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
@@ -107,8 +106,7 @@ func (s *Server) accept(listener net.Listener) {
 	}
 }
 
-// Shut makes nothing listen any more, as a firewall would that refuses. The folder
-// stays.
+// Shut stops listening, as a firewall that rejects connections would. The folder is kept.
 func (s *Server) Shut() {
 	_ = s.listener.Close()
 	s.mu.Lock()
@@ -118,38 +116,37 @@ func (s *Server) Shut() {
 	}
 }
 
-// Close ends the server and removes its folder.
+// Close stops the server and removes its folder.
 func (s *Server) Close() {
 	s.Shut()
 	_ = os.RemoveAll(s.Root)
 }
 
-// Deny makes the export one that is not for this cluster's addresses.
+// Deny makes the export deny this cluster's addresses.
 func (s *Server) Deny() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied = true
 }
 
-// Squash makes the cluster's root nobody on the server, who may not write at the top of
-// the export.
+// Squash maps the cluster's root to the user nobody, which cannot write at the top of the export.
 func (s *Server) Squash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.squashed = true
 }
 
-// Squashed tells whether root may not write at the top of the export.
+// Squashed reports whether root is mapped to the user nobody.
 func (s *Server) Squashed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.squashed
 }
 
-// versions are the protocol versions that a client has.
+// versions are the protocol versions that a client supports.
 var versions = []string{"3", "4", "4.0", "4.1", "4.2"}
 
-// checkVersion returns what mount.nfs prints where options ask for a version that it does not have.
+// checkVersion returns the error of mount.nfs if options request a version that it does not support.
 func checkVersion(options []string, target string) error {
 	for _, option := range options {
 		name, value, _ := strings.Cut(option, "=")
@@ -168,8 +165,8 @@ func checkVersion(options []string, target string) error {
 	return nil
 }
 
-// Mount returns the folder that stands for a path of a server. Its error is what mount.nfs would print where it is to
-// mount that at target.
+// Mount returns the folder that represents a path of a server. Its error is the message of mount.nfs when it mounts
+// that path at target.
 func (s *Server) Mount(ctx context.Context, server, dir, target string, options []string) (folder string, err error) {
 	if err := checkVersion(options, target); err != nil {
 		return "", err
@@ -197,7 +194,7 @@ func (s *Server) Mount(ctx context.Context, server, dir, target string, options 
 	return folder, nil
 }
 
-// unreached is what mount.nfs prints of a server that cannot be reached.
+// unreached returns the message of mount.nfs for a server that cannot be reached.
 func unreached(server, dir, target string, err error) error {
 	var unknown *net.DNSError
 	var timeout net.Error

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// What a message of ONC RPC is made of (RFC 5531).
+// The parts of an ONC RPC message (RFC 5531).
 const (
 	lastFragment = 1 << 31
 	call         = 0
@@ -25,7 +25,7 @@ const (
 	callAtMost  = 1 << 16 // bytes
 )
 
-// answer answers the calls of a client until it ends, or says what is no call.
+// answer answers the calls of a client until it disconnects or sends anything else.
 func answer(conn net.Conn) {
 	defer conn.Close()
 	for {
@@ -51,7 +51,7 @@ func answer(conn net.Conn) {
 	}
 }
 
-// reply is what the server says to a call; nil: it is none.
+// reply returns the server's reply to a call, or nil if the message is not a call.
 func reply(message []byte) []byte {
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(message[4*i:]) }
 	if word(1) != call || word(2) != rpcVersion {
@@ -63,7 +63,7 @@ func reply(message []byte) []byte {
 		words = append(words, programUnknown)
 	case word(4) < firstVersion || word(4) > lastVersion:
 		words = append(words, versionMismatch, firstVersion, lastVersion)
-	case word(5) != 0: // another procedure than NULL
+	case word(5) != 0: // not the procedure NULL
 		words = append(words, procUnknown)
 	default:
 		words = append(words, success)

@@ -1,5 +1,5 @@
-// Package oidc plays the identity provider of a portal: one realm of Keycloak, as far as an API server, a portal and a
-// user's kubectl use it. It signs in the users in its list with any password that is not empty.
+// Package oidc fakes the identity provider of a portal: one realm of Keycloak, limited to the requests of an API
+// server, a portal and a user's kubectl. It signs in the users in its list with any password that is not empty.
 //
 // Sources (keycloak/keycloak, below services/src/main/java/org/keycloak, each file at the commit that was read):
 //
@@ -16,22 +16,23 @@
 //   - a refresh token that is not valid: protocol/oidc/grants/RefreshTokenGrantType.java (898fdedc) and
 //     verifyRefreshToken in protocol/oidc/TokenManager.java (90a8409c).
 //   - the audience: an ID token is for the client (generateIDToken in protocol/oidc/TokenManager.java, 90a8409c). An
-//     access token is for the other clients of which the user has a role, here account
+//     access token is for the other clients in which the user has a role, here account
 //     (protocol/oidc/mappers/AudienceResolveProtocolMapper.java, 3a7af19c). An audience mapper adds another client
 //     (protocol/oidc/mappers/AudienceProtocolMapper.java, 0f5eb4b4); this one does so in both tokens, although upstream
 //     leaves ID tokens out by default.
 //   - a page that does not exist: services/error/KeycloakErrorHandler.java (898fdedc). The text is a guess: no source
 //     found.
 //
-// What uses it: kubectl's refresh takes the ID token of the answer (kubernetes/client-go v0.37.2
+// Clients: kubectl's refresh uses the ID token of the response (kubernetes/client-go v0.37.2
 // plugin/pkg/client/auth/oidc/oidc.go), and the API server is a real one.
 //
-// Known differences: there is no login page and no authorization code; the portal's login is not played. Keys are not
-// rotated, and there is no session, no logout and no userinfo endpoint. A refresh token is no JWT, never expires, and
-// stands for a login with the scope openid. Tokens last an hour, whatever a realm says, and have fewer claims. The
-// client is checked before the grant. A client that does not exist is refused like a wrong secret. An unknown user is
-// refused with 401 like a wrong password, and not with 400 (authenticators/directgrant/ValidateUsername.java,
-// 0312c39b). Discovery has few of the keys, and lists only the two grants that work.
+// Known differences: there is no login page and no authorization code; the portal's login is not implemented. Keys are
+// not rotated, and there is no session, no logout and no userinfo endpoint. A refresh token is not a JWT, never
+// expires, and represents a login with the scope openid. Tokens are valid for an hour, whatever a realm says, and have
+// fewer claims. The client is checked before the grant. A client that does not exist is rejected like a wrong secret.
+// An unknown user is rejected with 401 like a wrong password, and not with 400
+// (authenticators/directgrant/ValidateUsername.java, 0312c39b). Discovery has few of the keys, and lists only the two
+// grants that work.
 package oidc
 
 import (
@@ -56,10 +57,10 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// The names of the stand-in's realm.
+// The names of the realm's clients.
 const (
 	Client       = "ondemand"               // the portal's client
-	ClientSecret = "stand-in-client-secret" // of that client
+	ClientSecret = "stand-in-client-secret" // of Client
 	Audience     = "kubernetes"             // the API server's client
 	realm        = "/realms/stand-in"       // of Keycloak 17 and later
 	endpoints    = realm + "/protocol/openid-connect"
@@ -67,7 +68,7 @@ const (
 	keyID        = "stand-in"
 )
 
-// Options are what the provider is started with.
+// Options are the parameters of Start.
 type Options struct {
 	Users []string
 }
@@ -75,15 +76,15 @@ type Options struct {
 // Provider is a running identity provider.
 type Provider struct {
 	Issuer string
-	CA     []byte // PEM: who signed its certificate
+	CA     []byte // PEM: the issuer of its certificate
 
 	options    Options
-	noAudience atomic.Bool // the client has no mapper that names the API server in its tokens
+	noAudience atomic.Bool // the client has no mapper that adds the API server to the audience
 	key        *rsa.PrivateKey
 	server     *http.Server
 }
 
-// Start starts the provider on loopback. It ends with ctx or Close.
+// Start starts the provider on loopback. It runs until ctx is done or Close is called.
 func Start(ctx context.Context, o Options) (*Provider, error) {
 	authority, err := pki.NewAuthority("stand-in of the portal's authority")
 	if err != nil {
@@ -92,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 	return StartWith(ctx, o, authority)
 }
 
-// StartWith is Start with a certificate of that authority.
+// StartWith is like Start, with a server certificate that authority signs.
 func StartWith(ctx context.Context, o Options, authority *pki.Authority) (*Provider, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -120,7 +121,7 @@ func StartWith(ctx context.Context, o Options, authority *pki.Authority) (*Provi
 	return p, nil
 }
 
-// Close ends the provider.
+// Close stops the provider.
 func (p *Provider) Close() { _ = p.server.Close() }
 
 func (p *Provider) routes() http.Handler {
@@ -156,7 +157,8 @@ func (p *Provider) certs(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// signIn returns the tokens of a user, for a password or for a refresh token, which is the user's name with a prefix.
+// signIn answers with the tokens of a user, for a password or a refresh token. A refresh token is the user's name with
+// a prefix.
 func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 	id, secret, basic := r.BasicAuth()
 	if !basic {
@@ -166,7 +168,7 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "unauthorized_client", "Invalid client or Invalid client credentials")
 		return
 	}
-	user, openid := "", true // a refresh token is one of the portal's, which asks for the scope openid
+	user, openid := "", true // the portal's refresh tokens have the scope openid
 	switch r.FormValue("grant_type") {
 	case "password":
 		user = r.FormValue("username")
@@ -205,20 +207,20 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 
 const refresh = "stand-in:"
 
-// DropAudience removes the audience mapper, which names the API server in tokens.
+// DropAudience removes the audience mapper, which adds the API server's client to the audience of tokens.
 func (p *Provider) DropAudience() { p.noAudience.Store(true) }
 
-// Token returns an access token of a user, as the portal gets it at login.
+// Token returns an access token of a user, as the portal receives it at login.
 func (p *Provider) Token(user string, now time.Time) (string, error) {
 	return p.Sign(user, now, p.audience("account")...)
 }
 
-// idToken returns an ID token of a user. It is for the client, and for the API server where the mapper adds that.
+// idToken returns an ID token of a user. It is for the client, and for the API server if the mapper adds that.
 func (p *Provider) idToken(user string, now time.Time) (string, error) {
 	return p.sign("ID", user, now, p.audience(Client)...)
 }
 
-// audience returns an audience, with the API server's client before it where the mapper adds that.
+// audience returns an audience, with the API server's client first if the mapper adds that.
 func (p *Provider) audience(own string) []string {
 	if p.noAudience.Load() {
 		return []string{own}
@@ -253,7 +255,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// refuse answers as RFC 6749 wants it.
+// refuse writes an error response as RFC 6749 requires.
 func refuse(w http.ResponseWriter, status int, name, why string) {
 	answer(w, status, map[string]string{"error": name, "error_description": why})
 }

@@ -1,20 +1,20 @@
-// Package podfiles plays the part of a kubelet that writes Secrets, ConfigMaps and projected volumes into folders for a
+// Package podfiles fakes the part of a kubelet that writes Secrets, ConfigMaps and projected volumes into folders for a
 // pod's containers.
 //
 // Source: kubernetes/kubernetes v1.37.2.
 //
 //   - Which files a volume has: pkg/volume/secret/secret.go and pkg/volume/configmap/configmap.go (MakePayload: all
-//     keys, or the items; a missing key of an optional volume is left out, else the mount fails), and
+//     keys, or the items; a missing key of an optional volume is omitted, otherwise the mount fails), and
 //     pkg/volume/projected/projected.go (collectData).
 //   - A missing object delays the pod, unless it is optional: SetUpAt in the same files. The error names the object in
 //     the singular: pkg/kubelet/secret/secret_manager.go, pkg/kubelet/configmap/configmap_manager.go.
-//   - The files are links through ..data, which one rename switches to a new folder. Links of removed keys go last:
-//     pkg/volume/util/atomic_writer.go (Write).
+//   - The files are links through ..data, which one rename switches to a new folder. Links of removed keys are deleted
+//     last: pkg/volume/util/atomic_writer.go (Write).
 //
-// Known differences: ServiceAccount tokens are left to callers, and no other source of a projected volume is played
-// (downwardAPI, clusterTrustBundle, podCertificate). Modes and owners are ignored: files are readable by their owner
-// alone. A projected volume reports its first error, not all. Callers decide how often a volume is refreshed; a kubelet
-// does it when it syncs the pod.
+// Known differences: ServiceAccount tokens are left to callers, and no other source of a projected volume is supported
+// (downwardAPI, clusterTrustBundle, podCertificate). Modes and owners are ignored: files are readable only by their
+// owner. A projected volume reports its first error, not all. Callers decide how often a volume is refreshed; a kubelet
+// refreshes it when it syncs the pod.
 package podfiles
 
 import (
@@ -34,16 +34,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ErrWaits means that a pod cannot start yet: a Secret, a ConfigMap or a key that it mounts does not exist.
+// ErrWaits means that a pod cannot start yet because a Secret, a ConfigMap or a key that it mounts does not exist.
 var ErrWaits = errors.New("waits for what it mounts")
 
-// absence is an ErrWaits in a kubelet's words.
+// absence is an ErrWaits with a kubelet's message.
 type absence string
 
 func (a absence) Error() string   { return string(a) }
 func (a absence) Is(e error) bool { return e == ErrWaits }
 
-// Write writes a file, and the folders above it, readable by their owner alone.
+// Write writes a file and its parent folders, readable only by their owner.
 func Write(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -51,8 +51,8 @@ func Write(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Project writes files into a folder as a kubelet does: through a link, so that all of them change at once. A folder
-// that never had any is left alone when there are none.
+// Project writes files into a folder as a kubelet does: through a link, so that all of them change at once. Without
+// files it leaves a folder unchanged that never had any.
 func Project(at string, files map[string][]byte) error {
 	was, err := os.Readlink(filepath.Join(at, dataLink))
 	if err != nil && len(files) == 0 {
@@ -99,7 +99,7 @@ func prune(at string, visible map[string]bool) error {
 	return err
 }
 
-// dataLink leads to the current files.
+// dataLink is the link to the current files.
 const dataLink = "..data"
 
 // Same reports whether a folder holds these files and no others.
@@ -127,7 +127,7 @@ func Same(at string, files map[string][]byte) bool {
 	return same && err == nil
 }
 
-// Volume returns the files of a volume: none where it is empty, or of a kind that is not played.
+// Volume returns the files of a volume: none if it is empty or of an unsupported kind.
 func Volume(
 	ctx context.Context, client kubernetes.Interface, namespace string, v corev1.Volume,
 ) (map[string][]byte, error) {
@@ -176,7 +176,7 @@ func Volume(
 	return map[string][]byte{}, nil
 }
 
-// chosen returns the files that items name; all, without items.
+// chosen returns the files that items name, or all files without items.
 func chosen(
 	files map[string][]byte, items []corev1.KeyToPath, optional bool, complaint string,
 ) (map[string][]byte, error) {
@@ -196,7 +196,7 @@ func chosen(
 	return out, nil
 }
 
-// missing is the error for an object that could not be read; nil for an optional one that does not exist.
+// missing returns the error for an object that could not be read, or nil for an optional object that does not exist.
 func missing(err error, optional bool, kind, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):

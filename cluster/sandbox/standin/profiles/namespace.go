@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keep reconciles what belongs to a Profile (Reconcile). That comes before the finalizer, of a Profile that is being
-// deleted, too: so one whose namespace is no longer its own cannot go.
+// keep reconciles the objects of a Profile (Reconcile). This precedes the handling of the finalizer, even for a Profile
+// that is being deleted, so a Profile that no longer owns its namespace cannot be deleted.
 func (p *Player) keep(ctx context.Context, one *profile, labels map[string]string) error {
 	ours, err := p.namespace(ctx, one, labels)
 	if err != nil || !ours {
@@ -53,7 +53,8 @@ func (p *Player) finalize(ctx context.Context, one *profile, now []string) error
 	return err
 }
 
-// namespace reconciles a Profile's namespace, and reports whether it is the Profile's and stays (Reconcile).
+// namespace reconciles a Profile's namespace, and reports whether it belongs to the Profile and is not being deleted
+// (Reconcile).
 func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]string) (bool, error) {
 	spaces := p.client.CoreV1().Namespaces()
 	found, err := spaces.Get(ctx, one.Name, metav1.GetOptions{})
@@ -70,8 +71,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 		return false, err
 	}
 	if owner, ok := found.Annotations[ownerKey]; !ok || owner != one.Spec.Owner.Name {
-		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its
-		// status: the API server drops it, and the log alone says so.
+		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its status.
+		// The API server drops the condition, so only the log reports the failure.
 		p.said.Once(
 			"info", "namespace already exist, but not owned by profile creator %s {\"profile\": %q}", one.Spec.Owner.Name,
 			one.Name,
@@ -87,8 +88,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 	return err == nil, err
 }
 
-// Labelled returns labels with those of the file: an existing key keeps its value, one with an empty value is removed
-// (setNamespaceLabels).
+// Labelled returns the labels merged with those of the file. An existing key keeps its value; a key with an empty value
+// in the file is removed (setNamespaceLabels).
 func Labelled(has, file map[string]string) map[string]string {
 	now := maps.Clone(has)
 	if now == nil {
@@ -106,7 +107,7 @@ func Labelled(has, file map[string]string) map[string]string {
 	return now
 }
 
-// owns makes the garbage collector delete an object with its Profile.
+// owns returns owner references to the Profile, so that an object is garbage-collected with it.
 func (one *profile) owns() []metav1.OwnerReference {
 	is := true
 	return []metav1.OwnerReference{{
@@ -158,7 +159,7 @@ func (p *Player) bind(
 	return err
 }
 
-// quota reconciles a Profile's quota, where it has one (updateResourceQuota).
+// quota reconciles a Profile's quota, if it has one (updateResourceQuota).
 func (p *Player) quota(ctx context.Context, one *profile) error {
 	const name = "kf-resource-quota"
 	quotas := p.client.CoreV1().ResourceQuotas(one.Name)

@@ -1,29 +1,29 @@
-// Package profiles plays Kubeflow's profile controller. It plays while a Deployment in namespace kubeflow is available
-// whose container manager mounts a ConfigMap with the key namespace-labels.yaml.
+// Package profiles fakes Kubeflow's profile controller. It runs while a Deployment in the namespace kubeflow is
+// available whose container manager mounts a ConfigMap with the key namespace-labels.yaml.
 //
 // Source: kubeflow/dashboard d8424648, components/profile-controller. Functions are those of
 // controllers/profile_controller.go.
 //
 //   - The namespace of a Profile has its name, its owner in an annotation, istio-injection and the labels of the file.
-//     A namespace with another owner is left alone: Reconcile, setNamespaceLabels.
-//   - Only the log says of such a namespace that the Profile has failed. The condition Failed is appended
+//     A namespace with another owner is left unchanged: Reconcile, setNamespaceLabels.
+//   - Only the log reports that a Profile has failed because of such a namespace. The condition Failed is appended
 //     (appendErrorConditionAndReturn), but with an update of the object:
 //     manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has the subresource status, so the API server drops it
 //     (kubernetes/apiextensions-apiserver v0.37.2, pkg/registry/customresource/strategy.go).
-//   - The file is read with YAML 1.1 into a map of texts: readDefaultLabelsFromFile. Who mounts it:
+//   - The file is parsed as YAML 1.1 into a map of strings: readDefaultLabelsFromFile. The Deployment that mounts it:
 //     manifests/kustomize/base/manager/manager.yaml.
 //   - ServiceAccounts, RoleBindings and the quota: updateServiceAccount, updateRoleBinding, updateResourceQuota. All
-//     objects have the Profile as their controller, so that they are deleted with it.
-//   - The finalizer is added and removed at the end of a reconciliation that succeeded, also of a Profile that is being
+//     objects have the Profile as their controller, so they are deleted with it.
+//   - The finalizer is added and removed at the end of a successful reconciliation, also of a Profile that is being
 //     deleted: Reconcile.
 //   - Pods have the label kustomize.component: kubeflow/kubeflow 0214c7ab,
 //     components/profile-controller/config/overlays/kubeflow. In the commit above they have app: profile-controller
 //     instead.
 //
-// Known differences: no AuthorizationPolicy is created and no plugin is applied. A file that cannot be read stops this
-// controller until it can; upstream's ends, and so crash-loops. An edit of the file is seen at the next look, not once
-// the kubelet has written it. A RoleBinding to another role is kept; upstream tries to change it and fails. While a
-// namespace is being deleted nothing is done; upstream tries and fails.
+// Known differences: no AuthorizationPolicy is created and no plugin is applied. A file that cannot be read pauses this
+// controller until it can be read; upstream's exits, and so crash-loops. A change of the file takes effect in the next
+// loop, not once the kubelet has written it. A RoleBinding to another role is kept; upstream tries to change it and
+// fails. While a namespace is being deleted nothing is done; upstream tries and fails.
 package profiles
 
 import (
@@ -52,7 +52,7 @@ const (
 	container = "manager"
 	ownerKey  = "owner" // annotation of a profile's namespace
 	finalizer = "profile-finalizer"
-	manager   = "manager" // who writes
+	manager   = "manager" // field manager
 )
 
 var kind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
@@ -67,7 +67,7 @@ type profile struct {
 	} `json:"spec"`
 }
 
-// Player plays for one cluster.
+// Player is the fake profile controller of one cluster.
 type Player struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
@@ -77,7 +77,7 @@ type Player struct {
 	said standin.Said
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the controller until Close is called or ctx is done.
 func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -94,10 +94,10 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	return p, err
 }
 
-// Close ends it, and leaves what it made.
+// Close stops the controller and keeps the objects that it created.
 func (p *Player) Close() { p.end() }
 
-// Look does once what is to be done.
+// Look reconciles every Profile once.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,10 +124,10 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// errIdle says that no controller runs.
+// errIdle means that no profile controller runs.
 var errIdle = errors.New("no profile controller is available")
 
-// labels are those of the file that the running controller mounts.
+// labels returns the labels in the file that the running controller mounts.
 func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	deployments, err := p.client.AppsV1().Deployments(space).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -160,14 +160,14 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	return nil, errIdle
 }
 
-// parse reads the file (readDefaultLabelsFromFile): with this library true and 1 are texts, too.
+// parse parses the file (readDefaultLabelsFromFile). With this library true and 1 are strings, too.
 func parse(text string) (map[string]string, error) {
 	labels := map[string]string{}
 	err := yaml.Unmarshal([]byte(text), &labels)
 	return labels, err
 }
 
-// runs reports whether a Deployment is the profile controller's.
+// runs reports whether a Deployment runs the profile controller.
 func runs(d *appsv1.Deployment) bool {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == container && d.Spec.Template.Labels["kustomize.component"] == "profiles" {
@@ -177,7 +177,7 @@ func runs(d *appsv1.Deployment) bool {
 	return false
 }
 
-// Log is what the controller has said.
+// Log returns the controller's log.
 func (p *Player) Log(namespace, name, of string) (string, bool) {
 	if namespace != space || of != container {
 		return "", false

@@ -1,26 +1,25 @@
-// Package rawget plays a container that runs
+// Package rawget fakes a container that runs
 //
 //	kubectl get --raw PATH --server=URL --certificate-authority=FILE --username=NAME --password=WORD
 //
-// kwok reports that such a pod has run, although nothing ran in it. This package sends the request and serves the
-// answer as the container's log. It sends it with client-go, as kubectl does, so that the answer and its errors are
-// upstream's own. Sources (kubernetes/kubernetes v1.37.2):
+// kwok reports that such a pod has completed, although nothing ran in it. This package sends the request and serves the
+// response as the container's log. It sends the request with client-go, as kubectl does, so the response and its errors
+// are upstream's own. Sources (kubernetes/kubernetes v1.37.2):
 //
 //   - the request: staging/src/k8s.io/kubectl/pkg/rawhttp/raw.go and pkg/cmd/get/get.go there. The name and the
 //     password are sent as basic authentication, which no API server accepts any more: the request is anonymous.
 //   - the prompt and "error: EOF" without a name: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go
 //     (getUserIdentificationPartialConfig), auth_loaders.go there, and ToRawKubeConfigLoader in
 //     staging/src/k8s.io/cli-runtime/pkg/genericclioptions/config_flags.go. A pod has no standard input.
-//   - a CA file that does not exist, or that holds no certificate: tools/clientcmd/validation.go and
+//   - a CA file that does not exist, or that contains no certificate: tools/clientcmd/validation.go and
 //     transport/transport.go of client-go.
-//   - what kubectl prints for an error: staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (checkErr,
-//     StandardErrorMessage).
+//   - kubectl's error messages: staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (checkErr, StandardErrorMessage).
 //
-// Known differences: the request leaves from this machine when the log is first read, because the sandbox's nodes have
-// no network of their own, and the machine's proxy variables are ignored. It ends after 5 s without --request-timeout,
-// where kubectl has no limit. The file comes from a ConfigMap that is mounted as a directory; where that ConfigMap does
-// not exist, a kubelet does not start the container, and the stand-in logs the error. An answer is cut at 1 MiB. A
-// command with any other flag is not played.
+// Known differences: the request is sent from this machine when the log is first read, because the sandbox's nodes have
+// no network of their own, and the machine's proxy variables are ignored. It times out after 5 s without
+// --request-timeout, where kubectl has no limit. The file comes from a ConfigMap that is mounted as a directory. If
+// that ConfigMap does not exist, a kubelet does not start the container, and the stand-in logs the error. A response is
+// cut at 1 MiB. A command with any other flag is not supported.
 package rawget
 
 import (
@@ -48,11 +47,11 @@ import (
 )
 
 const (
-	askWithin = 5 * time.Second // of a question without --request-timeout
-	atMost    = 1 << 20         // bytes of an answer
+	askWithin = 5 * time.Second // timeout of a request without --request-timeout
+	atMost    = 1 << 20         // maximum bytes of a response
 )
 
-// Asker plays for the pods of one cluster.
+// Asker runs the requests of the pods of one cluster.
 type Asker struct {
 	client kubernetes.Interface
 
@@ -60,7 +59,7 @@ type Asker struct {
 	said map[types.UID]string // by pod: a log does not change
 }
 
-// New returns one that has asked nothing yet.
+// New returns an Asker that has sent no request.
 func New(config *rest.Config) (*Asker, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -69,15 +68,14 @@ func New(config *rest.Config) (*Asker, error) {
 	return &Asker{client: client, said: map[types.UID]string{}}, nil
 }
 
-// question is what a container asks.
+// question is the request of a container.
 type question struct {
 	server, path, authority string
 	name, password          string // without a name kubectl has no credential, and prompts for one
 	within                  time.Duration
 }
 
-// Log is what a container has said, and whether it is one of those that are
-// played here.
+// Log returns the log of a container, and whether this package handles that container.
 func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*askWithin)
 	defer cancel()
@@ -107,7 +105,7 @@ func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	return said, true
 }
 
-// parse returns what a command line asks, and whether it is one that is played.
+// parse returns the request of a command line, and whether the command is supported.
 func parse(words []string) (question, bool) {
 	q := question{within: askWithin}
 	if len(words) < 4 || words[0] != "kubectl" || words[1] != "get" || words[2] != "--raw" {
@@ -132,7 +130,7 @@ func parse(words []string) (question, bool) {
 			}
 			q.within = within
 		default:
-			return q, false // who knows what it would change
+			return q, false // its effect is unknown
 		}
 	}
 	return q, strings.HasPrefix(q.server, "https://") && strings.HasPrefix(q.path, "/") && q.authority != ""
@@ -167,7 +165,7 @@ func (a *Asker) ask(ctx context.Context, pod *corev1.Pod, c corev1.Container, q 
 	return string(body), err
 }
 
-// message returns what kubectl prints for an error (kubernetes/kubernetes v1.37.2
+// message returns kubectl's message for an error (kubernetes/kubernetes v1.37.2
 // staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go). Only some errors begin with "error: ".
 func message(err error) string {
 	var status apierrors.APIStatus
@@ -196,7 +194,7 @@ func message(err error) string {
 // errUnreadable means that kubectl cannot open the CA file.
 var errUnreadable = errors.New("no such file or directory")
 
-// mounted returns a file that a container sees from a ConfigMap.
+// mounted returns the content of a file that a container mounts from a ConfigMap.
 func (a *Asker) mounted(ctx context.Context, pod *corev1.Pod, c corev1.Container, file string) (string, error) {
 	for _, mount := range c.VolumeMounts {
 		if path.Clean(mount.MountPath) != path.Dir(file) {
@@ -208,7 +206,7 @@ func (a *Asker) mounted(ctx context.Context, pod *corev1.Pod, c corev1.Container
 			}
 			held, err := a.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
 			if err != nil {
-				return "", fmt.Errorf("stand-in: the container does not start: %v", err) // not the asked server's error
+				return "", fmt.Errorf("stand-in: the container does not start: %v", err) // not the error of the requested server
 			}
 			if data, ok := held.Data[path.Base(file)]; ok {
 				return data, nil

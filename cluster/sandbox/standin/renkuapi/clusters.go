@@ -1,6 +1,6 @@
 // The endpoints under /clusters (crc/blueprints.py ClustersBP, crc/core.py validate_cluster*, crc/db.py
-// ClusterRepository). POST and PUT drop the TLS flag that they are sent, so that false is stored. With the behaviour
-// tls-null they pass it on, as a newer Renku could.
+// ClusterRepository). POST and PUT drop the TLS flag of the request, so false is stored. With the behaviour tls-null
+// they keep it, as a newer Renku could.
 
 package renkuapi
 
@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// registry is Renku's database, as far as it is about clusters and pools.
+// registry is the part of Renku's database with clusters and pools.
 type registry struct {
 	passFlag bool // tls-null: POST and PUT keep the TLS flag
 	old      bool // old-renku: no TLS flag, no service account name
-	takeName bool // name-taken: somebody takes the first name that is asked for
+	takeName bool // name-taken: another user takes the first name that is requested
 
 	mu        sync.Mutex
-	clusters  map[string]*cluster // by id
+	clusters  map[string]*cluster // by ID
 	pools     map[int]*pool
 	nextPool  int
 	nextClass int
@@ -46,7 +46,7 @@ func newRegistry(faults map[string]bool) *registry {
 	return r
 }
 
-// takeByAnother registers name for a cluster that is not the caller's.
+// takeByAnother registers name for another user's cluster.
 func (r *registry) takeByAnother(name string) {
 	r.insert(&cluster{
 		Name: name, ConfigName: "of-somebody-else.yaml", Protocol: "https", Host: "sessions.somebody-else.example.org",
@@ -57,7 +57,7 @@ func (r *registry) takeByAnother(name string) {
 
 func pointer[T any](value T) *T { return &value }
 
-// flag is the TLS flag as it is stored.
+// flag returns the TLS flag as it is stored.
 func (r *registry) flag(value bool) *bool {
 	if r.old {
 		return nil
@@ -65,7 +65,7 @@ func (r *registry) flag(value bool) *bool {
 	return &value
 }
 
-// schema is what this Renku takes for a cluster.
+// schema returns the schema of a cluster in this Renku.
 func (r *registry) schema() schema {
 	if r.old {
 		return clusterSchema.without(tlsFlag, accountName)
@@ -73,16 +73,15 @@ func (r *registry) schema() schema {
 	return clusterSchema
 }
 
-// insert gives row an id and stores it. The lock must be held, or the registry
-// be new.
+// insert gives row an ID and stores it. The lock must be held, unless the registry is not in use yet.
 func (r *registry) insert(row *cluster) *cluster {
 	row.ID = newULID(time.Now())
 	r.clusters[row.ID] = row
 	return row
 }
 
-// rows returns the clusters in the order of their ids, which is that of their registration. Upstream's SELECT names no
-// order.
+// rows returns the clusters in the order of their IDs, which is the order of their registration. Upstream's SELECT
+// specifies no order.
 func (r *registry) rows() []*cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +92,7 @@ func (r *registry) rows() []*cluster {
 	return rows
 }
 
-// shared returns the column that another row has the same value in, name or config_name; "" for none.
+// shared returns the column, name or config_name, in which another row has the same value, or "".
 func (r *registry) shared(row *cluster) string {
 	for _, other := range r.clusters {
 		switch {
@@ -107,7 +106,7 @@ func (r *registry) shared(row *cluster) string {
 	return ""
 }
 
-// unique refuses the name or config_name of another row. Only POST checks this before the database does.
+// unique rejects the name or config_name of another row. Only POST checks this before the database does.
 func (r *registry) unique(row *cluster) error {
 	switch r.shared(row) {
 	case "name":
@@ -122,7 +121,7 @@ func (r *registry) unique(row *cluster) error {
 	return nil
 }
 
-// indexed is the database's refusal of a value that another row has. PUT and PATCH answer it with 500
+// indexed returns the database's error for a value that another row has. PUT and PATCH answer it with 500
 // (migrations/versions/1d2f64a405aa_create_the_cluster_table.py names the indexes).
 func (r *registry) indexed(row *cluster) error {
 	column := r.shared(row)
@@ -160,7 +159,7 @@ func (r *registry) postCluster(req *http.Request) (int, any, error) {
 	return http.StatusCreated, r.insert(row).clone(), nil
 }
 
-// renameTaken gives the cluster of somebody else the name that is asked for.
+// renameTaken gives the other user's cluster the name that is requested.
 func (r *registry) renameTaken(name string) {
 	for _, row := range r.clusters {
 		if row.ConfigName == "of-somebody-else.yaml" {
@@ -179,7 +178,7 @@ func (r *registry) getCluster(req *http.Request) (int, any, error) {
 	return http.StatusOK, row.clone(), nil
 }
 
-// cluster finds a row; the lock must be held.
+// cluster returns a row. The lock must be held.
 func (r *registry) cluster(id string) (*cluster, error) {
 	row := r.clusters[id]
 	if row == nil {
@@ -188,8 +187,8 @@ func (r *registry) cluster(id string) (*cluster, error) {
 	return row, nil
 }
 
-// putCluster is a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch). So a field that
-// the body omits keeps its value, and the TLS flag becomes false.
+// putCluster is a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch). Therefore a field
+// that the body omits keeps its value, and the TLS flag becomes false.
 func (r *registry) putCluster(req *http.Request) (int, any, error) {
 	sent := &cluster{}
 	if err := read(req, r.schema(), sent); err != nil {
@@ -214,7 +213,7 @@ func (r *registry) patchCluster(req *http.Request) (int, any, error) {
 	return r.change(req.PathValue("id"), sent)
 }
 
-// change stores a row with a patch on it (crc/db.py ClusterRepository.update).
+// change applies a patch to a row and stores it (crc/db.py ClusterRepository.update).
 func (r *registry) change(id string, p *clusterPatch) (int, any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,8 +231,7 @@ func (r *registry) change(id string, p *clusterPatch) (int, any, error) {
 	return http.StatusCreated, next.clone(), nil
 }
 
-// deleteCluster takes a row out. Its pools stay, and run on the local cluster
-// from then on.
+// deleteCluster deletes a row. Its pools are kept and run on the local cluster from then on.
 func (r *registry) deleteCluster(req *http.Request) (int, any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,8 +245,8 @@ func (r *registry) deleteCluster(req *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// newULID returns an identifier that sorts by its time: 48 bits of
-// milliseconds and 80 random ones, in Crockford's base 32.
+// newULID returns an identifier that sorts by its time: 48 bits of milliseconds and 80 random bits, in Crockford's base
+// 32.
 func newULID(at time.Time) string {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	text := [26]byte{}
@@ -258,7 +256,7 @@ func newULID(at time.Time) string {
 		millis >>= 5
 	}
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // it cannot fail
+	_, _ = rand.Read(random) // it never fails
 	for i, b := range random {
 		text[10+i] = digits[b&31]
 	}

@@ -1,6 +1,6 @@
 // The rules for a cluster's registration (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
-// crc/core.py validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). In addition to the schema:
-// which TLS settings go together, and what PostgreSQL refuses.
+// crc/core.py validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). They add to the schema:
+// which TLS settings go together, and what PostgreSQL rejects.
 
 package renkuapi
 
@@ -25,7 +25,7 @@ var (
 	accountNames = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*[a-z0-9]$`)
 )
 
-// clusterSchema is what POST and PUT take.
+// clusterSchema is the schema of POST and PUT.
 var clusterSchema = schema{
 	{name: "name", kind: "string", required: true, low: 5},
 	{name: "config_name", kind: "string", required: true, pattern: configNames},
@@ -41,7 +41,7 @@ var clusterSchema = schema{
 	{name: tlsFlag, kind: "boolean"},
 }
 
-// cluster is a row of the clusters table. Nil is NULL, which answers leave out.
+// cluster is a row of the clusters table. Nil is NULL, which responses omit.
 type cluster struct {
 	ID             string         `json:"id"`
 	Name           string         `json:"name"`
@@ -55,7 +55,7 @@ type cluster struct {
 	StorageClass   *string        `json:"session_storage_class,omitempty"`
 	TLSSecret      *string        `json:"session_tls_secret_name,omitempty"`
 	ServiceAccount *string        `json:"service_account_name,omitempty"`
-	// nil only for an old Renku
+	// nil only in an old Renku
 	DefaultCert *bool `json:"session_ingress_use_default_cluster_tls_cert,omitempty"`
 }
 
@@ -65,7 +65,7 @@ func (c *cluster) clone() *cluster {
 	return &other
 }
 
-// clusterPatch is the body of a PATCH: nil leaves a column as it is.
+// clusterPatch is the body of a PATCH. Nil leaves a column unchanged.
 type clusterPatch struct {
 	Name           *string         `json:"name"`
 	ConfigName     *string         `json:"config_name"`
@@ -80,10 +80,10 @@ type clusterPatch struct {
 	ServiceAccount *string         `json:"service_account_name"`
 	DefaultCert    *bool           `json:"session_ingress_use_default_cluster_tls_cert"`
 
-	unsetsSecret bool // PATCH alone tells an empty TLSSecret from none before its rule
+	unsetsSecret bool // only PATCH distinguishes an empty TLSSecret from an omitted one before its rule
 }
 
-// patch returns a patch with all that is set in c.
+// patch returns a patch with all fields that are set in c.
 func (c *cluster) patch() *clusterPatch {
 	return &clusterPatch{
 		Name: &c.Name, ConfigName: &c.ConfigName, Protocol: &c.Protocol, Host: &c.Host, Port: &c.Port, Path: &c.Path,
@@ -92,8 +92,8 @@ func (c *cluster) patch() *clusterPatch {
 	}
 }
 
-// tlsRule is the check of the TLS settings in a PUT or PATCH, before the database checks them. The flag counts as set
-// when it is sent or stored as true, whatever is stored then. Without any TLS setting it is the database that refuses.
+// tlsRule checks the TLS settings of a PUT or PATCH before the database does. The flag counts as set if it is sent or
+// stored as true, whatever is stored then. Without any TLS setting it is the database that rejects the row.
 func (p *clusterPatch) tlsRule(stored *cluster) error {
 	protocol, secret := stored.Protocol, stored.TLSSecret
 	set(&protocol, p.Protocol)
@@ -118,7 +118,7 @@ func (p *clusterPatch) tlsRule(stored *cluster) error {
 	return nil
 }
 
-// on returns row with the patch on it. An empty storage class or TLS Secret removes the value.
+// on returns row with the patch applied. An empty storage class or TLS Secret removes the value.
 func (p *clusterPatch) on(row *cluster) *cluster {
 	next := row.clone()
 	set(&next.Name, p.Name)
@@ -158,8 +158,7 @@ func setOrClear(column **string, value *string) {
 	}
 }
 
-// tlsRule is the check of the TLS settings in the body of a POST or PUT, before the database checks them. An empty name
-// counts as none.
+// tlsRule checks the TLS settings in the body of a POST or PUT before the database does. An empty name counts as none.
 func tlsRule(protocol string, secret *string, flag bool) error {
 	named := secret != nil && *secret != ""
 	switch {
@@ -177,8 +176,8 @@ func tlsRule(protocol string, secret *string, flag bool) error {
 	return nil
 }
 
-// columns is what the database refuses of a row: a text that is too long, and what breaks its CHECK, for which an empty
-// name is a name.
+// columns returns the database's error for a row: for a string that is too long, or a violated CHECK, for which an
+// empty name counts as a name.
 func (c *cluster) columns() error {
 	if utf8.RuneCountInString(c.Name) > columnWidth || utf8.RuneCountInString(c.ConfigName) > columnWidth {
 		return tooLong(columnWidth)
