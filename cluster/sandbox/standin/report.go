@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Report is what a kubelet says of a pod whose containers all fare alike.
+// Report is a kubelet's status of a pod whose containers all have the same state.
 type Report struct {
 	Phase    corev1.PodPhase
-	Started  bool // its volumes are mounted: PodReadyToStartContainers, which is what keeps kwok away while it is false
+	Started  bool // its volumes are mounted: PodReadyToStartContainers. kwok ignores the pod while this is false
 	Ready    bool
 	State    corev1.ContainerState
-	Last     corev1.ContainerState // how it ended before
+	Last     corev1.ContainerState // the last termination state
 	Restarts int32
-	Init     []corev1.ContainerStatus // of its init containers, where something is said of them
+	Init     []corev1.ContainerStatus // of its init containers, if they have any
 }
 
-// Creating is a pod that can't start yet.
+// Creating returns the report of a pod that cannot start yet.
 func Creating() Report {
 	return Report{
 		Phase: corev1.PodPending,
@@ -30,7 +30,7 @@ func Creating() Report {
 	}
 }
 
-// Running is a pod that runs and is ready, or is not.
+// Running returns the report of a running pod.
 func Running(ready bool) Report {
 	return Report{
 		Phase: corev1.PodRunning, Started: true, Ready: ready,
@@ -38,7 +38,7 @@ func Running(ready bool) Report {
 	}
 }
 
-// Ended is a pod whose program has come to its end.
+// Ended returns the report of a pod whose program has exited with code.
 func Ended(code int32) Report {
 	r := Report{
 		Phase: corev1.PodSucceeded, Started: true,
@@ -50,8 +50,8 @@ func Ended(code int32) Report {
 	return r
 }
 
-// Tell writes a report into a pod's status, where that says something else. A pod that
-// is gone, or has changed since, is looked at again.
+// Tell writes a report into a pod's status if they differ. It ignores a pod that was deleted or has changed since it
+// was read, because the next look retries.
 func (r Report) Tell(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	now := pod.DeepCopy()
 	r.into(now)
@@ -99,8 +99,7 @@ func (r Report) into(pod *corev1.Pod) {
 	}
 }
 
-// stamp gives a state the times at which it began and ended: those that it had, where
-// it is the same.
+// stamp sets the start and finish times of a container's state. If the state is unchanged it keeps the previous times.
 func stamp(one *corev1.ContainerStatus, was corev1.ContainerState, at metav1.Time) {
 	switch now := &one.State; {
 	case now.Running != nil && was.Running != nil && now.Running.StartedAt.IsZero():
@@ -130,7 +129,7 @@ func condition(s *corev1.PodStatus, kind corev1.PodConditionType, is bool, at me
 	}
 }
 
-// timeless is a pod's status without the times at which something ended.
+// timeless returns a pod's status without the times at which containers ended.
 func timeless(pod *corev1.Pod) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
 	for i := range s.ContainerStatuses {
@@ -141,7 +140,7 @@ func timeless(pod *corev1.Pod) *corev1.PodStatus {
 	return s
 }
 
-// Ready tells whether a pod is there to stay and ready.
+// Ready reports whether a pod is ready and not being deleted.
 func Ready(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

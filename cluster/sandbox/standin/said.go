@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Said is a log: what a stand-in has said in the place of a program. The zero value
-// is an empty one.
+// Said is the log of a stand-in in place of a program. The zero value is an empty log.
 type Said struct {
 	mu    sync.Mutex
 	lines []string
 	once  map[string]bool
 }
 
-// saidAtMost is how many lines are kept.
+// saidAtMost is the maximum number of lines kept.
 const saidAtMost = 500
 
 // Say appends a line.
@@ -25,7 +24,7 @@ func (s *Said) Say(level, format string, args ...any) {
 	s.say(level, fmt.Sprintf(format, args...))
 }
 
-// Once is Say for what is true again at every look: the same words are said once.
+// Once is Say for a message that repeats in every look: a line that is already in the log is not added again.
 func (s *Said) Once(level, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,23 +44,23 @@ func (s *Said) say(level, text string) {
 	s.lines = s.lines[max(0, len(s.lines)-saidAtMost):]
 }
 
-// String is the log.
+// String returns the log.
 func (s *Said) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "")
 }
 
-// Text is what a program writes. The zero value is empty.
+// Text is the output of a program. The zero value is empty.
 type Text struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// textAtMost is how many bytes are kept: the last ones.
+// textAtMost is the maximum number of bytes kept. The last ones are kept.
 const textAtMost = 1 << 20
 
-// Write appends to it.
+// Write appends to the text.
 func (t *Text) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +69,7 @@ func (t *Text) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is all that is kept of it.
+// String returns the kept text.
 func (t *Text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

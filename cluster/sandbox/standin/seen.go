@@ -17,56 +17,54 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Seen is what a cluster holds, as watches tell it: a look at it costs the API
-// server nothing. A kind is watched from when it is first asked for. Kinds may
-// come and go, and so may the API server: while a kind cannot be listed, the
-// API server's own error is the answer.
+// Seen is a cache of a cluster's objects, kept current by watches, so reading it costs the API server nothing. A kind
+// is watched from its first use. Kinds, and the API server itself, can disappear and return: while a kind cannot be
+// listed, reads return the API server's own error.
 //
-// It is no informer of client-go: those keep what they had while the API server
-// is away, tell a refused connection to nobody, and ask for a kind that is not
-// served yet at ever longer intervals, up to half a minute.
+// It is not an informer of client-go. Informers keep their old objects while the API server is unreachable, do not
+// report a refused connection, and retry a kind that is not served yet at increasing intervals of up to half a minute.
 //
-// It lags behind by what a watch takes. Who writes by it must bear a conflict,
-// and that something is there already.
+// It lags behind by the delay of a watch. Writes that depend on it must handle conflicts and objects that already
+// exist.
 type Seen struct {
 	client dynamic.Interface
-	ctx    context.Context // until Close
+	ctx    context.Context // done after Close
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
-	changed chan struct{} // filled after a change of any kind that is watched
+	changed chan struct{} // receives after a change of any watched kind
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionResource]*seenKind
 }
 
-// seenKind is what is known of one kind.
+// seenKind is the cache of one kind.
 type seenKind struct {
 	once  sync.Once
-	first chan struct{} // closed when there is an answer
+	first chan struct{} // closed after the first list
 
 	mu      sync.Mutex
-	objects map[seenName]*unstructured.Unstructured // never changed, only replaced
+	objects map[seenName]*unstructured.Unstructured // never modified, only replaced
 	err     error                                   // of the last list
 }
 
 type seenName struct{ namespace, name string }
 
-// See returns what the cluster of a client holds, until Close or the end of ctx.
+// See returns a cache of a cluster's objects. It is current until Close is called or ctx is done.
 func See(ctx context.Context, client dynamic.Interface) *Seen {
 	s := &Seen{client: client, changed: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*seenKind{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
 }
 
-// Close ends the watches. Nothing may be asked any more.
+// Close stops the watches. The cache must not be used after that.
 func (s *Seen) Close() {
 	s.cancel()
 	s.all.Wait()
 }
 
-// List returns the objects of a kind as a list of the API server would: in order,
-// of one namespace or of all ("") and by a label selector. They are the caller's.
+// List returns the objects of a kind as the API server would list them: sorted, in one namespace or in all (""), and
+// selected by labels. The caller can modify them.
 func (s *Seen) List(
 	ctx context.Context, of schema.GroupVersionResource, namespace, selector string,
 ) ([]unstructured.Unstructured, error) {
@@ -114,7 +112,7 @@ func Listed[T any](
 	return all, nil
 }
 
-// Got returns one object; the API server's NotFound where it is not.
+// Got returns one object, or the API server's NotFound if it does not exist.
 func Got[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, name string) (*T, error) {
 	found, err := s.List(ctx, of, namespace, "")
 	if err != nil {
@@ -129,7 +127,7 @@ func Got[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, na
 	return nil, apierrors.NewNotFound(of.GroupResource(), name)
 }
 
-// into reads an object into a Go type, which may have more fields than its JSON.
+// into converts an object to a Go type, which can have more fields than its JSON.
 func into(o *unstructured.Unstructured, to any) error {
 	data, err := o.MarshalJSON()
 	if err != nil {
@@ -138,7 +136,7 @@ func into(o *unstructured.Unstructured, to any) error {
 	return json.Unmarshal(data, to)
 }
 
-// kind returns what is known of a kind, and has it watched.
+// kind returns the cache of a kind, and starts to watch the kind if necessary.
 func (s *Seen) kind(of schema.GroupVersionResource) *seenKind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +149,7 @@ func (s *Seen) kind(of schema.GroupVersionResource) *seenKind {
 	return k
 }
 
-// tell fills changed, unless it is full already.
+// tell sends to changed without blocking.
 func (s *Seen) tell() {
 	select {
 	case s.changed <- struct{}{}:
@@ -159,8 +157,8 @@ func (s *Seen) tell() {
 	}
 }
 
-// follow lists and watches, and begins anew when a watch has ended. It tells of each list, too: what happened between
-// two watches is not known.
+// follow lists and watches, and starts over when a watch has ended. It also calls tell after each list, because changes
+// between two watches are not known.
 func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface, tell func()) {
 	for ctx.Err() == nil {
 		if from, err := k.list(ctx, client); err == nil {
@@ -174,7 +172,7 @@ func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface,
 	}
 }
 
-// list takes in all objects, and returns from where on to watch.
+// list caches all objects, and returns the version from which to watch.
 func (k *seenKind) list(ctx context.Context, client dynamic.ResourceInterface) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -192,7 +190,7 @@ func (k *seenKind) list(ctx context.Context, client dynamic.ResourceInterface) (
 	return version, err
 }
 
-// watch takes in what changes until the watch ends.
+// watch applies changes to the cache until the watch ends.
 func (k *seenKind) watch(ctx context.Context, client dynamic.ResourceInterface, from string, tell func()) {
 	changes, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true})
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *site) reflectOne(
 		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
 		return err
 	}
-	answer, _ := copied.Object["status"].(map[string]any) // a new copy has no status, which also clears the status from an earlier copy
+	answer, _ := copied.Object["status"].(map[string]any) // a new copy has none, which clears an earlier status
 	said, _ := original.Object["status"].(map[string]any)
 	if len(answer)+len(said) == 0 || equality.Semantic.DeepEqual(said, answer) {
 		return nil

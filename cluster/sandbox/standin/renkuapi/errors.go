@@ -1,5 +1,5 @@
-// Errors as Renku's API answers them (errors/errors.py, base_api/error_handler.py). The code of an error that has none
-// of its own is 1000 + its status.
+// Errors in the format of Renku's API (errors/errors.py, base_api/error_handler.py). An error without a code of its own
+// has the code 1000 + its status.
 
 package renkuapi
 
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// problem is one refusal.
+// problem is an error response.
 type problem struct {
 	status  int
 	message string
@@ -39,28 +39,27 @@ func invalid(format string, args ...any) error {
 	return refusal(http.StatusUnprocessableEntity, format, args...)
 }
 
-// wrongFields is what the schema has against a body.
+// wrongFields returns the error for a body that violates the schema.
 func wrongFields(faults []string) error {
 	return invalid("There are errors in the following fields, %s", strings.Join(faults, ", "))
 }
 
-// wrongType is the answer to a body that is not of the JSON type at all.
+// wrongType returns the error for a body of the wrong JSON type.
 func wrongType() error {
 	return invalid("The validation failed because the provided input has the wrong type")
 }
 
-// database is an error of PostgreSQL, which Renku passes on. Upstream has SQLAlchemy's text around it.
+// database returns an error of PostgreSQL, which Renku passes on. Upstream wraps it in SQLAlchemy's text.
 func database(format string, args ...any) error {
 	return refusal(http.StatusInternalServerError, "Database error occurred: "+format, args...)
 }
 
-// tooLong is PostgreSQL's answer to a text longer than its varchar column.
+// tooLong returns PostgreSQL's error for a string longer than its varchar column.
 func tooLong(limit int) error {
 	return database("value too long for type character varying(%d)", limit)
 }
 
-// unexpected is the answer to whatever Renku does not catch, above all to a
-// refusal of a remote API server.
+// unexpected returns the error for everything that Renku does not catch, mainly errors of a remote API server.
 func unexpected() error {
 	return refusal(http.StatusInternalServerError, "An unexpected error occurred")
 }
@@ -74,7 +73,7 @@ func answerError(w http.ResponseWriter, err error) {
 	answer(w, p.status, map[string]any{"error": map[string]any{"code": 1000 + p.status, "message": p.message}})
 }
 
-// answer writes body as JSON; a nil body is none.
+// answer writes body as JSON, or no body if it is nil.
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("X-Stand-In", "renkuapi")
 	if body == nil {

@@ -1,6 +1,5 @@
-// Behaviours that can be switched on, so that it shows what carrick makes of a
-// Renku that is not as it should be. Where a behaviour is one of a rule, the
-// rule asks for it; those that spoil every answer stand here.
+// Behaviours that can be switched on to test how carrick handles a broken Renku. A behaviour of a single rule is
+// implemented in that rule; behaviours that affect every response are implemented here.
 
 package renkuapi
 
@@ -11,9 +10,9 @@ import (
 	"time"
 )
 
-const slowness = 5 * time.Second // of each answer, with the behaviour slow
+const slowness = 5 * time.Second // delay of each response with the behaviour slow
 
-// Faults returns the behaviours that can be switched on: name to one sentence.
+// Faults returns the behaviours that can be switched on, each with a description.
 func Faults() map[string]string {
 	return map[string]string{
 		"tls-null": "A newer Renku, which stores the TLS flag that it is sent; an empty TLS secret name beside it is " +
@@ -26,8 +25,7 @@ func Faults() map[string]string {
 	}
 }
 
-// misbehave holds up or spoils the answers of Renku's API; Keycloak's are left
-// alone.
+// misbehave delays or breaks the responses of Renku's API. It leaves Keycloak's unchanged.
 func misbehave(next http.Handler, faults map[string]bool, c clock) http.Handler {
 	answers := atomic.Int64{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

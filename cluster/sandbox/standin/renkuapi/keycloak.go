@@ -1,8 +1,8 @@
-// Keycloak's realm Renku, as far as a user signs in from a terminal (renku: helm-chart/renku/templates/
-// setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client renku-cli is public and can
-// use the device flow of RFC 8628, and no other client of the realm can. The texts of Keycloak's errors are a guess: no
-// source was read. The stand-in approves a sign-in whose page is not opened, and tells clients to poll every second,
-// where the chart sets 5.
+// Keycloak's realm Renku, limited to signing in from a terminal (renku:
+// helm-chart/renku/templates/setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client
+// renku-cli is public. It is the only client of the realm that can use the device flow of RFC 8628. The texts of
+// Keycloak's errors are a guess: no source was read. The stand-in approves a sign-in whose page is not opened, and
+// tells clients to poll every second, where the chart sets 5.
 
 package renkuapi
 
@@ -25,22 +25,22 @@ const (
 	selfApproval = 3 * time.Second
 )
 
-// otherClients are clients of the realm that may not use the device flow.
+// otherClients are clients of the realm that cannot use the device flow.
 var otherClients = []string{"renku", "renku-ui", "renku-jupyterserver", "swagger"}
 
-// device is one sign-in under way.
+// device is a sign-in in progress.
 type device struct {
 	userCode string
 	started  time.Time
 	polled   time.Time // zero: not yet
-	opened   bool      // somebody looks at the page: then they decide
+	opened   bool      // a user has opened the page and decides
 	decision string    // "approve", "deny" or "" for none yet
 }
 
 // keycloak is the realm.
 type keycloak struct {
 	*signer
-	roles   []string // of whoever signs in
+	roles   []string // of the user who signs in
 	mu      sync.Mutex
 	devices map[string]*device // by device code
 }
@@ -50,7 +50,7 @@ func newKeycloak(domain string, roles []string, now func() time.Time) (*keycloak
 	return &keycloak{signer: signer, roles: roles, devices: map[string]*device{}}, err
 }
 
-// register puts the realm, and the stand-in's own way to a token, on mux.
+// register adds the realm's paths, and the stand-in's own way to get a token, to mux.
 func (k *keycloak) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+realmPath+"/.well-known/openid-configuration", k.configuration)
 	mux.HandleFunc("GET "+realmPath+"/protocol/openid-connect/certs", func(w http.ResponseWriter, _ *http.Request) {
@@ -126,8 +126,8 @@ func (k *keycloak) pollToken(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// poll returns the error of RFC 8628 for a device code; "" when it may have
-// its token, which it gets once.
+// poll returns the error of RFC 8628 for a device code, or "" if the sign-in is approved. A code returns its token only
+// once.
 func (k *keycloak) poll(code string) (name, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,8 +156,7 @@ func (k *keycloak) poll(code string) (name, why string) {
 	return "", ""
 }
 
-// ownToken is the stand-in's own: a token for the asking, for tests. Keycloak
-// has nothing like it.
+// ownToken returns a token without a sign-in, for tests. Keycloak has nothing like it.
 func (k *keycloak) ownToken(w http.ResponseWriter, r *http.Request) {
 	client, subject, roles, life := deviceClient, adminID, k.roles, tokenLife
 	if given := r.FormValue("aud"); given != "" {
@@ -185,7 +184,7 @@ func (k *keycloak) ownToken(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"access_token": token, "note": "stand-in: Keycloak has no such endpoint"})
 }
 
-// oauthError answers as RFC 6749 wants it.
+// oauthError writes an error response as RFC 6749 requires.
 func oauthError(w http.ResponseWriter, status int, name, why string) {
 	answer(w, status, map[string]any{"error": name, "error_description": why})
 }

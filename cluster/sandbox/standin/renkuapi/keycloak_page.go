@@ -1,5 +1,5 @@
-// The page on which a person approves a sign-in: what Keycloak shows at its
-// verification_uri (RFC 8628, 3.3). It says that it is a stand-in.
+// The page on which a user approves a sign-in, at Keycloak's verification_uri (RFC 8628, 3.3). It says that it is a
+// stand-in.
 
 package renkuapi
 
@@ -9,8 +9,7 @@ import (
 	"net/http"
 )
 
-// find returns the sign-in with a user code; nil for none that still runs. The
-// lock must be held.
+// find returns the sign-in with a user code, or nil if it does not exist or has expired. The lock must be held.
 func (k *keycloak) find(userCode string) *device {
 	for _, d := range k.devices {
 		if d.userCode == userCode && k.now().Sub(d.started) <= deviceLife {
@@ -59,7 +58,7 @@ func (k *keycloak) decide(w http.ResponseWriter, r *http.Request) {
 	page(w, http.StatusOK, "<p>Done: "+decision+". You can go back to your terminal.</p>")
 }
 
-// page writes a page of the stand-in.
+// page writes an HTML page.
 func page(w http.ResponseWriter, status int, content string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

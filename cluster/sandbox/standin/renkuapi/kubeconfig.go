@@ -1,8 +1,8 @@
 // How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py,
 // kr8s/_config.py). No request is sent to the cluster. A file named in a kubeconfig does not exist in Renku's pods: a
-// missing CA or certificate file shows at the first request, when kr8s creates its TLS context. No program that a
-// kubeconfig names is in their image, and running it fails at once. The stand-in opens no such file and runs no such
-// program.
+// missing CA or certificate file causes an error at the first request, when kr8s creates its TLS context. The pods'
+// image contains no program that a kubeconfig names, so running it fails immediately. The stand-in opens no such file
+// and runs no such program.
 
 package renkuapi
 
@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kubeFile are the keys of a kubeconfig that count. Pointers tell a key that
-// is missing from an empty one.
+// kubeFile has the keys of a kubeconfig that Renku reads. Pointers distinguish a missing key from an empty one.
 type kubeFile struct {
 	Current  *string `json:"current-context"`
 	Contexts []struct {
@@ -62,7 +61,7 @@ type kubeUser struct {
 	} `json:"exec"`
 }
 
-// kubeconfig is one that was read and is a mapping.
+// kubeconfig is a kubeconfig that was read and is a mapping.
 type kubeconfig struct{ file kubeFile }
 
 func readKubeconfig(data []byte) (*kubeconfig, error) {
@@ -85,8 +84,8 @@ func readKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// connect returns the connection of the current context. Its errors are in
-// Python's manner: a missing key is the key in quotes.
+// connect returns the connection of the current context. Its errors imitate Python's: for a missing key, the key in
+// quotes.
 func (k *kubeconfig) connect() (*connection, error) {
 	switch {
 	case k.file.Current == nil:
@@ -151,8 +150,8 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 	return nil, fmt.Errorf("User %s not found", user)
 }
 
-// lacksFiles reports whether a file is missing that the TLS context needs: a CA, or the certificate and key of a
-// client. A certificate without a key, or the other way round, is ignored.
+// lacksFiles reports whether the TLS context requires a file: a CA, or the certificate and key of a client. A
+// certificate without a key, or a key without a certificate, is ignored.
 func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	for _, c := range k.file.Clusters {
 		if c.Name == cluster && c.Cluster.CAFile != "" && c.Cluster.CAData == "" {
@@ -168,14 +167,14 @@ func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	return false
 }
 
-// trust resets "do not verify" where neither a CA nor a client certificate is given, because kr8s then has no TLS
+// trust resets insecure-skip-tls-verify if neither a CA nor a client certificate is given, because kr8s then has no TLS
 // context of its own.
 func trust(config *rest.Config) {
 	if len(config.CAData) == 0 && len(config.CertData) == 0 {
 		config.Insecure = false
 	}
 	if config.Insecure {
-		config.CAData = nil // client-go takes one or the other
+		config.CAData = nil // client-go accepts only one of the two
 	}
 }
 
@@ -209,8 +208,8 @@ func noFile(name string) error {
 	return fmt.Errorf("[Errno 2] No such file or directory: '%s'", name)
 }
 
-// decode puts the base64 of a key into out. As in Python, characters outside of the alphabet are skipped. PEM text is
-// taken as it is.
+// decode decodes the base64 of a key into out. As in Python, characters outside of the alphabet are skipped. PEM text
+// is copied unchanged.
 func decode(text string, out *[]byte) error {
 	if text == "" || strings.Contains(text, "-----") {
 		*out = []byte(text)
@@ -227,7 +226,7 @@ func decode(text string, out *[]byte) error {
 		//lint:ignore ST1005 the words of Renku's Python
 		return errors.New("Incorrect padding")
 	}
-	*out = append(data, '\n') // something, so that client-go does not take it for no CA
+	*out = append(data, '\n') // not empty, or client-go would assume that there is no CA
 	return nil
 }
 

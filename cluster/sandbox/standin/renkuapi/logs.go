@@ -1,6 +1,6 @@
-// What Renku's services log when they load kubeconfigs (k8s/config.py get_clusters). The messages are upstream's. The
-// format before them is a guess: no source was read, so time, level and name are only like Python's. The first line
-// says that the sandbox wrote the log.
+// The log messages of Renku's services when they load kubeconfigs (k8s/config.py get_clusters). The messages are
+// upstream's. The format before them is a guess: no source was read, so time, level and name only resemble Python's.
+// The first line says that the sandbox wrote the log.
 
 package renkuapi
 

@@ -1,7 +1,7 @@
-// Who can use a pool (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). A pool
-// that is not public is for admins alone until users or members are added. POST adds, PUT replaces. An id that Renku
-// does not have is answered with 404 (crc/db.py _resolve_members). The stand-in has those of its directory, and does
-// not know who is in its groups and projects.
+// Access to pools (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). Only
+// admins can use a pool that is not public, until users or members are added. POST adds, PUT replaces. An ID that Renku
+// does not have is answered with 404 (crc/db.py _resolve_members). The stand-in has the IDs in its directory, and does
+// not know the members of its groups and projects.
 
 package renkuapi
 
@@ -30,13 +30,13 @@ var memberSchema = schema{
 	},
 }
 
-// memberRoles are the roles that each type of member may have.
+// memberRoles are the roles that each type of member can have.
 var memberRoles = map[string][]string{
 	"user": {"viewer", "prohibited"}, "group": {"group_viewer"}, "project": {"project_viewer"},
 }
 
-// directory are the users, groups and projects of this Renku, by id, with what
-// an answer tells of them (blueprints.py _dump_member_response).
+// directory are the users, groups and projects of this Renku, by ID, with the fields that a response contains
+// (blueprints.py _dump_member_response).
 var directory = map[string]map[string]map[string]string{
 	"user": {
 		"3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11": {"email": "ana@example.org"},
@@ -57,7 +57,7 @@ type poolMember struct {
 	Role string `json:"role"`
 }
 
-// answers are members as the API shows them.
+// answers returns members in the API's format.
 func answers(members []poolMember) any {
 	out := []map[string]string{}
 	for _, m := range members {
@@ -70,7 +70,7 @@ func answers(members []poolMember) any {
 
 func users(all []poolUser) any { return append([]poolUser{}, all...) }
 
-// visible says whether a caller, nil for an anonymous one, sees the pool.
+// visible reports whether a caller can see the pool. c is nil for an anonymous caller.
 func (p *pool) visible(c *claims) bool {
 	switch {
 	case c.admin():
@@ -132,7 +132,7 @@ func (s *pools) putMembers(r *http.Request) (int, any, error) {
 	)
 }
 
-// membersFit checks what the schema demands of each type of member, and that Renku has them all.
+// membersFit checks the schema of each type of member, and that Renku has them all.
 func membersFit(members []poolMember) error {
 	faults := []string{}
 	for i, m := range members {
@@ -173,7 +173,7 @@ func usersKnown(sent []poolUser) error {
 	return nil
 }
 
-// changeList reads a list, checks it, and puts it on the pool of the path.
+// changeList reads and checks a list, and stores it in the pool that the path names.
 func changeList[T any](
 	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any,
 	put func(*pool, []T) []T,
@@ -198,7 +198,7 @@ func changeList[T any](
 	return status, show(put(stored, sent)), nil
 }
 
-// merged returns old with sent added, or in the place of who is there already.
+// merged returns old with the elements of sent added or replaced.
 func merged[T any](old, sent []T, same func(a, b T) bool) []T {
 	next := slices.Clone(old)
 	for _, one := range sent {

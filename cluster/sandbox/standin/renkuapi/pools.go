@@ -1,6 +1,6 @@
 // The endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py ResourcePoolRepository). For a pool
-// with a quota on a remote cluster, Renku creates objects there before it writes the row. For one without a quota it
-// sends the cluster no request.
+// with a quota on a remote cluster, Renku creates objects there before it writes the row. For a pool without a quota it
+// sends no request to the cluster.
 
 package renkuapi
 
@@ -11,16 +11,15 @@ import (
 	"strconv"
 )
 
-// pools serves the pools of a registry. reach returns the connection to a
-// cluster that Renku has loaded, by id; nil for one that it has not. The local
-// cluster is "".
+// pools serves the pools of a registry. reach returns the connection to a cluster by ID, or nil if Renku has not loaded
+// it. The local cluster is "".
 type pools struct {
 	*registry
 	reach func(id string) *connection
 	who   func(*http.Request) *claims
 }
 
-// poolAnswer is a pool as the API shows it.
+// poolAnswer is a pool in the API's format.
 type poolAnswer struct {
 	ID          int            `json:"id"`
 	Name        string         `json:"name"`
@@ -52,7 +51,7 @@ func (p *pool) answer(q *quota) poolAnswer {
 	return a
 }
 
-// What the API answers where a pool does not exist or is not visible. Each is the message of other endpoints.
+// The API's messages for a pool that does not exist or is not visible. Each is used by different endpoints.
 const (
 	noPoolHere  = "The resource pool with id %s cannot be found."
 	noPoolThere = "Resource pool with id %s cannot be found"
@@ -60,7 +59,7 @@ const (
 	noPoolID    = "Cannot find the resource pool with ID %s."
 )
 
-// find returns a copy of the pool that a path names, if the caller can see it. message is that of a 404.
+// find returns a copy of the pool that a path names, if the caller can see it. message is the message of the 404.
 func (s *pools) find(r *http.Request, message string) (*pool, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	s.mu.Lock()
@@ -72,8 +71,8 @@ func (s *pools) find(r *http.Request, message string) (*pool, error) {
 	return p.clone(), nil
 }
 
-// quotaOf reads a pool's quota from its cluster: nil where it has none, where
-// the cluster is not loaded, and where the cluster refuses.
+// quotaOf reads a pool's quota from its cluster. It returns nil if the pool has no quota, the cluster is not loaded, or
+// the cluster refuses the request.
 func (s *pools) quotaOf(ctx context.Context, p *pool) (*quota, error) {
 	where := s.reach(p.Cluster)
 	if p.Quota == "" || where == nil {
@@ -91,7 +90,7 @@ func (s *pools) get(r *http.Request) (int, any, error) {
 	return http.StatusOK, p.answer(q), err
 }
 
-// parts are those of a request that are not plain columns of a pool.
+// parts are the fields of a request that are not plain columns of a pool.
 type parts struct {
 	Quota   json.RawMessage   `json:"quota"`
 	Classes []json.RawMessage `json:"classes"`
@@ -120,8 +119,7 @@ func (s *pools) post(r *http.Request) (int, any, error) {
 	return http.StatusCreated, p.clone().answer(q), nil
 }
 
-// newPool reads a whole pool. Its cpu_limit_factor is lost, as upstream loses
-// it on POST.
+// newPool parses a whole pool. Its cpu_limit_factor is dropped, as upstream drops it on POST.
 func newPool(body []byte) (*pool, *quota, error) {
 	p, more := &pool{Platform: defaultPlatform}, parts{}
 	if json.Unmarshal(body, p) != nil || json.Unmarshal(body, &more) != nil {
@@ -145,8 +143,7 @@ func newPool(body []byte) (*pool, *quota, error) {
 	return p, q, p.rules(q)
 }
 
-// makeQuota looks for the cluster and makes the quota there. Whoever goes away
-// after that leaves the quota behind.
+// makeQuota checks the cluster and creates the quota there. If the request ends after that, the quota is left behind.
 func (s *pools) makeQuota(ctx context.Context, p *pool, q *quota) error {
 	if p.Cluster != "" {
 		s.mu.Lock()

@@ -1,6 +1,5 @@
 // Changes of existing pools (crc/core.py validate_resource_pool_put_or_patch, validate_resource_pool_update; crc/db.py
-// update_resource_pool, delete_resource_pool, update_quota). A pool never changes its cluster, and a quota never its
-// id.
+// update_resource_pool, delete_resource_pool, update_quota). The cluster of a pool and the ID of a quota never change.
 
 package renkuapi
 
@@ -15,8 +14,8 @@ func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, pool
 
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
-// update changes a pool. What the body of a PUT omits is kept as in a PATCH, except that a PUT without a quota deletes
-// the quota, and one without cpu_limit_factor removes that.
+// update changes a pool. A PUT keeps omitted fields like a PATCH, except that a PUT without a quota deletes the quota,
+// and a PUT without cpu_limit_factor removes that.
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
 	body, more := json.RawMessage{}, parts{}
 	if err := read(r, fields, &body); err != nil {
@@ -54,7 +53,7 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 		if stored.Cluster != "" {
 			return 0, nil, invalid("The cluster of a resource pool cannot be changed.")
 		}
-		next.Cluster = "" // upstream checks it only where both are set, and writes neither
+		next.Cluster = "" // upstream checks it only if both are set, and writes neither
 	}
 	switch {
 	case more.hasQuota():
@@ -69,8 +68,8 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 	return http.StatusOK, next.answer(q), nil
 }
 
-// storeQuota writes q to the pool's cluster, which has old; nil for none. Upstream asserts that a pool's quota could be
-// read, and fails where the cluster is not loaded or has no such quota.
+// storeQuota writes q to the pool's cluster, where the quota is old, or nil if it has none. Upstream asserts that a
+// pool's quota could be read, and fails if the cluster is not loaded or has no such quota.
 func (s *pools) storeQuota(ctx context.Context, p *pool, old, q *quota) error {
 	if p.Quota != "" && old == nil {
 		return unexpected()
@@ -78,7 +77,7 @@ func (s *pools) storeQuota(ctx context.Context, p *pool, old, q *quota) error {
 	return s.writeQuota(ctx, p, q)
 }
 
-// store replaces a row that still exists.
+// store replaces an existing row.
 func (s *pools) store(next *pool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +87,7 @@ func (s *pools) store(next *pool) {
 	}
 }
 
-// changedClasses puts what was sent on the existing classes of the same ids. No class is added or removed.
+// changedClasses applies the sent classes to the existing classes of the same IDs. It adds and removes none.
 func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, error) {
 	next := slices.Clone(p.Classes)
 	for _, raw := range sent {
@@ -116,7 +115,7 @@ func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, err
 	return next, nil
 }
 
-// changedQuota puts what was sent on the quota that the cluster has. It returns nil where the pool is to have none.
+// changedQuota applies the sent quota to the quota of the cluster. It returns nil if the pool must have none.
 func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	if !more.hasQuota() {
 		if !partial {
@@ -134,11 +133,11 @@ func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	if json.Unmarshal(more.Quota, q) != nil {
 		return nil, wrongType()
 	}
-	q.ID = id // a new quota gets an id of Renku's, whatever was sent
+	q.ID = id // Renku gives a new quota its own ID, whatever was sent
 	return q, nil
 }
 
-// complete refuses a quota that lacks a number, which a new one needs.
+// complete rejects a quota that lacks a number, which a new one requires.
 func complete(sent json.RawMessage) error {
 	fields := map[string]any{}
 	if json.Unmarshal(sent, &fields) != nil {
@@ -152,7 +151,7 @@ func complete(sent json.RawMessage) error {
 	return nil
 }
 
-// writeQuota makes a pool's first quota, or changes the one it has.
+// writeQuota creates a pool's first quota, or updates the existing one.
 func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	if p.Quota == "" {
 		return s.makeQuota(ctx, p, q)
@@ -164,8 +163,8 @@ func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	return where.updateQuota(ctx, q)
 }
 
-// remove deletes the pool, its quota and the quota's PriorityClass, or nothing at all where the cluster is not loaded
-// or refuses. A pool that does not exist is no error, and the default pool cannot be deleted (crc/db.py
+// remove deletes the pool, its quota and the quota's PriorityClass, or nothing at all if the cluster is not loaded or
+// refuses. A pool that does not exist is not an error, and the default pool cannot be deleted (crc/db.py
 // _delete_resource_pool, k8s/clients.py K8sClusterClientsPool).
 func (s *pools) remove(r *http.Request) (int, any, error) {
 	p, err := s.find(r, noPoolThere)
@@ -197,7 +196,7 @@ func (s *pools) dropQuota(ctx context.Context, p *pool) error {
 	return where.deleteQuota(ctx, name)
 }
 
-// noQuota is the 404 of a pool without a quota, and of one whose quota the cluster does not show.
+// noQuota returns the 404 for a pool without a quota, or whose quota could not be read from the cluster.
 func noQuota(p *pool) error {
 	return missing("The resource pool with ID %d does not have a quota.", p.ID)
 }

@@ -1,7 +1,7 @@
-// What Renku does in a cluster for a pool with a quota (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
+// Renku's requests to a cluster for a pool with a quota (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
 // K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a read that
-// is refused counts as "does not exist". What was created or patched is read back with a GET, whose refusal is an
-// error.
+// is refused counts as "does not exist". Created or patched objects are read back with a GET. If that is refused, the
+// request fails.
 //
 // No call has a timeout of its own, because kr8s sets none: each ends with the request.
 
@@ -40,7 +40,8 @@ type connection struct {
 	broken    bool // a CA or certificate file does not exist: each use fails
 }
 
-// client is created at each use: an error of a CA or a certificate shows then, not when the kubeconfig is loaded.
+// client returns a new client for each use. Therefore errors of a CA or a certificate appear then, not when the
+// kubeconfig is loaded.
 func (c *connection) client() (kubernetes.Interface, error) {
 	if c.broken {
 		return nil, unexpected()
@@ -56,8 +57,8 @@ func (c *connection) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// remoteProblem is how Renku answers when a cluster does not do what it is
-// asked: a connection that fails is named, a refusal is not.
+// remoteProblem returns Renku's error for a failed request to a cluster. It includes the cause of a failed connection,
+// but not that of an error response.
 func remoteProblem(err error) error {
 	failed := &url.Error{}
 	if !errors.As(err, &failed) {
@@ -66,7 +67,7 @@ func remoteProblem(err error) error {
 	return refusal(500, "Error on remote connection %s %s: %s", strings.ToUpper(failed.Op), failed.URL, failed.Err)
 }
 
-// refused says whether a cluster answered, with a no.
+// refused reports whether err is an error response of a cluster.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
@@ -76,8 +77,8 @@ func named(id string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", id).String()}
 }
 
-// createQuota makes the PriorityClass of a quota where it sees none, and the
-// ResourceQuota, which must not be there yet.
+// createQuota creates the PriorityClass of a quota if it finds none, and the ResourceQuota, which must not already
+// exist.
 func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
@@ -101,12 +102,11 @@ func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	if err != nil {
 		return remoteProblem(err)
 	}
-	q.CPU = math.Ceil(q.CPU) // the answer is read from the ResourceQuota
+	q.CPU = math.Ceil(q.CPU) // the response is read from the ResourceQuota
 	return nil
 }
 
-// ensureClass creates the PriorityClass when the list shows none. A list that
-// is refused shows none.
+// ensureClass creates the PriorityClass if the list is empty, or if listing is refused.
 func ensureClass(ctx context.Context, client kubernetes.Interface, id string) error {
 	classes := client.SchedulingV1().PriorityClasses()
 	list, err := classes.List(ctx, named(id))
@@ -127,13 +127,13 @@ func ensureClass(ctx context.Context, client kubernetes.Interface, id string) er
 	if err != nil {
 		return remoteProblem(err)
 	}
-	if _, err = classes.Get(ctx, id, metav1.GetOptions{}); err != nil { // kr8s refreshes the object
+	if _, err = classes.Get(ctx, id, metav1.GetOptions{}); err != nil { // kr8s reads the object back
 		return remoteProblem(err)
 	}
 	return nil
 }
 
-// hard is a quota as Kubernetes counts: whole CPUs, bytes.
+// hard returns the limits of a quota in Kubernetes' units: whole CPUs, bytes.
 func (q *quota) hard() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceRequestsCPU:    *resource.NewQuantity(int64(math.Ceil(q.CPU)), resource.DecimalSI),
@@ -142,8 +142,7 @@ func (q *quota) hard() corev1.ResourceList {
 	}
 }
 
-// readQuota returns a quota as the cluster has it; nil where it has none or
-// refuses.
+// readQuota returns a quota from the cluster, or nil if it does not exist or the cluster refuses.
 func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	client, err := c.client()
 	if err != nil {
@@ -165,7 +164,7 @@ func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	}, nil
 }
 
-// updateQuota changes a ResourceQuota that a list by name shows, and reads it back.
+// updateQuota updates a ResourceQuota that a list by name contains, and reads it back.
 func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
@@ -193,12 +192,10 @@ func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	return nil
 }
 
-// deleteQuota deletes the PriorityClass first, whoever created it, and then the
-// ResourceQuota. What a list by name does not show, because it is gone or may
-// not be listed, is skipped; a DELETE that is refused ends the request, and the
-// pool stays (renku-data-services @ e81895b4:
-// components/renku_data_services/crc/db.py delete_quota, k8s/clients.py
-// K8sClusterClient.delete).
+// deleteQuota deletes first the PriorityClass, whoever created it, and then the ResourceQuota. It skips objects that a
+// list by name does not contain, because they do not exist or listing is forbidden. If a DELETE is refused, the request
+// fails and the pool is kept (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py delete_quota,
+// k8s/clients.py K8sClusterClient.delete).
 func (c *connection) deleteQuota(ctx context.Context, id string) error {
 	client, err := c.client()
 	if err != nil {

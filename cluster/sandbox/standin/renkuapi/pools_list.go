@@ -1,6 +1,6 @@
-// Lists of pools (crc/db.py filter_resource_pools, crc/apispec.py ResourcePoolWithIdFiltered). A list shows no pool's
-// cluster: its schema has cluster_id, and upstream's model has no such attribute. It says of each class whether it is
-// large enough for the query (crc/orm.py ResourceClassORM.dump).
+// Lists of pools (crc/db.py filter_resource_pools, crc/apispec.py ResourcePoolWithIdFiltered). A list omits the cluster
+// of pools: its schema has cluster_id, but upstream's model has no such attribute. It reports for each class whether it
+// is large enough for the query (crc/orm.py ResourceClassORM.dump).
 
 package renkuapi
 
@@ -11,8 +11,7 @@ import (
 	"strconv"
 )
 
-// list reads every quota from its cluster. A cluster that does not answer
-// fails the whole list.
+// list reads every quota from its cluster. The whole list fails if a cluster does not answer.
 func (s *pools) list(r *http.Request) (int, any, error) {
 	want, err := wanted(r)
 	if err != nil {
@@ -43,7 +42,7 @@ func (s *pools) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, answers, nil
 }
 
-// wanted reads what the query of a list asks for.
+// wanted parses the query of a list.
 func wanted(r *http.Request) (class, error) {
 	want, query := class{}, r.URL.Query()
 	for name, into := range map[string]*int{"gpu": &want.GPU, "memory": &want.Memory, "max_storage": &want.MaxStorage} {

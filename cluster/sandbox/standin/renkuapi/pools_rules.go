@@ -1,6 +1,6 @@
-// A resource pool and the rules for it (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
-// crc/core.py validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory
-// is in GB, a class's in GiB. The API compares the bare numbers.
+// A resource pool and its validation (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
+// validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory is in GB, a
+// class's in GiB. The API compares the bare numbers.
 
 package renkuapi
 
@@ -13,7 +13,7 @@ import (
 const (
 	defaultPlatform = "linux/amd64"
 	largestInt      = 2147483647
-	quotaWidth      = 63 // varchar of a quota's id
+	quotaWidth      = 63 // varchar of a quota's ID
 )
 
 var schedulingKeys = regexp.MustCompile(`^[a-z0-9A-Z][a-z0-9A-Z-_./]*[a-z0-9A-Z]$`)
@@ -43,8 +43,7 @@ var quotaSchema = schema{
 	{name: "id", kind: "string", low: 5},
 }
 
-// poolSchemaWith returns the schema of a pool whose classes and quota have
-// these schemas.
+// poolSchemaWith returns the schema of a pool with the given schemas of its classes and quota.
 func poolSchemaWith(classes, quota schema) schema {
 	return schema{
 		{name: "name", kind: "string", required: true, low: 5, high: 40},
@@ -72,7 +71,7 @@ var (
 	quotaPatchSchema = quotaSchema.without("id").optional()
 )
 
-// removable returns the schema in which cpu_limit_factor can be 0 too, which removes it.
+// removable returns the schema in which cpu_limit_factor can also be 0, which removes it.
 func (s schema) removable() schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -83,13 +82,13 @@ func (s schema) removable() schema {
 	return all
 }
 
-// affinity asks for nodes that have a label.
+// affinity selects nodes that have a label.
 type affinity struct {
 	Key      string `json:"key"`
 	Required bool   `json:"required_during_scheduling"`
 }
 
-// class is a size of sessions. Memory is in GiB, storage in GB.
+// class is a size of session. Memory is in GiB, storage in GB.
 type class struct {
 	ID             int        `json:"id"`
 	Name           string     `json:"name"`
@@ -105,7 +104,7 @@ type class struct {
 	Matching       *bool      `json:"matching,omitempty"` // only in lists
 }
 
-// quota is what the sessions of a pool may use together. Memory is in GB.
+// quota limits the total resources of a pool's sessions. Memory is in GB.
 type quota struct {
 	CPU    float64 `json:"cpu"`
 	Memory int     `json:"memory"`
@@ -126,7 +125,7 @@ type pool struct {
 	CPULimit    float64        `json:"cpu_limit_factor"` // 0: none
 	Remote      map[string]any `json:"remote"`           // FirecREST or Run:ai
 	Cluster     string         `json:"cluster_id"`       // "": the local cluster
-	Quota       string         `json:"-"`                // its id; "": none. Its numbers are in the cluster
+	Quota       string         `json:"-"`                // its ID; "": none. Its numbers are in the cluster
 	Classes     []class        `json:"-"`
 	Users       []poolUser     `json:"-"`
 	Members     []poolMember   `json:"-"`
@@ -139,8 +138,7 @@ func (p *pool) clone() *pool {
 	return &other
 }
 
-// rules is what the API asks of a pool beyond its schema; q is its quota, or
-// nil.
+// rules validates a pool beyond its schema. q is its quota, or nil.
 func (p *pool) rules(q *quota) error {
 	defaults := 0
 	for _, c := range p.Classes {
@@ -169,8 +167,8 @@ func (p *pool) rules(q *quota) error {
 	return nil
 }
 
-// insertPool gives a row and its classes ids and stores it. The lock must be
-// held, or the registry be new.
+// insertPool gives a row and its classes IDs, and stores it. The lock must be held, unless the registry is not in use
+// yet.
 func (r *registry) insertPool(p *pool) {
 	p.ID = r.nextPool
 	r.nextPool++

@@ -1,6 +1,6 @@
-// The paths of Renku's API and who can call them (crc/blueprints.py, users/blueprints.py get_self, base_api/misc.py,
-// base_api/auth.py). Identifiers of the wrong form are paths that do not exist, which is a guess: Sanic's router was
-// not read.
+// The paths of Renku's API and their permitted callers (crc/blueprints.py, users/blueprints.py get_self,
+// base_api/misc.py, base_api/auth.py). Identifiers of the wrong form are paths that do not exist, which is a guess:
+// Sanic's router was not read.
 
 package renkuapi
 
@@ -13,10 +13,10 @@ import (
 
 const apiPath = "/api/data"
 
-// handler answers one call: a status and a body, or an error.
+// handler handles a call. It returns a status and a body, or an error.
 type handler func(*http.Request) (int, any, error)
 
-// callers says who may call.
+// callers are the callers that a route permits.
 type callers int
 
 const (
@@ -33,7 +33,7 @@ type route struct {
 
 var poolNumber = regexp.MustCompile(`^[0-9]{1,9}$`)
 
-// routes are all paths below /api/data.
+// routes returns all routes below /api/data.
 func routes(r *registry, p *pools) []route {
 	return []route{
 		{"GET", "/version", anybody, r.getVersion},
@@ -63,8 +63,7 @@ func routes(r *registry, p *pools) []route {
 	}
 }
 
-// registerAPI puts the routes on mux. who says who calls; before is called
-// before each call that is let through.
+// registerAPI adds the routes to mux. who returns the caller of a request. before is called before each permitted call.
 func registerAPI(mux *http.ServeMux, all []route, who func(*http.Request) *claims, before func(context.Context)) {
 	methods := map[string]map[string]route{}
 	for _, r := range all {
@@ -123,7 +122,7 @@ func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims, b
 	answer(w, status, body)
 }
 
-// getUser says who calls.
+// getUser returns the caller.
 func (s *pools) getUser(r *http.Request) (int, any, error) {
 	c := s.who(r)
 	return http.StatusOK, map[string]any{

@@ -1,5 +1,5 @@
-// What the API's schema accepts (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). A key
-// that the schema does not have is always refused. Pydantic also takes "443" for 443, and this does not.
+// The API's schema (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). A key that the
+// schema does not have is always rejected. Pydantic also accepts "443" for 443; this schema does not.
 
 package renkuapi
 
@@ -16,22 +16,22 @@ import (
 	"unicode/utf8"
 )
 
-// field is one key of an object.
+// field is a key of an object.
 type field struct {
 	name     string
 	kind     string // as in JSON schema: string, integer, number, boolean, object, array
 	required bool
-	low      float64        // least length of a string, least number
-	high     float64        // most; 0: no limit
-	above    bool           // a number must be more than low
+	low      float64        // minimum length of a string, or minimum number
+	high     float64        // maximum; 0: no limit
+	above    bool           // a number must be greater than low
 	pattern  *regexp.Regexp // of a string
-	values   []string       // the only ones allowed
-	fields   schema         // of an object, or of the items of an array; none: anything goes
+	values   []string       // the only allowed values
+	fields   schema         // of an object, or of the items of an array; none: anything is allowed
 }
 
 type schema []field
 
-// optional returns the schema in which nothing is required.
+// optional returns the schema in which no field is required.
 func (s schema) optional() schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -40,7 +40,7 @@ func (s schema) optional() schema {
 	return all
 }
 
-// require returns the schema in which name is required.
+// require returns the schema in which the field name is required.
 func (s schema) require(name string) schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -49,12 +49,12 @@ func (s schema) require(name string) schema {
 	return all
 }
 
-// without returns the schema that does not know names.
+// without returns the schema without the named fields.
 func (s schema) without(names ...string) schema {
 	return slices.DeleteFunc(slices.Clone(s), func(f field) bool { return slices.Contains(names, f.name) })
 }
 
-// faults says what is wrong with object, a sentence a fault, at the place at.
+// faults returns the errors of object, one sentence each. at is its path.
 func (s schema) faults(at string, object map[string]any) []string {
 	found := []string{}
 	known := map[string]bool{}

@@ -1,9 +1,9 @@
-// Package renkuapi is a stand-in for Renku. It plays Renku's HTTP API, its Keycloak realm, the ingress of its sessions,
-// and what its four services do with the kubeconfigs of remote clusters. All state is in memory, except what Renku
-// itself keeps in a cluster: ResourceQuotas and PriorityClasses.
+// Package renkuapi is a stand-in for Renku. It fakes Renku's HTTP API, its Keycloak realm, the ingress of its sessions,
+// and how its four services use the kubeconfigs of remote clusters. All state is in memory, except the objects that
+// Renku itself keeps in a cluster: ResourceQuotas and PriorityClasses.
 //
 // Sources: SwissDataScienceCenter/renku-data-services @ e81895b4, SwissDataScienceCenter/renku @ 74c766fe7 (7 commits
-// after 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). A path in this package without a repository is one of
+// after 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). A path in this package without a repository is in
 // renku-data-services, below components/renku_data_services. Renku 2.19.3 runs a newer data service, 0.80.1, whose code
 // was not available.
 //
@@ -20,19 +20,19 @@
 //     logs.go)
 //
 // Known differences:
-//   - All services load their kubeconfigs at their start. Upstream only k8s-watcher does so, and the others when they
-//     first need a cluster. ALWAYS_READ_CLUSTERS is not played.
-//   - Users and members of a pool are two lists. Upstream both are relations in Authzed, so that a user who was added
-//     under /users appears under /members, and GET /users has no one for a public pool. no_default_access is stored as
-//     sent.
-//   - Texts of 422 are shorter than upstream's, and errors of PostgreSQL lack SQLAlchemy's text around them. No error
-//     has a detail or a trace_id.
-//   - Classes are answered in the order in which they were sent, not sorted by their sizes.
-//   - A hibernation warning period is compared with the stored threshold too, and a PATCH with an empty list of
-//     tolerations or affinities removes them. A second default pool is not refused. A remote (FirecREST, Run:ai) is not
-//     validated.
-//   - A kubeconfig with an auth-provider is refused, where kr8s takes its OIDC id-token. A context with an empty
-//     cluster is refused, where kr8s takes the pod's ServiceAccount. 401 and 403 are not retried.
+//   - All services load their kubeconfigs when they start. In upstream only k8s-watcher does so, and the others load
+//     them when they first use a cluster. ALWAYS_READ_CLUSTERS is not implemented.
+//   - Users and members of a pool are two lists. In upstream both are relations in Authzed, so a user who was added
+//     under /users appears under /members, and GET /users returns no users for a public pool. no_default_access is
+//     stored as sent.
+//   - Messages of 422 are shorter than upstream's, and errors of PostgreSQL lack SQLAlchemy's text around them. No
+//     error has a detail or a trace_id.
+//   - Classes are returned in the order in which they were sent, not sorted by their sizes.
+//   - A hibernation warning period is also compared with the stored threshold, and a PATCH with an empty list of
+//     tolerations or affinities removes them. A second default pool is not rejected. A remote (FirecREST, Run:ai) is
+//     not validated.
+//   - A kubeconfig with an auth-provider is rejected, where kr8s uses its OIDC id-token. A context with an empty
+//     cluster is rejected, where kr8s uses the pod's ServiceAccount. 401 and 403 are not retried.
 //   - The paths of single users, members and classes, and all other APIs of Renku, do not exist.
 //   - The behaviour old-renku is a guess: no release without the TLS flag was read.
 package renkuapi
@@ -56,16 +56,16 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// Options say what the stand-in plays between.
+// Options are the parameters of Start.
 type Options struct {
 	Local     *rest.Config    // the local cluster, as admin
-	Remote    *rest.Config    // read for what an ingress controller sees, Ingress objects; nil: there are none
+	Remote    *rest.Config    // its Ingress objects are what the ingress controller reads; nil: no remote cluster
 	Namespace string          // of Renku on the local cluster: "renku"
 	Release   string          // Helm release: "renku"; only shown
-	Faults    map[string]bool // behaviours that are on; names in Faults()
+	Faults    map[string]bool // enabled behaviours, by their names in Faults()
 }
 
-// Server is a running stand-in.
+// Server is a running stand-in for Renku.
 type Server struct {
 	authority *pki.Authority
 	domain    string
@@ -73,23 +73,23 @@ type Server struct {
 	realm     *keycloak
 	services  *services
 	listeners []net.Listener
-	servers   []*http.Server // one a listener
+	servers   []*http.Server // one per listener
 	stop      context.CancelFunc
 	ended     chan struct{}
 }
 
-// clock tells the time, and when a time has passed.
+// clock provides the current time and timers.
 type clock struct {
 	now   func() time.Time
 	after func(time.Duration) <-chan time.Time
 }
 
-// Start listens on loopback. The stand-in ends with ctx or Close.
+// Start listens on loopback until ctx is done or Close is called.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, o, clock{now: time.Now, after: time.After})
 }
 
-// start is Start with a clock, so that no test has to wait.
+// start is Start with a clock, so that tests need not wait.
 func start(ctx context.Context, o Options, c clock) (*Server, error) {
 	for name := range o.Faults {
 		if Faults()[name] == "" {
@@ -113,7 +113,7 @@ func start(ctx context.Context, o Options, c clock) (*Server, error) {
 	return s, nil
 }
 
-// build listens, and puts together what answers there.
+// build creates the listeners and their handlers.
 func (s *Server) build(ctx context.Context, o Options, c clock) (err error) {
 	defer func() {
 		if err != nil {
@@ -153,7 +153,7 @@ func (s *Server) build(ctx context.Context, o Options, c clock) (err error) {
 	return nil
 }
 
-// handler is everything under Renku's domain.
+// handler returns the handler of Renku's domain.
 func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	roles := []string{adminRole}
 	if o.Faults["not-admin"] {
@@ -199,7 +199,7 @@ func (s *Server) closeListeners() {
 	}
 }
 
-// run serves until ctx ends.
+// run serves until ctx is done.
 func (s *Server) run(ctx context.Context) {
 	defer close(s.ended)
 	running := sync.WaitGroup{}
@@ -208,30 +208,30 @@ func (s *Server) run(ctx context.Context) {
 	}
 	running.Go(func() { s.services.watch(ctx) })
 	<-ctx.Done()
-	s.closeListeners() // a server that had not begun to serve does not close its own
+	s.closeListeners() // a server that has not begun to serve does not close its own
 	for _, server := range s.servers {
 		server.Close()
 	}
 	running.Wait()
 }
 
-// Close ends the stand-in and waits until it has ended.
+// Close stops the server and waits until it has ended.
 func (s *Server) Close() {
 	s.stop()
 	<-s.ended
 }
 
-// Domain is host and port of Renku: what global.renku.domain says.
+// Domain returns Renku's host:port, the value of global.renku.domain.
 func (s *Server) Domain() string { return s.domain }
 
-// CA is the PEM of the authority that signed all its certificates.
+// CA returns the CA certificate (PEM) that signed all of its certificates.
 func (s *Server) CA() []byte { return bytes.Clone(s.authority.Cert) }
 
-// SessionHost is where the sessions' ingress listens, https.
+// SessionHost returns the HTTPS address of the sessions' ingress.
 func (s *Server) SessionHost() (host string, port int) { return "localhost", s.sessions }
 
-// Log is what a container of one of the four deployments' pods on the local
-// cluster has logged; false where no such container has started.
+// Log returns the log of a container of the four Deployments on the local cluster, or false if no such container has
+// started.
 func (s *Server) Log(namespace, pod, container string) (string, bool) {
 	return s.services.log(context.Background(), namespace, pod, container)
 }

@@ -1,10 +1,10 @@
 // The four services of Renku that use remote clusters, and how they load kubeconfigs (k8s/config.py get_clusters,
 // k8s/clients.py K8sClusterClientsPool; renku:
 // helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml). A process is a pod of one of the
-// Deployments. It loads its clusters once, from the Secret as it is mounted then and the clusters table as it is then,
-// and keeps them until it ends.
+// Deployments. When it starts, it loads its clusters once from the mounted Secret and the clusters table, and keeps
+// them until it ends.
 //
-// A pod whose Secret does not exist never starts, as with a kubelet, although kwok calls it Ready.
+// A pod whose Secret does not exist never starts, as with a kubelet, although kwok reports it as Ready.
 
 package renkuapi
 
@@ -28,29 +28,29 @@ const (
 	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
-	podsEvery    = time.Second      // how often pods are looked at unasked
-	lookLimit    = 10 * time.Second // of a look
+	podsEvery    = time.Second      // polling interval of the pods
+	lookLimit    = 10 * time.Second // timeout of a look
 )
 
-// process is one pod that has started.
+// process is a pod that has started.
 type process struct {
 	pod, app, container string
 	since               time.Time
 	log                 string
-	clusters            map[string]*connection // by cluster id
+	clusters            map[string]*connection // by cluster ID
 }
 
 // services are the pods of the four Deployments.
 type services struct {
-	local *connection // the cluster that Renku runs on, and its namespace
+	local *connection // the cluster on which Renku runs, and its namespace
 	rows  func() []*cluster
 	clock
-	looking   sync.Mutex // one look at a time
+	looking   sync.Mutex // serializes looks
 	mu        sync.Mutex
 	processes map[types.UID]*process
 }
 
-// watch looks at the pods until ctx ends. A look that fails is made again.
+// watch polls the pods until ctx is done. It retries a look that fails.
 func (s *services) watch(ctx context.Context) {
 	for {
 		s.refresh(ctx)
@@ -62,18 +62,16 @@ func (s *services) watch(ctx context.Context) {
 	}
 }
 
-// refresh looks at the pods before something is asked that depends on them:
-// who has seen a rollout end finds what the new pods have loaded, and what
-// changes after that is too late for them. It waits for no longer than a
-// moment, and a look that fails changes nothing.
+// refresh updates the processes before a request that depends on them. Therefore a client that has seen a rollout
+// complete gets the clusters that the new pods have loaded, and later changes do not reach those pods. It waits at most
+// lookLimit, and a look that fails changes nothing.
 func (s *services) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	_ = s.look(ctx)
 }
 
-// look starts a process for each pod that has become Ready, and forgets those
-// whose pod is gone.
+// look starts a process for each pod that has become Ready, and removes those whose pod no longer exists.
 func (s *services) look(ctx context.Context) error {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -121,7 +119,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// start is what a service does when its pod starts; nil when the pod cannot.
+// start returns the process of a pod that starts, or nil if the pod cannot start.
 func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (*process, error) {
 	app := pod.Labels["app"]
 	p := &process{pod: pod.Name, app: app, since: pod.CreationTimestamp.Time, clusters: map[string]*connection{}}
@@ -156,7 +154,7 @@ func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *
 	return p, nil
 }
 
-// configsOf returns the volume of the kubeconfigs; nil where a pod has none.
+// configsOf returns the volume of the kubeconfigs, or nil if a pod has none.
 func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == configVolume {
@@ -166,7 +164,7 @@ func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	return nil
 }
 
-// load reads one kubeconfig for a service and says so in the log. It returns nil for one that is ignored.
+// load loads a kubeconfig for a service and writes that to the log. It returns nil if the kubeconfig is ignored.
 func load(log *journal, app string, files map[string][]byte, name string) *connection {
 	path := configRoot + "/" + name
 	ignore := func(err error) *connection {
@@ -198,8 +196,8 @@ func load(log *journal, app string, files map[string][]byte, name string) *conne
 	return c
 }
 
-// reach returns the connection that the newest data-service has to a cluster,
-// nil for none; that to the local cluster, "", is always there.
+// reach returns the newest data-service's connection to a cluster, or nil. The connection to the local cluster, "",
+// always exists.
 func (s *services) reach(id string) *connection {
 	if id == "" {
 		return s.local
@@ -221,8 +219,7 @@ func (s *services) reach(id string) *connection {
 	return newest.clusters[id]
 }
 
-// log returns what a container has logged. A pod's first container is the
-// service; "" names it too.
+// log returns the log of a container. A pod's first container is the service; "" names it, too.
 func (s *services) log(ctx context.Context, namespace, pod, container string) (string, bool) {
 	if namespace != s.local.namespace {
 		return "", false

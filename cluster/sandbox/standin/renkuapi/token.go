@@ -1,6 +1,6 @@
-// Access tokens as Renku's API reads them (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's
-// clients, the role renku-admin for admins. A token that is wrong or has expired is no error of its own: the caller is
-// anonymous then. Which claims and roles Keycloak puts into a token of renku-cli is a guess: no source found.
+// How Renku's API reads access tokens (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's clients,
+// the role renku-admin for admins. A token that is wrong or has expired is not an error: the caller is anonymous then.
+// Which claims and roles Keycloak puts into a token of renku-cli is a guess: no source found.
 
 package renkuapi
 
@@ -23,13 +23,13 @@ const (
 	tokenLife = 24 * time.Hour // access.token.lifespan of renku-cli in Renku's chart
 	adminRole = "renku-admin"
 	keyID     = "stand-in"
-	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // the user as whom the stand-in signs in
+	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // the user that the stand-in signs in
 )
 
-// audiences are the clients whose tokens Renku's API takes.
+// audiences are the clients whose tokens Renku's API accepts.
 var audiences = []string{"renku", "renku-ui", "renku-cli", "swagger"}
 
-// claims are what a token says.
+// claims are the claims of a token.
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`
@@ -64,7 +64,7 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 
 func (c *claims) admin() bool { return c != nil && slices.Contains(c.Access.Roles, adminRole) }
 
-// signer makes and checks tokens of one realm.
+// signer signs and verifies the tokens of a realm.
 type signer struct {
 	issuer string
 	key    *rsa.PrivateKey
@@ -76,8 +76,7 @@ func newSigner(issuer string, now func() time.Time) (*signer, error) {
 	return &signer{issuer: issuer, key: key, now: now}, err
 }
 
-// token returns a token of the stand-in's user with roles, for client, that
-// expires after life.
+// token returns a token for client that expires after life.
 func (s *signer) token(client, subject string, roles []string, life time.Duration) (string, error) {
 	now := s.now()
 	body, err := json.Marshal(claims{
@@ -98,7 +97,7 @@ func (s *signer) token(client, subject string, roles []string, life time.Duratio
 
 var errToken = errors.New("not a token that counts here")
 
-// check returns what a token says, if it counts.
+// check returns the claims of a token, or an error if it is not valid.
 func (s *signer) check(token string) (*claims, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -133,7 +132,7 @@ func decodePart(part string, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// caller returns whose request it is; nil is anonymous.
+// caller returns the caller of a request; nil is anonymous.
 func (s *signer) caller(r *http.Request) *claims {
 	token := strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), "bearer ")
 	c, err := s.check(token)
@@ -143,7 +142,7 @@ func (s *signer) caller(r *http.Request) *claims {
 	return c
 }
 
-// keySet is the public key as a JSON web key set.
+// keySet returns the public key as a JSON Web Key Set.
 func (s *signer) keySet() any {
 	encode := base64.RawURLEncoding.EncodeToString
 	return map[string]any{"keys": []any{map[string]any{
@@ -152,10 +151,10 @@ func (s *signer) keySet() any {
 	}}}
 }
 
-// randomID returns 16 random bytes in the form of a UUID of version 4.
+// randomID returns 16 random bytes formatted as a UUID of version 4.
 func randomID() string {
 	raw := make([]byte, 16)
-	_, _ = rand.Read(raw) // it cannot fail
+	_, _ = rand.Read(raw) // it never fails
 	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
 	const digits = "0123456789abcdef"
 	text := []byte{}

@@ -19,7 +19,7 @@ const (
 	wrong    = interp.ExitStatus(1)
 )
 
-// exec plays a program.
+// exec runs the built-in version of a program.
 func (b *Box) exec(ctx context.Context, words []string) error {
 	at := interp.HandlerCtx(ctx)
 	run := map[string]func(context.Context, interp.HandlerContext, []string) error{
@@ -58,7 +58,7 @@ func say(out io.Writer, text string) error {
 	return err
 }
 
-// full is a path of the container, from its root.
+// full returns the absolute path of a file in the container.
 func full(at interp.HandlerContext, name string) string {
 	if path.IsAbs(name) {
 		return name
@@ -102,7 +102,7 @@ func (b *Box) ls(ctx context.Context, at interp.HandlerContext, words []string) 
 	return nil
 }
 
-// each does the same with every path, whatever the options are.
+// each calls do with every path argument. Options are ignored.
 func (b *Box) each(
 	do func(root *os.Root, inside string) error,
 ) func(context.Context, interp.HandlerContext, []string) error {

@@ -1,17 +1,17 @@
-// Package shell runs a container's script in the container's place: by an interpreter (mvdan.cc/sh) that starts no
-// program and opens no file but those below the container's mounts, which are folders of this machine. So a script has
-// really written and read what it prints, and cannot reach anything else of this machine.
+// Package shell runs a container's script in place of the container. It uses an interpreter (mvdan.cc/sh) that starts
+// no program and opens no file except those below the container's mounts, which are folders of this machine. So a
+// script has really written and read its output, and cannot reach anything else of this machine.
 //
-// No upstream: the shell and its programs stand for busybox, whose source was not read. These are guesses:
+// No upstream: the shell and its programs replace busybox, whose source was not read. These are guesses:
 //
-//   - The programs and their options. Those that exist: cat, date, hostname, ls, mkdir, rm, seq, sleep, sync and touch.
-//     Options are ignored.
+//   - The programs and their options. The existing ones are: cat, date, hostname, ls, mkdir, rm, seq, sleep, sync and
+//     touch. Options are ignored.
 //   - Messages are those of Go. busybox says can't open and can't create, and ends with the same reason, such as
 //     Permission denied.
 //   - A program that does not exist exits with 127, one that fails with 1, and a script that cannot be parsed with 2.
 //
-// Known differences: ls without a folder prints nothing, sleep takes one time (no days), seq one or two numbers, and rm
-// and mkdir work as with -rf and -p. Nothing but the volumes exists, not even /tmp. Files belong to the user of the
+// Known differences: ls without a folder prints nothing, sleep accepts one time (no days), seq one or two numbers, and
+// rm and mkdir behave as with -rf and -p. Only the volumes exist, not even /tmp. Files belong to the user of the
 // sandbox.
 package shell
 
@@ -32,7 +32,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Script returns what a command line gives a shell to run, and whether it is one.
+// Script returns the script in a command line that runs a shell, and whether it is such a command line.
 func Script(words []string) (string, bool) {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) ||
 		!strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
@@ -45,15 +45,15 @@ func Script(words []string) (string, bool) {
 	return set + words[2], true
 }
 
-// Box is what a script finds.
+// Box is the environment of a script.
 type Box struct {
-	Mounts      map[string]string // paths of the container to folders of this machine
+	Mounts      map[string]string // container path to folder on this machine
 	Environment []string
-	Host        string // what hostname says
+	Host        string // the output of hostname
 	Out         io.Writer
 }
 
-// Run runs a script to its end, or until ctx ends, and returns its exit code.
+// Run runs a script until it ends or ctx is done, and returns its exit code.
 func (b *Box) Run(ctx context.Context, script string) int32 {
 	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "sh")
 	if err != nil {
@@ -81,10 +81,10 @@ func (b *Box) Run(ctx context.Context, script string) int32 {
 	return 0
 }
 
-// errOutside says that a path is in no mount.
+// errOutside means that a path is not in any mount.
 var errOutside = fmt.Errorf("%w (stand-in: nothing but the pod's volumes is there)", fs.ErrNotExist)
 
-// within finds the mount in which a path of the container is, and the path in it.
+// within returns the mount that contains a path of the container, and the path within it.
 func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	name = path.Clean(name)
 	best := ""
@@ -104,7 +104,7 @@ func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	return root, filepath.FromSlash(inside), err
 }
 
-// do does something with a path of the container.
+// do calls with for a path of the container.
 func (b *Box) do(what, name string, with func(root *os.Root, inside string) error) error {
 	root, inside, err := b.within(name)
 	if err == nil {

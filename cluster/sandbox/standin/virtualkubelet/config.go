@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// config is what is read of InterLinkConfig.yaml (interlink-hq/interLink f6321757, pkg/virtualkubelet/config.go).
+// config has the fields of InterLinkConfig.yaml that this fake reads (interlink-hq/interLink f6321757,
+// pkg/virtualkubelet/config.go).
 type config struct {
 	Addr           string `yaml:"KubernetesApiAddr"`
 	Port           string `yaml:"KubernetesApiPort"`
@@ -19,15 +20,15 @@ type config struct {
 	NoProjected    bool   `yaml:"DisableProjectedVolumes"`
 	VerboseLogging bool   `yaml:"VerboseLogging"`
 	ErrorsOnly     bool   `yaml:"ErrorsOnlyLogging"`
-	// Of the certificate that it serves with.
+	// Settings of its serving certificate.
 	NoRequest bool   `yaml:"DisableCSR"`
 	Signer    string `yaml:"KubeletCSRSignerName"`
 	CertFile  string `yaml:"KubeletCertFile"`
 	KeyFile   string `yaml:"KubeletKeyFile"`
 }
 
-// parse reads a configuration as upstream does: with yaml.v2, and not strictly.
-// The error is what upstream ends with.
+// parse parses a configuration as upstream does: with yaml.v2, and not strictly. Its error is the one with which
+// upstream exits.
 func parse(text string) (config, error) {
 	var c config
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
@@ -36,8 +37,7 @@ func parse(text string) (config, error) {
 	return c, nil
 }
 
-// environment is what every container of a job gets; nothing where address or
-// port is missing.
+// environment returns the environment of every container of a job. It is empty if the address or the port is missing.
 func (c config) environment() []corev1.EnvVar {
 	if c.Addr == "" || c.Port == "" {
 		return nil
@@ -55,7 +55,7 @@ func (c config) environment() []corev1.EnvVar {
 	}
 }
 
-// server is the address that a client makes of its environment.
+// server returns the API server's URL that a client derives from its environment.
 func server(environment []corev1.EnvVar) string {
 	var host, port string
 	for _, e := range environment {
@@ -72,7 +72,7 @@ func server(environment []corev1.EnvVar) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-// newNode is the virtual Node, with upstream's labels and taint (pkg/virtualkubelet/virtualkubelet.go).
+// newNode returns the virtual Node, with upstream's labels and taint (pkg/virtualkubelet/virtualkubelet.go).
 func newNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -94,7 +94,7 @@ func newNode(name string) *corev1.Node {
 	}
 }
 
-// nodeConditions are those of a Node whose first ping has succeeded, or is still to come, Ready first. Upstream's
+// nodeConditions returns the conditions of a Node whose first ping has succeeded or is pending, Ready first. Upstream's
 // reason and message of Ready are the same in both cases.
 func nodeConditions(pinged bool) []corev1.NodeCondition {
 	now := metav1.Now()
@@ -139,5 +139,5 @@ func nodeStatus(port int32) corev1.NodeStatus {
 	}
 }
 
-// fault is a line as upstream's log has it.
+// fault returns an error in the format of upstream's log.
 func fault(what string, err error) string { return fmt.Sprintf("%s: %v", what, err) }

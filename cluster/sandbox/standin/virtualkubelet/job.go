@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	century   = int64(100 * 365 * 24 * 3600) // seconds that a token is asked for
+	century   = int64(100 * 365 * 24 * 3600) // requested lifetime of tokens in seconds
 	accountAt = "/var/run/secrets/kubernetes.io/serviceaccount"
 	rootCA    = "kube-root-ca.crt"
 	caKey     = "ca.crt"
 	askWithin = 30 * time.Second
 )
 
-// refused is what a client says that finds neither environment nor files.
+// refused is kubectl's error if it finds neither environment nor files.
 const refused = "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n"
 
-// job is a pod that was handed to the other side.
+// job is a pod that was handed over to the plugin.
 type job struct {
 	cancel context.CancelFunc
-	said   map[string]string // by container
+	said   map[string]string // log by container
 }
 
-// play takes care of the pods on the virtual node.
+// play reconciles the pods on the virtual node.
 func (p *Player) play(ctx context.Context, node string, by *run) error {
 	pods, err := p.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -69,7 +69,8 @@ func (p *Player) play(ctx context.Context, node string, by *run) error {
 	return errors.Join(faults...)
 }
 
-// begin hands a pod over: what it takes of the cluster now, the rest beside.
+// begin hands a pod over. It reads the objects that the job needs from the cluster immediately, and runs the job in the
+// background.
 func (p *Player) begin(pod *corev1.Pod, by *run) {
 	ctx, cancel := context.WithTimeout(p.life, askWithin)
 	j := &job{cancel: cancel, said: map[string]string{}}
@@ -106,8 +107,8 @@ func (p *Player) begin(pod *corev1.Pod, by *run) {
 	}()
 }
 
-// volumes are the files of a pod's projected volumes that lie where clients look
-// for a ServiceAccount. An error fails the pod.
+// volumes returns the files of a pod's projected volumes that are mounted where clients read a ServiceAccount. An error
+// fails the pod.
 func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) (map[string]string, error) {
 	files := map[string]string{}
 	own, err := p.as(by)
@@ -148,8 +149,8 @@ func mounted(pod *corev1.Pod, volume string) bool {
 	})
 }
 
-// mint asks for a token as upstream does: for a hundred years, for the pod as it
-// is, whatever the pod asked for. One that is refused is an empty file.
+// mint requests a token as upstream does: valid for a hundred years and bound to the pod, whatever the pod requested.
+// If the request is refused, the file is empty.
 func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *run) string {
 	seconds := century
 	made, err := own.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(
@@ -170,7 +171,7 @@ func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *ru
 	return made.Status.Token
 }
 
-// configMap are the files of a projected ConfigMap. The CA of the configuration stands for each file of
+// configMap returns the files of a projected ConfigMap. The CA in the configuration replaces each file of
 // kube-root-ca.crt, which is not read then (pkg/virtualkubelet/execute.go, remoteExecutionHandleProjectedSource).
 func configMap(
 	ctx context.Context, own kubernetes.Interface, namespace string, source *corev1.ConfigMapProjection, by *run,
@@ -208,8 +209,7 @@ func configMap(
 	return files, nil
 }
 
-// execute is the job on the other side. It returns how its containers ended,
-// nil for one that goes on, and what each said.
+// execute runs the job. It returns the exit code of each container, or nil if it still runs, and the logs.
 func (p *Player) execute(
 	ctx context.Context, pod *corev1.Pod, environment []corev1.EnvVar, files map[string]string,
 ) (end []*int32, said map[string]string) {
@@ -246,7 +246,7 @@ func (p *Player) execute(
 	return end, said
 }
 
-// report says in a pod's status how it fares.
+// report writes the state of the job into the pod's status.
 func (p *Player) report(ctx context.Context, pod *corev1.Pod, end []*int32) error {
 	now, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil || now.UID != pod.UID {

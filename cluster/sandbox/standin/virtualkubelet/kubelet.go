@@ -1,6 +1,6 @@
-// Package virtualkubelet plays interLink's virtual kubelet, and behind it the plugin and the job on the other side, as
-// far as a job's ServiceAccount is concerned. It runs while a pod of a Deployment with a container vk does, as that
-// pod's ServiceAccount.
+// Package virtualkubelet fakes interLink's virtual kubelet, and behind it the plugin and the job on the other side,
+// limited to a job's ServiceAccount. It runs while a pod of a Deployment with a container vk does, with the permissions
+// of that pod's ServiceAccount.
 //
 // Sources, in interlink-hq/interLink f6321757. The Node reports 0.6.1, where a projected ConfigMap without items is
 // empty:
@@ -10,26 +10,26 @@
 //     (NewProviderConfig, NodeConditionWithInterlink); a pod that cannot be handed over fails with the reason
 //     ProviderFailed (handleRemoteExecutionFailure).
 //   - pkg/virtualkubelet/execute.go: environment (addKubernetesServicesEnvVars), token for a hundred years bound to the
-//     pod, an empty file where that is refused, ca.crt and namespace (remoteExecutionHandleProjectedSource), reasons of
+//     pod, an empty file if that is refused, ca.crt and namespace (remoteExecutionHandleProjectedSource), reasons of
 //     containers that ended (handleContainersUpdate, checkPodsStatus).
-//   - cmd/virtual-kubelet/main.go: the log's level, for which VerboseLogging counts before ErrorsOnlyLogging, and which
-//     certificate it serves with (serving.go). No exec is served: createHTTPServer and main attach logs alone.
-//   - superfly/virtual-kubelet 339b787d, which upstream's go.mod takes for virtual-kubelet/virtual-kubelet:
+//   - cmd/virtual-kubelet/main.go: the log level, for which VerboseLogging overrides ErrorsOnlyLogging, and the serving
+//     certificate (serving.go). No exec is served: createHTTPServer and main attach only logs.
+//   - superfly/virtual-kubelet 339b787d, which replaces virtual-kubelet/virtual-kubelet in upstream's go.mod:
 //     internal/podutils/env.go would add the Service kubernetes to the environment, but nothing starts the informer of
-//     Services that main.go hands to it. So a job is told of no API server unless the configuration names one.
+//     Services that main.go passes to it. So a job gets no API server unless the configuration names one.
 //
-// Whether the files are mounted is up to the plugin (package edge). What the pod's command asks the API server is
-// really asked: the sandbox's own kubectl goes through KUBERNETES_SERVICE_HOST and _PORT, with that CA and token, and
-// its output is the pod's log. Other commands are not run.
+// The plugin decides whether the files are mounted (package edge). Requests of the pod's command to the API server are
+// real: the sandbox's own kubectl uses KUBERNETES_SERVICE_HOST and _PORT, with that CA and token, and its output is the
+// pod's log. Other commands are not run.
 //
 // Known differences: upstream's Node is NotReady for 30 seconds after each start, until the first ping of interLink's
-// API server, and again while a ping fails; here it is Ready at once unless Pend says otherwise, and no ping fails. Its
-// capacity is fixed, and NodeLabels, NodeTaints
-// and Resources are not read, so neither is an invalid quantity in them fatal. Of downward API volumes only
-// metadata.namespace is resolved, and only volumes that are mounted where clients look for a ServiceAccount are read. A
-// pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic. Init containers are not played.
+// API server, and again while a ping fails; here it is Ready immediately unless Pend says otherwise, and no ping fails.
+// Its capacity is fixed. NodeLabels, NodeTaints and Resources are not read, so an invalid quantity in them is not
+// fatal. Of downward API volumes only metadata.namespace is resolved, and only volumes that are mounted where clients
+// read a ServiceAccount are read. A pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic.
+// Init containers are not run.
 //
-// Guesses, no source found: what apptainer prints for an image that cannot be pulled (execute), and what kubectl says
+// Guesses, no source found: apptainer's message for an image that cannot be pulled (execute), and kubectl's message
 // without a configuration (refused).
 package virtualkubelet
 
@@ -66,52 +66,52 @@ const (
 	manager   = "virtual-kubelet"
 )
 
-// Plugin is what becomes of a job on the other side.
+// Plugin is the plugin on the other side.
 type Plugin interface {
-	// Exports tells whether a job's files are mounted.
+	// Exports reports whether a job's files are mounted.
 	Exports() (bool, error)
 	Say(level, format string, args ...any)
 }
 
-// Options are what Start needs.
+// Options are the parameters of Start.
 type Options struct {
 	Config  *rest.Config // the cluster's admin
 	Plugin  Plugin
-	Dir     string      // for the files of jobs; made, and removed with Close
-	Kubectl string      // the program
-	TLS     *tls.Config // of its log server: whom it answers
+	Dir     string      // for the files of jobs; Start creates it, Close removes it
+	Kubectl string      // path of kubectl
+	TLS     *tls.Config // of its log server, with the CA of its clients
 }
 
-// Player plays for one cluster.
+// Player is the fake virtual kubelet of one cluster.
 type Player struct {
 	options Options
 	client  kubernetes.Interface
 	end     func()
 	life    context.Context
 	server  *kubelet.Server
-	cert    atomic.Pointer[tls.Certificate] // of the virtual kubelet that runs; nil: none yet
+	cert    atomic.Pointer[tls.Certificate] // serving certificate of the running virtual kubelet; nil: none yet
 	all     sync.WaitGroup                  // jobs
 	pending atomic.Int64                    // see Pend
 
 	mu   sync.Mutex
-	runs map[types.UID]*run // by the pod of the Deployment
+	runs map[types.UID]*run // by UID of the Deployment's pod
 	jobs map[types.UID]*job
 }
 
-// run is a virtual kubelet that has started: what it has read, or why it ended.
+// run is a virtual kubelet that has started: its configuration, or why it exited.
 type run struct {
 	config  config
 	began   time.Time
-	text    string // of the configuration, as it was read
+	text    string // the configuration as it was read
 	fault   error
-	account string // its ServiceAccount, as a user
-	space   string // the namespace of that
+	account string // the user name of its ServiceAccount
+	space   string // the namespace of its ServiceAccount
 	serving serving
 
 	log strings.Builder
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the virtual kubelet until Close is called or ctx is done.
 func Start(ctx context.Context, o Options) (*Player, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -131,7 +131,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, err
 }
 
-// Close ends it with its jobs, and removes their files.
+// Close stops the virtual kubelet with its jobs, and removes their files.
 func (p *Player) Close() {
 	p.end()
 	p.mu.Lock()
@@ -144,10 +144,10 @@ func (p *Player) Close() {
 	removeDir(p.options.Dir)
 }
 
-// Pend keeps the Node NotReady for that long after each start from now on, as upstream's is until its first ping.
+// Pend makes the Node NotReady for this duration after each later start, as upstream's is until its first ping.
 func (p *Player) Pend(within time.Duration) { p.pending.Store(int64(within)) }
 
-// Look does once what is to be done.
+// Look reconciles the Node and its pods once.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,8 +186,8 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// kubelet returns the Deployment that can keep a node, nil: none. Whoever has a namespace can create another; its pods
-// get nowhere, for the API server refuses them the node's status.
+// kubelet returns the Deployment that can maintain a node, or nil. Any user with a namespace can create another such
+// Deployment, but the API server forbids its pods to update the node's status, so they have no effect.
 func (p *Player) kubelet(ctx context.Context, all []appsv1.Deployment) (*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	for i := range all {
@@ -218,7 +218,7 @@ func isKubelet(d appsv1.Deployment) bool {
 	)
 }
 
-// nodeName is what the container is told.
+// nodeName returns the node name in the container's environment.
 func nodeName(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, e := range c.Env {
@@ -230,9 +230,8 @@ func nodeName(d *appsv1.Deployment) string {
 	return strings.TrimSuffix(d.Name, "-node")
 }
 
-// started returns the virtual kubelet of a pod, which reads its configuration
-// when it starts, and again when it is started again after it has ended. nil: the
-// pod does not run.
+// started returns the virtual kubelet of a pod, or nil if the pod does not run. A virtual kubelet reads its
+// configuration when it starts, and again when it restarts after it has exited.
 func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 		return nil, nil
@@ -264,7 +263,7 @@ func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 	return r, p.crash(ctx, pod, r.fault)
 }
 
-// as is a client with the rights of a virtual kubelet's ServiceAccount.
+// as returns a client with the permissions of a virtual kubelet's ServiceAccount.
 func (p *Player) as(r *run) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -274,7 +273,7 @@ func (p *Player) as(r *run) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// configuration is the text that the container sees.
+// configuration returns the configuration that the container reads.
 func (p *Player) configuration(ctx context.Context, pod *corev1.Pod) (string, error) {
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap == nil {
@@ -291,7 +290,7 @@ func (p *Player) configuration(ctx context.Context, pod *corev1.Pod) (string, er
 	return "", fmt.Errorf("pod %s mounts no %s", pod.Name, configKey)
 }
 
-// crash says in a pod's status that its container ended, or that it runs.
+// crash writes into a pod's status that its container exited with fault, or that it runs if fault is nil.
 func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error {
 	now := pod.DeepCopy()
 	i := slices.IndexFunc(now.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container })
@@ -327,7 +326,7 @@ func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error 
 	}
 	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: "kubelet"})
 	if err != nil {
-		delete(p.runs, pod.UID) // it is looked at again
+		delete(p.runs, pod.UID) // the next look retries
 	}
 	return err
 }
@@ -344,8 +343,7 @@ func (r *run) say(level, format string, args ...any) {
 	)
 }
 
-// Log is what a container has said: of the virtual kubelet, or of a job on its
-// node.
+// Log returns the log of a container: of the virtual kubelet, or of a job on its node.
 func (p *Player) Log(namespace, name, of string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil {
@@ -362,8 +360,8 @@ func (p *Player) Log(namespace, name, of string) (string, bool) {
 	return "", false
 }
 
-// keepNode makes the virtual Node and says how it fares. The sandbox's controller
-// manager gives nodes a year before it takes them for lost; it writes into them, too.
+// keepNode creates the virtual Node and sets its status. Setting it once is enough, because the sandbox's controller
+// manager waits a year before it considers a node lost. The controller manager also writes to nodes.
 func (p *Player) keepNode(ctx context.Context, name string, up, pinged bool) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return p.keepNodeOnce(ctx, name, up, pinged) })
 }

@@ -21,25 +21,26 @@ import (
 
 var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 
-// address is where the API server asks for the logs of the node's pods, and what a certificate is asked for: upstream's
-// is its pod's.
+// address is where the API server requests the logs of the node's pods, and the address in the certificate. Upstream's
+// is the pod's.
 const address = "127.0.0.1"
 
-// serving is how a virtual kubelet gets the certificate that it serves logs with (interlink-hq/interLink f6321757 and
-// 0.6.1, cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go): it deletes the requests of its node,
+// serving is the state of a virtual kubelet's request for its serving certificate (interlink-hq/interLink f6321757 and
+// 0.6.1, cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go). It deletes the requests of its node,
 // creates one and waits indefinitely until that is approved. It deletes a denied request and creates another. It keeps
-// asking for a request that was removed. Releases before 0.5.2 request none; 0.5.2 and 0.6.0 leave it to client-go's
-// certificate manager, and DisableCSR is new in 0.6.1. Known differences: upstream looks every ten seconds, the first
-// time ten seconds after the start, and requests another certificate after four fifths of the life of the first.
+// polling a request that was deleted. Releases before 0.5.2 request no certificate; 0.5.2 and 0.6.0 leave it to
+// client-go's certificate manager, and DisableCSR is new in 0.6.1. Known differences: upstream polls every ten seconds,
+// the first time ten seconds after the start, and requests another certificate after four fifths of the lifetime of the
+// first.
 type serving struct {
 	began   bool
 	request string // its name; "": none yet
 	key     ed25519.PrivateKey
-	fault   string // the last one that it logged
+	fault   string // the last error that it logged
 	cert    *tls.Certificate
 }
 
-// serve takes a step towards a certificate.
+// serve performs the next step towards a certificate.
 func (p *Player) serve(ctx context.Context, r *run, node string) error {
 	s := &r.serving
 	own, err := p.as(r)
@@ -103,7 +104,7 @@ func (p *Player) serve(ctx context.Context, r *run, node string) error {
 	return nil
 }
 
-// dropOld deletes the requests of a node that a former virtual kubelet has made.
+// dropOld deletes the requests of a node that a previous virtual kubelet has created.
 func dropOld(ctx context.Context, own kubernetes.Interface, r *run, signer, node string) {
 	requests := own.CertificatesV1().CertificateSigningRequests()
 	all, err := requests.List(ctx, metav1.ListOptions{})
@@ -133,7 +134,7 @@ func commonName(request []byte) string {
 	return asks.Subject.CommonName
 }
 
-// request makes one with a new key.
+// request creates a certificate signing request with a new key.
 func request(
 	ctx context.Context, own kubernetes.Interface, signer, node string,
 ) (*certificatesv1.CertificateSigningRequest, ed25519.PrivateKey, error) {
@@ -161,7 +162,7 @@ func request(
 	return made, key, err
 }
 
-// selfSigned is the certificate of a virtual kubelet that asks for none.
+// selfSigned returns the certificate of a virtual kubelet that requests none.
 func selfSigned() (*tls.Certificate, error) {
 	own, err := pki.NewAuthority("virtual kubelet")
 	if err != nil {
@@ -175,7 +176,7 @@ func selfSigned() (*tls.Certificate, error) {
 	return &cert, err
 }
 
-// identity is config with the certificate of the virtual kubelet that runs.
+// identity returns config with the certificate of the running virtual kubelet.
 func (p *Player) identity(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.Certificates = nil
@@ -188,7 +189,7 @@ func (p *Player) identity(config *tls.Config) *tls.Config {
 	return config
 }
 
-// once says what is wrong, but not again and again.
+// once logs a message unless it repeats the previous one.
 func (r *run) once(level, format string, args ...any) {
 	if now := fmt.Sprintf(format, args...); now != r.serving.fault {
 		r.serving.fault = now

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	mountPath     = "/persistentvolumes" // where the provisioner has the export
+	mountPath     = "/persistentvolumes" // where the provisioner mounts the export
 	folderManager = "nfs-subdir-external-provisioner"
 )
 
-// folder makes a volume for a claim: a folder in the export (provisionClaimOperation of controller/controller.go, and
+// folder creates a volume for a claim: a folder in the export (provisionClaimOperation of controller/controller.go, and
 // Provision of the provisioner).
 func (p *Player) folder(
 	ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
@@ -51,7 +51,7 @@ func (p *Player) folder(
 	}
 	name := folderName(c, class)
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
-	if err != nil { // the mount that it has hangs
+	if err != nil { // its mount hangs
 		one.said.Once("error", "stand-in: the export does not answer, and neither does mkdir: %v", err)
 		return nil
 	}
@@ -81,8 +81,8 @@ func (p *Player) folder(
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
 }
 
-// folderName is the path of a claim's folder in the export. A pattern that gives nothing names the export itself, which
-// later commits than v4.0.2 prevent.
+// folderName returns the path of a claim's folder in the export. A pattern with an empty result names the export
+// itself, which later commits than v4.0.2 prevent.
 func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	if pattern, ok := class.Parameters["pathPattern"]; ok {
 		return path.Join("/", fromPattern(pattern, c))
@@ -92,7 +92,7 @@ func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 
 var inPattern = regexp.MustCompile(`\${\.PVC\.((labels|annotations)\.(.*?)|.*?)}`)
 
-// fromPattern fills what a class says of folders' names.
+// fromPattern expands a class's pattern for folder names.
 func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
 	return inPattern.ReplaceAllStringFunc(pattern, func(found string) string {
 		parts := inPattern.FindStringSubmatch(found)
@@ -106,7 +106,7 @@ func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
 	})
 }
 
-// event says something of an object, with the provisioner's own rights.
+// event records an event about an object, with the provisioner's own permissions.
 func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, kind, reason, message string) error {
 	err := one.events.Say(
 		ctx, one.client, standin.Event{Of: of, Component: one.identity, Type: kind, Reason: reason, Message: message},
@@ -118,7 +118,7 @@ func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, ki
 	return err
 }
 
-// unmake removes a volume and its folder, or archives that: as its class says (Delete of the provisioner, and
+// unmake deletes a volume, and deletes or archives its folder, as its class specifies (Delete of the provisioner, and
 // deleteVolumeOperation of controller/controller.go).
 func (p *Player) unmake(
 	ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass,
@@ -132,7 +132,7 @@ func (p *Player) unmake(
 	}
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil || v.Spec.NFS == nil {
-		return nil // the mount that it has hangs
+		return nil // its mount hangs
 	}
 	if err := erase(root, v, class); err != nil {
 		return fail(err)
@@ -145,8 +145,8 @@ func (p *Player) unmake(
 	return nil
 }
 
-// erase does what a volume's class says with the folder of the volume: v4.0.2 looks for its last name at the top of the
-// export, so a deeper folder stays. Without a folder no class is needed.
+// erase deletes or archives a volume's folder as its class specifies. v4.0.2 expects the last element of its path at
+// the top of the export, so a deeper folder is kept. If the folder does not exist, no class is needed.
 func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
 	base := path.Base(v.Spec.NFS.Path)
 	folder := filepath.Join(root, base)
@@ -159,7 +159,7 @@ func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClas
 	return tidy(folder, filepath.Join(root, "archived-"+base), class.Parameters)
 }
 
-// tidy archives a folder, keeps it or erases it.
+// tidy archives, keeps or deletes a folder.
 func tidy(folder, archive string, parameters map[string]string) error {
 	switch parameters["onDelete"] {
 	case "delete":

@@ -18,25 +18,25 @@ import (
 	"carrick/cluster/sandbox/standin/shell"
 )
 
-// scriptWithin is how long a script may run.
+// scriptWithin is the timeout of a script.
 const scriptWithin = 5 * time.Minute
 
-// mounted is a pod whose volumes are there.
+// mounted is a pod whose volumes are mounted.
 type mounted struct {
 	said standin.Text
-	code *int32 // its script has come to its end
+	code *int32 // exit code; nil while its script runs
 }
 
-// volume is one of a pod's that is played here.
+// volume is a volume of a pod that this package handles.
 type volume struct {
-	name    string // the pod's
-	object  string // the PersistentVolume's, or the same
-	server  string // of NFS; "": a folder of pvCSI
+	name    string // in the pod
+	object  string // name of the PersistentVolume, or name
+	server  string // NFS server; "": a folder of pvCSI
 	path    string
 	options []string
 }
 
-// mountAll plays the kubelets of all pods that mount what is played here.
+// mountAll fakes the kubelets of all pods that mount a volume of this package.
 func (p *Player) mountAll(ctx context.Context, now *seen) error {
 	there := map[types.UID]bool{}
 	var faults []error
@@ -60,8 +60,7 @@ func (p *Player) mountAll(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// volumesOf are a pod's volumes that are played here, and whether all of its claims are
-// bound.
+// volumesOf returns a pod's volumes that this package handles, and whether all of its claims are bound.
 func (p *Player) volumesOf(now *seen, pod *corev1.Pod) (out []volume, all bool) {
 	all = true
 	for _, v := range pod.Spec.Volumes {
@@ -89,7 +88,7 @@ func (p *Player) volumesOf(now *seen, pod *corev1.Pod) (out []volume, all bool) 
 	return out, all
 }
 
-// boundTo is the volume of a claim; nil: it has none.
+// boundTo returns the volume of a claim, or nil if it is not bound.
 func (now *seen) boundTo(namespace, name string) *corev1.PersistentVolume {
 	for i := range now.claims {
 		if c := &now.claims[i]; c.Namespace == namespace && c.Name == name && c.Status.Phase == corev1.ClaimBound {
@@ -99,7 +98,7 @@ func (now *seen) boundTo(namespace, name string) *corev1.PersistentVolume {
 	return nil
 }
 
-// run says of a pod what its kubelet would.
+// run writes a pod's status as its kubelet would.
 func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) error {
 	m := p.mounts[pod.UID]
 	if m == nil && over(pod) {
@@ -124,17 +123,17 @@ func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) err
 	return standin.Ended(*m.code).Tell(ctx, p.client, pod)
 }
 
-// over tells whether a pod has come to its end.
+// over reports whether a pod has completed.
 func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// mountPoint is where a kubelet mounts a volume of NFS (pkg/volume/nfs/nfs.go).
+// mountPoint returns where a kubelet mounts an NFS volume (pkg/volume/nfs/nfs.go).
 func mountPoint(pod *corev1.Pod, v volume) string {
 	return fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~nfs/%s", pod.UID, v.object)
 }
 
-// mount returns the folder that stands for a volume, or the output of mount.
+// mount returns the folder that represents a volume, or the output of mount as an error.
 func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, error) {
 	if v.server == "" {
 		folder := filepath.Join(p.options.Dir, v.object)
@@ -176,8 +175,7 @@ func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err e
 	})
 }
 
-// begin starts the script of a pod that is to come to an end. Nothing is said of what
-// other programs do.
+// begin starts the script of a pod that must complete. Other programs are not run.
 func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders map[string]string) {
 	var where []string
 	for _, v := range volumes {
@@ -215,7 +213,7 @@ func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders ma
 	})
 }
 
-// Log is what a provisioner, or a pod that mounts a volume, has said.
+// Log returns the log of a provisioner, or of a pod that mounts a volume.
 func (p *Player) Log(namespace, name, container string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil || container != pod.Spec.Containers[0].Name {

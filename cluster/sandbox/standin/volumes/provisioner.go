@@ -22,18 +22,17 @@ import (
 type provisioner struct {
 	pod          types.UID
 	space        string // the pod's namespace
-	identity     string // by which it calls itself
+	identity     string // name in its events
 	name         string // PROVISIONER_NAME
 	server, path string
 	elects       bool
-	old          bool // an image from before Kubernetes 1.20
+	old          bool // an image for Kubernetes before 1.20
 	client       kubernetes.Interface
 	events       standin.Events
 	said         standin.Said
 }
 
-// provision plays all provisioners. Of those that call themselves the same in a
-// namespace, the oldest leads.
+// provision runs all provisioners. Of those with the same name in a namespace, the oldest leads.
 func (p *Player) provision(ctx context.Context, now *seen) error {
 	pods := slices.Clone(now.pods)
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -69,7 +68,7 @@ func (p *Player) provision(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// environment is what a pod's container finds of a name.
+// environment returns the value of an environment variable of a pod's container.
 func environment(pod *corev1.Pod, name string) (string, bool) {
 	for _, c := range pod.Spec.Containers {
 		for _, e := range c.Env {
@@ -81,7 +80,7 @@ func environment(pod *corev1.Pod, name string) (string, bool) {
 	return "", false
 }
 
-// start is a provisioner with the rights of its pod's ServiceAccount.
+// start returns a provisioner with the permissions of its pod's ServiceAccount.
 func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -98,7 +97,7 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	one.server, _ = environment(pod, "NFS_SERVER")
 	one.path, _ = environment(pod, "NFS_PATH")
 	value, _ := environment(pod, "ENABLE_LEADER_ELECTION")
-	if elects, err := strconv.ParseBool(value); err == nil { // empty is unset; upstream ends at what is no boolean
+	if elects, err := strconv.ParseBool(value); err == nil { // empty means unset; upstream exits if it is not a boolean
 		one.elects = elects
 	}
 	one.old = strings.Contains(pod.Spec.Containers[0].Image, "nfs-client-provisioner")
@@ -110,10 +109,10 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	return one, nil
 }
 
-// lockName is the name of the Endpoints that a leader locks (controller/controller.go, Run).
+// lockName returns the name of the Endpoints that a leader locks (controller/controller.go, Run).
 func lockName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
-// leads tells whether a provisioner has become the leader, which takes rights of its own.
+// leads reports whether a provisioner has become the leader, which requires its own permissions.
 func (one *provisioner) leads(ctx context.Context) bool {
 	if !one.elects {
 		return true
@@ -141,7 +140,7 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	return true
 }
 
-// work makes volumes of claims, and unmakes those of claims that are gone.
+// work creates volumes for claims, and deletes those of deleted claims.
 func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	if !one.sees(ctx) {
 		return nil
@@ -169,7 +168,7 @@ func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// sees tells whether a provisioner may list what it watches.
+// sees reports whether a provisioner can list the objects that it watches.
 func (one *provisioner) sees(ctx context.Context) bool {
 	few := metav1.ListOptions{ResourceVersion: "0"}
 	_, claims := one.client.CoreV1().PersistentVolumeClaims("").List(ctx, few)

@@ -1,41 +1,41 @@
-// Package volumes plays the storage of a Tanzu guest cluster: from claims to what pods write.
+// Package volumes fakes the storage of a Tanzu guest cluster, from claims to the files that pods write.
 //
 // pvCSI, while the Deployment vsphere-csi-controller is available. Source: kubernetes-sigs/vsphere-csi-driver bf809025.
 //
-//   - A claim that more than one node may use asks for a file volume, which is refused where the feature file-volume is
+//   - A claim that more than one node can use requests a file volume, which is rejected if the feature file-volume is
 //     off: pkg/csi/service/common/util.go (IsFileVolumeRequest), pkg/csi/service/wcpguest/controller_helper.go
 //     (validateGuestClusterCreateVolumeRequest), pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go.
 //   - Names of the Deployment, the driver and the ConfigMap of features: manifests/guestcluster/1.37/pvcsi.yaml.
 //   - Events are those of its csi-provisioner: kubernetes-csi/external-provisioner v4.0.1 and v5.2.0,
 //     vendor/sigs.k8s.io/sig-storage-lib-external-provisioner. From v6.0.0 on their words differ.
-//   - The default class is the one that the Supervisor declares, again and again: a guess, no source found.
+//   - The default class is the one that the Supervisor declares, and is reset repeatedly: a guess, no source found.
 //
 // nfs-subdir-external-provisioner, in each ready pod that has its environment, with the permissions of the pod's
 // ServiceAccount. Source: kubernetes-sigs/nfs-subdir-external-provisioner v4.0.2 (fab8b56), the image of its chart, and
 // sig-storage-lib-external-provisioner v6.0.0 (904215e), on which it builds.
 //
-//   - Folders, their names, and what becomes of them: cmd/nfs-subdir-external-provisioner/provisioner.go.
+//   - Folders, their names, and their deletion: cmd/nfs-subdir-external-provisioner/provisioner.go.
 //   - Which claims and volumes it handles, its events, and the Endpoints that a leader locks: controller/controller.go.
 //     A volume that cannot be saved: controller/volume_store.go.
-//   - An image before v4.0.0 (nfs-client-provisioner) makes nothing: CHANGELOG.md. Its message is that of v6.0.0: a
+//   - An image before v4.0.0 (nfs-client-provisioner) creates nothing: CHANGELOG.md. Its message is that of v6.0.0: a
 //     guess.
 //
 // The kubelet of pods that mount such volumes. Source: kubernetes/kubernetes v1.37.2.
 //
 //   - The event of a failed mount: pkg/volume/util/operationexecutor/operation_generator.go, pkg/volume/nfs/nfs.go,
 //     k8s.io/mount-utils mount_linux.go. Its output is that of package nfs; without mount.nfs it is mount(8)'s: a
-//     guess, no source found. Releases of mount(8) exist that end it with a line about dmesg(1).
-//   - Else the pod runs, and package shell runs its script in the folder that stands for the volume.
+//     guess, no source found. Some releases of mount(8) end it with a line about dmesg(1).
+//   - Otherwise the pod runs, and package shell runs its script in the folder that represents the volume.
 //
-// Which claims belong to whom, and binding, are Kubernetes' own. It writes the provisioner into two annotations
+// Kubernetes itself assigns claims to provisioners and binds them. It writes the provisioner into two annotations
 // (pkg/controller/volume/persistentvolume/pv_controller_base.go): v4.0.2 reads the beta one, this package the other.
 //
-// Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI asks
-// no Supervisor: a guest whose own feature is on, as in all of upstream's manifests, waits four minutes for a
-// Supervisor that has no file volumes. Its volumes have handles of their own. The provisioner retries at every look,
-// where upstream backs off and gives up after 15 failures, and saves a volume once, not five times. A pattern's .. does
-// not leave the export. The older one of two replicas leads: no lock expires. NFS_SERVER and NFS_PATH may be missing,
-// and no node is read for WaitForFirstConsumer.
+// Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI
+// sends no request to a Supervisor: a guest whose own feature is on, as in all of upstream's manifests, waits four
+// minutes for a Supervisor that has no file volumes. Its volumes have handles of their own. The provisioner retries in
+// every look, where upstream backs off and gives up after 15 failures, and saves a volume once, not five times. A
+// pattern's .. does not leave the export. The older of two replicas leads: no lock expires. NFS_SERVER and NFS_PATH are
+// optional, and no node is read for WaitForFirstConsumer.
 package volumes
 
 import (
@@ -58,12 +58,12 @@ import (
 )
 
 const (
-	storageProvisioner = "volume.kubernetes.io/storage-provisioner" // on a claim: who is to make its volume
-	provisionedBy      = "pv.kubernetes.io/provisioned-by"          // on a volume: who has
+	storageProvisioner = "volume.kubernetes.io/storage-provisioner" // on a claim: the provisioner of its volume
+	provisionedBy      = "pv.kubernetes.io/provisioned-by"          // on a volume: its provisioner
 	defaultClass       = "storageclass.kubernetes.io/is-default-class"
 )
 
-// What is watched.
+// The watched resources.
 var (
 	classes           = storagev1.SchemeGroupVersion.WithResource("storageclasses")
 	claims            = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
@@ -73,15 +73,15 @@ var (
 	deployments       = appsv1.SchemeGroupVersion.WithResource("deployments")
 )
 
-// Options are what Start needs.
+// Options are the parameters of Start.
 type Options struct {
 	Config     *rest.Config // the guest's admin
 	Supervisor *rest.Config // the Supervisor's
 	Export     *nfs.Server
-	Dir        string // for the volumes of pvCSI; made, and removed with Close
+	Dir        string // for the volumes of pvCSI; Start creates it, Close removes it
 }
 
-// Player plays for one cluster.
+// Player is the fake storage of one cluster.
 type Player struct {
 	options    Options
 	client     kubernetes.Interface
@@ -97,7 +97,7 @@ type Player struct {
 	events       standin.Events
 }
 
-// seen is a cluster's storage at one moment.
+// seen is a snapshot of a cluster's storage.
 type seen struct {
 	classes map[string]*storagev1.StorageClass
 	claims  []corev1.PersistentVolumeClaim
@@ -105,7 +105,7 @@ type seen struct {
 	pods    []corev1.Pod
 }
 
-// Start plays until Close, or until ctx ends.
+// Start runs the storage until Close is called or ctx is done.
 func Start(ctx context.Context, o Options) (*Player, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -134,21 +134,21 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, nil
 }
 
-// Close ends it with all scripts, and removes the volumes of pvCSI.
+// Close stops the storage with all scripts, and removes the volumes of pvCSI.
 func (p *Player) Close() {
 	p.end()
 	p.scripts.Wait()
 	_ = os.RemoveAll(p.options.Dir)
 }
 
-// NoHelper makes the nodes ones without mount.nfs.
+// NoHelper makes mount.nfs missing on the nodes.
 func (p *Player) NoHelper() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.noHelper = true
 }
 
-// Look does once what is to be done.
+// Look reconciles every claim, volume and pod once.
 func (p *Player) Look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,8 +159,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(p.vsphere(ctx, now), p.provision(ctx, now), p.mountAll(ctx, now))
 }
 
-// see lists what is played. From the API server's memory: what is missed now is seen
-// the next time.
+// see lists the objects from the API server's watch cache. The next look sees changes that are missing there.
 func (p *Player) see(ctx context.Context) (*seen, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	classes, err := p.client.StorageV1().StorageClasses().List(ctx, cached)
@@ -192,7 +191,7 @@ func (p *Player) see(ctx context.Context) (*seen, error) {
 	return now, nil
 }
 
-// waiting are the claims for which somebody is to make a volume.
+// waiting returns the claims that wait for a volume of the provisioner name.
 func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	var out []*corev1.PersistentVolumeClaim
 	for i := range now.claims {
@@ -206,7 +205,7 @@ func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	return out
 }
 
-// released are the volumes of somebody's whose claims are gone and that go with them.
+// released returns the volumes of the provisioner name whose claims were deleted and that must be deleted with them.
 func (now *seen) released(name string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
 	for _, v := range now.volumes {
@@ -218,10 +217,10 @@ func (now *seen) released(name string) []*corev1.PersistentVolume {
 	return out
 }
 
-// volumeName is what a volume is called that is made for a claim.
+// volumeName returns the name of the volume for a claim.
 func volumeName(c *corev1.PersistentVolumeClaim) string { return "pvc-" + string(c.UID) }
 
-// volumeFor is a volume that is made for a claim, but for what it is.
+// volumeFor returns a volume for a claim, without its source.
 func volumeFor(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	reclaim := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {

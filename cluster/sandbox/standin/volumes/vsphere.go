@@ -26,7 +26,7 @@ const (
 	features      = "internal-feature-states.csi.vsphere.vmware.com"
 	fileVolumes   = "file-volume"
 	driverManager = "csi-provisioner"
-	declaredByTKG = "vmware-system-tkg" // who writes what the Supervisor declares
+	declaredByTKG = "vmware-system-tkg" // field manager of the Supervisor's declarations
 	noFileVolumes = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File " +
 		"volume provisioning is not supported."
 	isProvisioning = "External provisioner is provisioning volume for claim %q"
@@ -35,7 +35,7 @@ const (
 
 var clusters = schema.GroupVersionResource{Group: "cluster.x-k8s.io", Version: "v1beta1", Resource: "clusters"}
 
-// vsphere plays pvCSI, and what keeps classes as they are declared.
+// vsphere fakes pvCSI, and the controller that resets classes to their declaration.
 func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	faults := []error{p.declare(ctx, now)}
 	controller, err := p.client.AppsV1().Deployments(driverSpace).Get(
@@ -70,7 +70,7 @@ func enabled(state string) bool {
 	return err == nil && on
 }
 
-// disk makes a volume for a claim, where pvCSI would (pkg/csi/service/wcpguest/controller.go, CreateVolume).
+// disk creates a volume for a claim as pvCSI does (pkg/csi/service/wcpguest/controller.go, CreateVolume).
 func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolumeClaim, files bool) error {
 	class := now.classes[*c.Spec.StorageClassName]
 	if class == nil || class.Provisioner != driver {
@@ -98,7 +98,7 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	}
 	made := volumeFor(c, class)
 	made.Spec.CSI = &corev1.CSIPersistentVolumeSource{
-		// of a file volume, too: the node mounts that as nfs4
+		// also for a file volume: the node mounts that as nfs4
 		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: "ext4",
 		VolumeAttributes: map[string]string{"type": kind},
 	}
@@ -113,7 +113,7 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
 }
 
-// shared reports whether a claim asks for a file volume (pkg/csi/service/common/util.go, IsFileVolumeRequest).
+// shared reports whether a claim requests a file volume (pkg/csi/service/common/util.go, IsFileVolumeRequest).
 func shared(modes []corev1.PersistentVolumeAccessMode) bool {
 	for _, m := range modes {
 		if m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany {
@@ -128,7 +128,7 @@ func shared(modes []corev1.PersistentVolumeAccessMode) bool {
 func (p *Player) declare(ctx context.Context, now *seen) error {
 	name, err := p.declared(ctx)
 	if err != nil || name == "" {
-		return nil // nobody declares anything now: all stays as it is
+		return nil // nothing is declared: leave all classes unchanged
 	}
 	var faults []error
 	for _, class := range now.classes {
@@ -145,8 +145,8 @@ func (p *Player) declare(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// declared is the default class in the Supervisor's object of this guest, which is the
-// one with its API server's address.
+// declared returns the default class in the Supervisor's object of this guest, which is the one with its API server's
+// address.
 func (p *Player) declared(ctx context.Context) (string, error) {
 	api, err := url.Parse(p.options.Config.Host)
 	if err != nil {

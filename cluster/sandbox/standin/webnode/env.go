@@ -13,7 +13,7 @@ var (
 
 // source reads hook.env as k8s-bootstrap-ondemand.sh does in bash, under set -e (OSC/ondemand e5bbaf1d7
 // hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The file is sourced first. Then each word before the first = of a
-// line that has no # in its first column is exported. The error is the message with which bash ends.
+// line that has no # in its first column is exported. The error is the message with which bash exits.
 func source(text string) (map[string]string, error) {
 	env := map[string]string{}
 	lines := strings.Split(text, "\n")
@@ -56,7 +56,7 @@ func assign(env map[string]string, line string) error {
 			env[name] = word
 		case word == "export" && !exports:
 			exports = true
-		case exports && identifier.MatchString(word): // it has its value already, or none
+		case exports && identifier.MatchString(word): // it already has its value, or none
 		case exports:
 			return fmt.Errorf("export: `%s': not a valid identifier", word)
 		default:
@@ -68,7 +68,7 @@ func assign(env map[string]string, line string) error {
 
 func blank(r rune) bool { return r == ' ' || r == '\t' }
 
-// printable returns a word as bash prints it: one with a carriage return in a quoted form.
+// printable returns a word as bash prints it: quoted if it contains a carriage return.
 func printable(word string) string {
 	if !strings.Contains(word, "\r") {
 		return word
@@ -76,8 +76,8 @@ func printable(word string) string {
 	return "$'" + strings.ReplaceAll(word, "\r", `\r`) + "'"
 }
 
-// unquoted returns the first word of a text as bash reads it, and what follows the blanks after it. A carriage return
-// is a letter like any other, and nothing is expanded.
+// unquoted returns the first word of a text as bash reads it, and the text after the blanks that follow. A carriage
+// return is an ordinary character, and nothing is expanded.
 func unquoted(text string) (word, rest string, err error) {
 	var out strings.Builder
 	quote, escaped := rune(0), false

@@ -28,14 +28,14 @@ import (
 
 const (
 	rootsOwn   = "/root/.kube/config"
-	again      = 3 * time.Second // after a login that did not go well
+	again      = 3 * time.Second // after a failed login
 	hookWithin = 4 * time.Second
 )
 
-// hook is what a login runs, and what that reads.
+// hook is the hook that runs at login, with the files that it reads.
 type hook struct {
 	path, script, env, kubeconfig string
-	state                         string // a hash of all of it
+	state                         string // a hash of all fields and files
 }
 
 var (
@@ -43,8 +43,7 @@ var (
 	podLabel = regexp.MustCompile(`pod-security\.kubernetes\.io/[a-z-]+=[a-z0-9.-]+`)
 )
 
-// Look has the users log in when what the hook is made of has changed since, and
-// again after a while where it failed.
+// Look logs the users in if the hook or the files that it reads have changed, and again after a while if it failed.
 func (n *Node) Look(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,8 +68,8 @@ func (n *Node) Look(ctx context.Context) error {
 	return failed
 }
 
-// hook is the pre-hook that the portal's file names; not ok: there is none, or
-// what it needs is not there yet.
+// hook returns the pre-hook that the portal's file names. ok is false if there is none, or if a file that it requires
+// does not exist yet.
 func (n *Node) hook() (hook, bool) {
 	var h hook
 	text, err := n.Read(Portal)
@@ -107,8 +106,8 @@ func (n *Node) hook() (hook, bool) {
 	return h, true
 }
 
-// login plays the hook for a user: k8s-bootstrap-ondemand.sh, and the label of pod security that a wrapper may add.
-// kubectl apply goes on after an object that is refused, and fails in the end (kubernetes/kubernetes v1.37.2
+// login fakes the hook for a user: k8s-bootstrap-ondemand.sh, and the pod security label that a wrapper can add.
+// kubectl apply continues after an object that is refused, and fails in the end (kubernetes/kubernetes v1.37.2
 // staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go); the script ends there, before it creates the pull Secret.
 func (n *Node) login(ctx context.Context, h hook, user string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookWithin)
@@ -143,15 +142,15 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 	return k.label(ctx, namespace, podLabel.FindAllString(h.script, -1))
 }
 
-// notExecutable is the error of a hook that root cannot execute, in Ruby's words.
+// notExecutable is Ruby's error for a hook that root cannot execute.
 type notExecutable string
 
 func (h notExecutable) Error() string { return "Permission denied - " + string(h) }
 
 func (notExecutable) Unwrap() error { return fs.ErrPermission }
 
-// continues reports whether a wrapper goes on after its bootstrap has failed: it has other commands behind it, and
-// neither set -e nor || on its line.
+// continues reports whether a wrapper continues after its bootstrap has failed: other commands follow it, and the
+// script has neither set -e nor || on that line.
 func continues(script string) bool {
 	behind := false
 	for line := range strings.SplitSeq(script, "\n") {
@@ -171,9 +170,9 @@ func continues(script string) bool {
 	return false
 }
 
-// pullSecret creates the Secret of a registry that requires a login, and has the default ServiceAccount use it
-// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). Without the file, kubectl create secret
-// prints an error alone, and the script fails at the kubectl apply behind the pipe.
+// pullSecret creates the Secret of a registry that requires a login, and adds it to the default ServiceAccount
+// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). Without the file, kubectl create secret only
+// prints an error, and the script fails at the kubectl apply behind the pipe.
 func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string, namespace string) error {
 	name := env["IMAGE_PULL_SECRET"]
 	if name == "" {
@@ -196,7 +195,7 @@ func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string,
 	return err
 }
 
-// referred are the files that a kubeconfig of the node names.
+// referred returns the files that a kubeconfig of the node references.
 func (n *Node) referred(name string) []string {
 	config, err := n.load(name)
 	if err != nil {
@@ -212,7 +211,7 @@ func (n *Node) referred(name string) []string {
 	return names
 }
 
-// at is where a file stands that a kubeconfig names; "": it names none.
+// at returns the path of a file that a kubeconfig references, or "" if it references none.
 func at(kubeconfig, name string) string {
 	if name == "" || path.IsAbs(name) {
 		return name
@@ -228,8 +227,8 @@ func (n *Node) load(name string) (*api.Config, error) {
 	return clientcmd.Load([]byte(text))
 }
 
-// config is how root's kubectl reaches the cluster: the kubeconfig's references
-// lead to files of the node, and no command is run for a login.
+// config returns the configuration of root's kubectl. The kubeconfig's references lead to files of the node, and no
+// credential plugin is run.
 func (n *Node) config(name string) (*rest.Config, error) {
 	config, err := n.load(name)
 	if err != nil {
@@ -277,7 +276,7 @@ func (n *Node) inline(kubeconfig string, file *string, data *[]byte) error {
 	return nil
 }
 
-// kubectl is what the hook does with it.
+// kubectl is the client with which the hook's kubectl commands run.
 type kubectl struct{ dynamic.Interface }
 
 var resources = map[string]schema.GroupVersionResource{

@@ -1,6 +1,6 @@
-// Package webnode plays the web node of Open OnDemand, as a folder: the files that its package installs, those of the
-// machine that the guide reads, and users who log in to its portal. Nothing is run there. What the package's hooks do
-// at a login is played, with the kubeconfig of the folder's root and nothing else.
+// Package webnode fakes the web node of Open OnDemand as a folder: the files that its package installs, the machine's
+// files that the guide reads, and users who log in to its portal. Nothing runs there. The package's hooks at login are
+// faked, with only the kubeconfig of the folder's root.
 //
 // Sources (OSC/ondemand e5bbaf1d7):
 //
@@ -8,24 +8,24 @@
 //     ood-portal-generator/share/ood_portal_example.yml and ood-portal-generator/lib/ood_portal_generator/view.rb.
 //   - the hook runs as root when a user's web server starts, whether or not it fails:
 //     nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb (exec_pre_hook), and
-//     mod_ood_proxy/lib/ood/nginx_stage.lua, which hands it over.
+//     mod_ood_proxy/lib/ood/nginx_stage.lua, which passes it on.
 //   - what the hook reads, checks and applies: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh and the files in
 //     hooks/k8s-bootstrap/yaml.
 //   - kubectl's part: kubernetes/kubernetes v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go, and create,
-//     label and patch next to it, for the names of field managers and for what follows an error.
+//     label and patch next to it, for the names of field managers and for the behaviour after an error.
 //
 // Known differences:
 //
-//   - The status of a hook that fails is always 1, and what the syslog has of its stderr is on one line.
-//   - A wrapper goes on after a failed bootstrap where other lines follow, and neither set -e nor || is in its text.
-//     Its last command then succeeds, and nothing is logged.
-//   - Two users log in when the hook or what it reads changes, and again every 3 s after a failure. None logs in while
-//     the hook, hook.env or the kubeconfig does not exist, and nothing is logged then.
-//   - The hooks' scripts in the folder do nothing. Of a wrapper, the stand-in reads KUBECONFIG and the pod security
-//     labels, wherever they are in the text. set-k8s-creds.sh and the dashboard write no kubeconfig.
-//   - Objects are applied on the server's side, without the annotation last-applied-configuration. An error is the API
-//     server's, not kubectl's, and no template is expanded by envsubst.
-//   - In hook.env nothing is expanded, and ; & | < > ( ) are letters. A quote ends on its line.
+//   - The exit status of a hook that fails is always 1, and its stderr is one line in the syslog.
+//   - A wrapper continues after a failed bootstrap if other lines follow, and neither set -e nor || is in its text. Its
+//     last command then succeeds, and nothing is logged.
+//   - Two users log in when the hook or a file that it reads changes, and again every 3 s after a failure. None logs in
+//     while the hook, hook.env or the kubeconfig does not exist, and nothing is logged then.
+//   - The hooks' scripts in the folder do nothing. Of a wrapper, the fake reads KUBECONFIG and the pod security labels,
+//     wherever they are in the text. set-k8s-creds.sh and the dashboard write no kubeconfig.
+//   - Objects are applied server-side, without the annotation last-applied-configuration. An error is the API server's,
+//     not kubectl's, and no template is expanded by envsubst.
+//   - In hook.env nothing is expanded, and ; & | < > ( ) are ordinary characters. A quote ends on its line.
 //   - ood_portal.yml has the mode 0600, as at a site that keeps a client's secret in it; the RPM has 0644, the Debian
 //     package 0640 (packaging/deb/rules). The machine's own files (passwd, group, os-release, messages) are a guess: no
 //     source found.
@@ -49,14 +49,14 @@ import (
 //go:embed all:files
 var shipped embed.FS
 
-// The files of Open OnDemand that others than its package write.
+// The files of Open OnDemand that its package does not write.
 const (
 	HookEnv = "/etc/ood/config/hook.env"
 	Portal  = "/etc/ood/config/ood_portal.yml"
 	Log     = "/var/log/messages"
 )
 
-// modes are those of files that have another than 0644.
+// modes are the modes of files that differ from 0644.
 var modes = map[string]fs.FileMode{
 	Portal:                   0o600,
 	"/usr/local/bin/kubectl": 0o755,
@@ -65,17 +65,18 @@ var modes = map[string]fs.FileMode{
 	Log: 0o600,
 }
 
-// Users are those who log in. A third has an account, and a name that is no namespace's. The dashboard makes dashes of
-// its dots (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb), and the hook does not.
+// Users are the users who log in. A third user has an account, and a name that is not valid for a namespace. The
+// dashboard replaces its dots with dashes (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb), and
+// the hook does not.
 var Users = []string{"alice", "bob"}
 
-// Options are what a node is made of.
+// Options are the parameters of Start.
 type Options struct {
-	Dir    string            // where its folder is made
-	Values map[string]string // what ${…} in its files stands for
+	Dir    string            // parent of the node's folder
+	Values map[string]string // values of ${…} in its files
 }
 
-// Node is a folder that stands for a web node.
+// Node is a folder that represents a web node.
 type Node struct {
 	Root string
 
@@ -83,15 +84,15 @@ type Node struct {
 	end   func()
 
 	mu     sync.Mutex
-	played string    // what the hook was last played with
-	failed bool      // it did not go well
-	at     time.Time // when
+	played string    // the hook's state at the last login
+	failed bool      // the last login failed
+	at     time.Time // time of the last login
 }
 
-// Start makes the folder and has users log in, until Close or the end of ctx.
+// Start creates the folder and logs users in until Close is called or ctx is done.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{Root: filepath.Join(o.Dir, "web-node")}
-	if err := os.MkdirAll(filepath.Join(n.Root, "var", "lib"), 0o755); err != nil { // as every machine has it
+	if err := os.MkdirAll(filepath.Join(n.Root, "var", "lib"), 0o755); err != nil { // exists on every machine
 		return nil, err
 	}
 	var err error
@@ -106,14 +107,14 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// Close ends the logins and removes the folder.
+// Close stops the logins and removes the folder.
 func (n *Node) Close() {
 	n.end()
 	n.files.Close()
 	_ = os.RemoveAll(n.Root)
 }
 
-// ship writes the files as they are before anybody joins the node to a cluster.
+// ship writes the files of a node that is not joined to any cluster yet.
 func (n *Node) ship(values map[string]string) error {
 	var pairs []string
 	for name, value := range values {
@@ -137,7 +138,7 @@ func (n *Node) ship(values map[string]string) error {
 	})
 }
 
-// Write puts a file into the node.
+// Write writes a file of the node.
 func (n *Node) Write(name, text string, mode fs.FileMode) error {
 	rel := strings.TrimPrefix(name, "/")
 	if err := n.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
@@ -149,19 +150,19 @@ func (n *Node) Write(name, text string, mode fs.FileMode) error {
 	return n.files.Chmod(rel, mode)
 }
 
-// Read is what a file of the node holds.
+// Read returns the content of a file of the node.
 func (n *Node) Read(name string) (string, error) {
 	data, err := n.files.ReadFile(strings.TrimPrefix(filepath.Clean(name), "/"))
 	return string(data), err
 }
 
-// Has tells whether a file is there.
+// Has reports whether a file exists.
 func (n *Node) Has(name string) bool {
 	_, err := n.files.Stat(strings.TrimPrefix(name, "/"))
 	return err == nil
 }
 
-// Remove takes a file away; one that is gone already is no error.
+// Remove removes a file. It is not an error if the file does not exist.
 func (n *Node) Remove(name string) error {
 	if err := n.files.Remove(strings.TrimPrefix(name, "/")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -169,7 +170,7 @@ func (n *Node) Remove(name string) error {
 	return nil
 }
 
-// Edit changes a file, which keeps its mode.
+// Edit changes a file and keeps its mode.
 func (n *Node) Edit(name string, change func(string) string) error {
 	text, err := n.Read(name)
 	if err != nil {
@@ -182,7 +183,7 @@ func (n *Node) Edit(name string, change func(string) string) error {
 	return n.Write(name, change(text), info.Mode().Perm())
 }
 
-// Set sets keys of hook.env, or of another file of its kind.
+// Set sets keys of hook.env, or of another file in the same format.
 func (n *Node) Set(name string, values map[string]string) error {
 	return n.Edit(name, func(text string) string {
 		lines := strings.Split(text, "\n")
