@@ -19,10 +19,10 @@ import (
 
 const commandWithin = 9 * time.Minute
 
-// errInputEnded is why a sandbox ends that nobody complained about.
+// errInputEnded means that standard input has ended, which is not an error.
 var errInputEnded = errors.New("standard input ended")
 
-// read returns the lines of in, and ends ctx by cancel when there are no more.
+// read returns the lines of in, and calls cancel at the end of in.
 func read(in io.Reader, cancel context.CancelCauseFunc) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -34,8 +34,8 @@ func read(in io.Reader, cancel context.CancelCauseFunc) <-chan string {
 	return lines
 }
 
-// ending returns why ctx ended, where that is an error: the end of input and
-// a signal are how a sandbox is meant to end.
+// ending returns why ctx was cancelled if that is an error. The end of input and signals are the normal ways to end a
+// sandbox.
 func ending(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errInputEnded) || errors.Is(cause, context.Canceled) {
@@ -44,16 +44,16 @@ func ending(ctx context.Context) error {
 	return cause
 }
 
-// reply is the answer to a command.
+// reply is the response to a command.
 type reply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	// Faults are what can be wrong in a scenario, by name.
+	// Faults are the faults of a scenario.
 	Faults []fault `json:"faults,omitempty"`
 	scenario.Told
 }
 
-// fault is one thing that can be wrong, with one sentence.
+// fault is a fault that a scenario can have. Title describes it in one sentence.
 type fault struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -67,7 +67,7 @@ func listed(faults map[string]string) []fault {
 	return list
 }
 
-// desk answers commands.
+// desk executes commands.
 type desk struct {
 	sides map[string]*side
 	stage *scenario.Stage
@@ -112,8 +112,7 @@ func (d desk) obey(ctx context.Context, words []string) error {
 		"sides: local, remote; scenarios: %s", said, strings.Join(world.Scenarios(), ", "))
 }
 
-// seed puts a scenario into both clusters, with a fault where one is named,
-// and returns when it stands.
+// seed puts a scenario into both clusters, with a fault unless it is "", and waits until it is ready.
 func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	for _, s := range d.sides {
 		if s.Stopped() {
@@ -123,8 +122,7 @@ func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	return d.stage.Seed(ctx, scenario, fault)
 }
 
-// reset ends what plays, starts what was stopped and brings both sides back,
-// at the same time.
+// reset stops all stand-ins, starts stopped API servers and resets both sides concurrently.
 func (d desk) reset(ctx context.Context) error {
 	d.stage.Reset()
 	group, ctx := errgroup.WithContext(ctx)

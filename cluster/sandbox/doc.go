@@ -1,17 +1,15 @@
-// Carrick-sandbox runs two real Kubernetes control planes on this machine, for
-// demos and tests: etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler and kubectl are built into this one program, which answers to
-// each of their names, and kwok plays nodes and pods.
+// Carrick-sandbox runs two real Kubernetes control planes on this machine, for demos and tests. etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler and kubectl are built into this one program, which runs as any of them if
+// started under that name. kwok fakes nodes and pods.
 //
-// It starts both, prints one line of JSON when they are ready, and then obeys
-// commands, one a line of standard input. When standard input ends, it stops
-// everything and leaves nothing behind; nor does it when it is killed.
+// It starts both control planes, prints one line of JSON when they are ready, and then executes commands, one per line
+// of standard input. When standard input ends, it stops everything and leaves nothing behind, even if it is killed.
 //
-//	roles     the programs that the binary can be
-//	leash     why nothing outlives the sandbox
+//	roles     the programs that the binary contains
+//	leash     ensures that nothing outlives the sandbox
 //	pki       certificates
 //	plane     one control plane
-//	world     what stands in the clusters
-//	standin   what plays programs that need container images
-//	scenario  which of those play in which scenario
+//	world     the objects of the clusters
+//	standin   fakes of programs that need container images
+//	scenario  which of the fakes run in which scenario
 package main

@@ -17,14 +17,14 @@ import (
 )
 
 func main() {
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // stand-ins do what upstream does, of which API servers may warn
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // stand-ins behave like upstream, whose requests can cause API server warnings
 	if leash.IsKeeper() {
 		os.Exit(leash.RunKeeper())
 	}
 	if role, ok := roles.Find(os.Args[0]); ok {
 		os.Exit(play(role))
 	}
-	klog.SetLogger(logr.Discard()) // its stderr is the demo's terminal, where a screen may be
+	klog.SetLogger(logr.Discard()) // its stderr is the demo's terminal, which may show a screen
 	os.Exit(sandbox(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -39,7 +39,7 @@ func play(role roles.Role) int {
 	return role.Main()
 }
 
-// sandbox runs a sandbox and returns the exit code.
+// sandbox runs a sandbox and returns its exit code.
 func sandbox(ctx context.Context, args []string, in io.Reader, out, progress io.Writer) int {
 	options, err := parse(args, progress)
 	switch {

@@ -15,11 +15,11 @@ import (
 	"carrick/cluster/sandbox/leash"
 )
 
-// options are the command line.
+// options are the command-line options.
 type options struct {
-	dir   string // where everything stands while the sandbox runs
-	empty bool   // start the control planes and put nothing into them
-	// faults names a scenario: say what can be wrong in it, and start nothing.
+	dir   string // folder of the sandbox while it runs
+	empty bool   // start empty control planes
+	// faults is a scenario: print its faults, and start nothing.
 	faults string
 }
 
@@ -48,8 +48,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, err
 }
 
-// run starts a sandbox and serves it until standard input ends, a signal
-// says so, or something that it needs ends. Nothing is left when it returns.
+// run starts a sandbox and serves it until standard input ends, a signal arrives, or a component ends. It leaves
+// nothing behind when it returns.
 func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -71,7 +71,7 @@ func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) 
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // what serve is doing is cut short by the end of what it talks to
+	case <-ctx.Done(): // serve's current work is aborted when its API servers end
 		return ending(ctx)
 	}
 }

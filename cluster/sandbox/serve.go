@@ -27,8 +27,8 @@ import (
 
 const startWithin = 15 * time.Minute
 
-// settings are the two sides. Their networks do not overlap, and look like
-// those of two distributions; nobody listens at the advertised addresses.
+// settings are the two sides. Their networks do not overlap, and resemble those of two distributions. Nothing listens
+// on the advertised addresses.
 var settings = []plane.Settings{
 	{
 		Name: "local", PodCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/16",
@@ -40,15 +40,15 @@ var settings = []plane.Settings{
 	},
 }
 
-// side is one of the two clusters, once it runs.
+// side is a running cluster.
 type side struct {
 	*plane.Plane
 	world      *world.Cluster
-	kubelet    *kubelet.Server // the logs of its nodes
-	kubeletTLS *tls.Config     // its certificate, and that the API server alone is answered
+	kubelet    *kubelet.Server // serves the logs of its nodes
+	kubeletTLS *tls.Config     // its certificate, and the restriction to the API server as client
 }
 
-// ready is the line that says that both clusters can be used.
+// ready is the line that reports that both clusters are ready.
 type ready struct {
 	Ready       bool              `json:"ready"`
 	Dir         string            `json:"dir"`
@@ -58,8 +58,8 @@ type ready struct {
 	Version     string            `json:"version"`
 }
 
-// serve starts both sides within the sandbox's folder, says so on out, and
-// answers commands until a component ends or ctx does.
+// serve starts both sides in the sandbox's folder, reports that on out, and executes commands until a component ends or
+// ctx is done.
 func serve(ctx context.Context, o options, lines <-chan string, out, progress io.Writer) error {
 	died := make(chan error, 2*len(roles.All()))
 	sides, err := start(ctx, o, died, progress)
@@ -89,7 +89,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	}
 }
 
-// stage is where scenarios are played between both sides.
+// stage returns the stage that runs scenarios on both sides.
 func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
@@ -100,7 +100,7 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 	}
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
 	if _, ok := endpoint.FindNginx(); ok {
-		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // by way of the leash
+		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // through the leash
 	}
 	if _, ok := extension.Find(); ok {
 		programs.Carrick = filepath.Join(plane.Binaries(dir), roles.Carrick)
@@ -108,8 +108,7 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 	return scenario.NewStage(ctx, dir, all, programs)
 }
 
-// start prepares the folder and the environment of the components, and starts
-// both control planes side by side.
+// start prepares the folder and the environment of the components, and starts both control planes concurrently.
 func start(ctx context.Context, o options, died chan error, progress io.Writer) (map[string]*side, error) {
 	life := ctx
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
@@ -117,7 +116,7 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	if err := roles.Check(); err != nil {
 		return nil, err
 	}
-	// Not MkdirAll: a folder that was removed by now must stay so.
+	// Not MkdirAll: a folder that has been removed meanwhile must not be created again.
 	err := errors.Join(
 		os.Mkdir(plane.Logs(o.dir), 0o700),
 		os.Mkdir(filepath.Join(o.dir, "tmp"), 0o700),
@@ -148,10 +147,9 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	}
 }
 
-// environment makes this process's environment what the components shall
-// have: none of the user's settings, and a home and a folder for temporary files
-// that go with the sandbox. A component that starts while the sandbox is removed
-// would else leave something beside it.
+// environment sets this process's environment for the components: it removes the user's settings, and sets a home and a
+// folder for temporary files that are removed with the sandbox. Otherwise a component that starts while the sandbox is
+// removed would leave files outside of it.
 func environment(dir string) error {
 	foreign := func(name string) bool {
 		return strings.HasPrefix(name, "ETCD_") || strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "XDG_") ||

@@ -1,2 +1,3 @@
-// Package build holds the scripts that the Makefiles build carrick and the sandbox with. It is there for their tests.
+// Package build contains the scripts with which the Makefiles build carrick and the sandbox. The Go package exists for
+// their tests.
 package build

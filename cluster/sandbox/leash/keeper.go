@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Keeper is the sandbox's hold on its keeper process.
+// Keeper is the sandbox's handle of its keeper process.
 type Keeper struct {
 	dir  string
 	pipe io.Closer
@@ -24,10 +24,9 @@ type Keeper struct {
 	err  error // why the keeper ended; set before gone is closed
 }
 
-// Keep starts a keeper that makes dir and, when this process ends, removes it
-// after killing every process that called Hold. The folder must not exist, or
-// be empty. The keeper is there before the folder is, so that no moment is
-// left in which a kill would leave it.
+// Keep starts a keeper, which creates dir. When this process ends, the keeper kills every process that called Hold, and
+// then removes dir. The folder must not exist, or must be empty. The keeper starts before the folder is created, so the
+// folder is removed no matter when this process is killed.
 func Keep(dir string) (*Keeper, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -36,7 +35,7 @@ func Keep(dir string) (*Keeper, error) {
 	cmd := exec.Command(self, dir)
 	cmd.Args[0] = keeperArg
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of the terminal's signals
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not affected by the terminal's signals
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -65,9 +64,8 @@ func Keep(dir string) (*Keeper, error) {
 	return k, nil
 }
 
-// End ends everything that is on the leash, removes the folder, and returns
-// when both are gone. It returns an error when the keeper did not live to do
-// so, and removes the folder itself.
+// End kills every process on the leash, removes the folder, and waits for both. If the keeper has died before it could
+// do so, End removes the folder itself and returns an error.
 func (k *Keeper) End() error {
 	_ = k.pipe.Close()
 	<-k.gone
@@ -77,10 +75,10 @@ func (k *Keeper) End() error {
 	return nil
 }
 
-// Gone is closed when the keeper has ended, be it that somebody killed it.
+// Gone returns a channel that is closed when the keeper has ended, for whatever reason.
 func (k *Keeper) Gone() <-chan struct{} { return k.gone }
 
-// IsKeeper tells whether this process was started by Keep.
+// IsKeeper reports whether this process was started by Keep.
 func IsKeeper() bool { return os.Args[0] == keeperArg }
 
 // RunKeeper is the keeper's main function and returns its exit code.
@@ -95,7 +93,7 @@ func RunKeeper() int {
 	fmt.Println("ok")
 	var held tethers
 	go held.accept(listener)
-	_, _ = io.Copy(io.Discard, os.Stdin) // returns when the sandbox is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // returns when the sandbox has ended
 	_ = listener.Close()
 	held.end()
 	if err := remove(dir); err != nil {
@@ -124,8 +122,8 @@ func prepare(dir string) (net.Listener, error) {
 	return listener, nil
 }
 
-// tethers are the connections of the processes on the leash. A process is
-// alive for as long as its connection is open, so its number is its own.
+// tethers are the connections of the processes on the leash. A process is alive while its connection is open, so until
+// then its PID is not reused.
 type tethers struct {
 	mu    sync.Mutex
 	ended bool
@@ -151,7 +149,7 @@ func (t *tethers) hold(conn net.Conn) {
 	if err != nil || bad != nil || pid <= 1 || !t.add(conn, pid) {
 		return
 	}
-	_, _ = io.Copy(io.Discard, reader) // returns when the process is gone
+	_, _ = io.Copy(io.Discard, reader) // returns when the process has ended
 	t.mu.Lock()
 	delete(t.open, conn)
 	t.mu.Unlock()
@@ -172,7 +170,7 @@ func (t *tethers) add(conn net.Conn, pid int) bool {
 	return true
 }
 
-// end kills what is on the leash and waits until it is gone.
+// end kills the processes on the leash and waits until they have ended.
 func (t *tethers) end() {
 	t.mu.Lock()
 	t.ended = true

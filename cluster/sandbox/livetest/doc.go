@@ -1,4 +1,3 @@
-// Package livetest starts the sandbox program as carrick does, and looks at
-// what it runs from outside. The program is the one that CARRICK_SANDBOX
-// names, else it is built first.
+// Package livetest starts the sandbox program as carrick does, and tests it from outside. It uses the program that
+// CARRICK_SANDBOX names, or builds one.
 package livetest

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Mutual is how a server that is called names proves itself, and how it knows
-// its one client: by a certificate of the same authority for that user.
+// Mutual returns the TLS configuration of a server with these names that accepts a single client: its serving
+// certificate, and the verification that the client's certificate is for the user client. The authority signs both.
 func (a *Authority) Mutual(client string, names ...string) (*tls.Config, error) {
 	pair, err := a.Server(names...)
 	if err != nil {

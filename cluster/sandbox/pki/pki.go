@@ -1,6 +1,5 @@
-// Package pki makes the certificates of a control plane, in the layout that
-// kubeadm gives a cluster: one authority for servers and clients, another for
-// the aggregation layer's proxy, a key for service accounts.
+// Package pki creates the certificates of a control plane in kubeadm's layout: one CA for servers and clients, another
+// for the front proxy of the aggregation layer, and a key for ServiceAccount tokens.
 package pki
 
 import (
@@ -19,14 +18,13 @@ import (
 	"time"
 )
 
-// validity is how long everything here is valid: longer than any sandbox runs.
+// validity is how long certificates are valid, which is longer than any sandbox runs.
 const validity = 365 * 24 * time.Hour
 
 // Pair is a certificate and its key, both PEM.
 type Pair struct{ Cert, Key []byte }
 
-// Write writes the pair to folder/name.crt and folder/name.key and returns
-// the two paths.
+// Write writes the pair to folder/name.crt and folder/name.key and returns both paths.
 func (p Pair) Write(folder, name string) (cert, key string, err error) {
 	cert, key = filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key")
 	if err := os.WriteFile(cert, p.Cert, 0o600); err != nil {
@@ -35,14 +33,14 @@ func (p Pair) Write(folder, name string) (cert, key string, err error) {
 	return cert, key, os.WriteFile(key, p.Key, 0o600)
 }
 
-// Authority signs certificates.
+// Authority is a CA.
 type Authority struct {
 	Pair
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// NewAuthority makes an authority that signs itself.
+// NewAuthority creates a self-signed CA.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -66,7 +64,7 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{Pair: pair, cert: cert, key: key}, nil
 }
 
-// Client issues a client certificate for a user who is in groups.
+// Client issues a client certificate for a user with groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -80,7 +78,7 @@ func (a *Authority) Server(names ...string) (Pair, error) {
 	return a.ServerUntil(time.Now().Add(validity), names...)
 }
 
-// ServerUntil is Server with an end of the certificate's life.
+// ServerUntil is like Server, with an expiry time.
 func (a *Authority) ServerUntil(end time.Time, names ...string) (Pair, error) {
 	template := &x509.Certificate{
 		NotAfter:    end,
@@ -107,8 +105,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return sign(template, a.cert, key, a.key)
 }
 
-// NewSigningKey makes a key for service account tokens: the private key and
-// its public half, both PEM.
+// NewSigningKey creates a key pair for ServiceAccount tokens, both PEM.
 func NewSigningKey() (private, public []byte, err error) {
 	key, err := newKey()
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 
 const lookEvery = 50 * time.Millisecond
 
-// onFreePort starts a program on a free port, and on another one when another program was faster.
+// onFreePort starts a program on a free port, and retries with another port if a different program has taken it
+// meanwhile.
 func onFreePort(start func(port int) error) error {
 	for tries := 3; ; tries-- {
 		port, err := freePort()
@@ -42,8 +43,7 @@ func (p *Plane) startAPIServer() error {
 		CertDir:      p.folder(),
 		EtcdURL:      p.etcd.URL,
 		StartTimeout: startWithin,
-		// A server that is told to end serves its watches for a minute
-		// more. Nothing here waits for it.
+		// On shutdown an API server continues to serve its watches for a minute. Do not wait for that.
 		StopTimeout: time.Millisecond,
 		Out:         out,
 		Err:         out,
@@ -60,8 +60,8 @@ func (p *Plane) startAPIServer() error {
 	return nil
 }
 
-// configure gives the API server the flags that kubeadm does, where envtest
-// has a default that is made for tests of controllers.
+// configure sets kubeadm's flags of the API server where envtest's defaults, which are meant for tests of controllers,
+// differ.
 func (p *Plane) configure(flags *envtest.Arguments) {
 	s := p.secrets
 	flags.
@@ -80,7 +80,7 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("kubelet-client-certificate", s.kubeletCert).
 		Set("kubelet-client-key", s.kubeletKey).
 		Set("kubelet-certificate-authority", s.authorityFile).
-		// First the address of the sandbox's log server, which loopback alone has.
+		// InternalDNS first: it is the loopback address of the sandbox's log server.
 		Set("kubelet-preferred-address-types", "InternalDNS,InternalIP,ExternalIP,Hostname").
 		Set("proxy-client-cert-file", s.proxyCert).
 		Set("proxy-client-key-file", s.proxyKey).
@@ -92,14 +92,14 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("profiling", "false")
 }
 
-// StopAPIServer kills the API server, and what cannot work without it, and
-// returns when nothing answers on its port any more. etcd and its data stay.
+// StopAPIServer kills the API server and the components that depend on it, and waits until its port no longer answers.
+// etcd and its data are kept.
 func (p *Plane) StopAPIServer(ctx context.Context) error {
 	if p.stopped {
 		return nil
 	}
 	p.killComponents()
-	_ = p.api.Stop() // it did not end in time, as intended, and was killed
+	_ = p.api.Stop() // as intended, the stop timed out and the server was killed
 	p.stopped = true
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port))
 	for {
@@ -114,9 +114,8 @@ func (p *Plane) StopAPIServer(ctx context.Context) error {
 	}
 }
 
-// StartAPIServer starts the API server again where it was, with the same
-// certificates, and returns when it is ready. What
-// works on it is started by then, and may not be ready.
+// StartAPIServer restarts the API server on the same port with the same certificates, and waits until it is ready. It
+// also starts the components that depend on it, but does not wait until they are ready.
 func (p *Plane) StartAPIServer(ctx context.Context) error {
 	if !p.stopped {
 		return nil
@@ -131,7 +130,7 @@ func (p *Plane) StartAPIServer(ctx context.Context) error {
 	return p.runComponents()
 }
 
-// ready waits until the API server says so.
+// ready waits until the API server reports that it is ready.
 func (p *Plane) ready(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(p.Config)
 	if err != nil {
@@ -162,9 +161,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// freePort returns a port of the loopback interface that is free now. It is
-// below the range from which systems take the ports of outgoing connections,
-// so that a stopped server finds it free again.
+// freePort returns a free port of the loopback interface. It is below the ephemeral port range, so that it is still
+// free when a stopped server restarts.
 func freePort() (int, error) {
 	for range 100 {
 		port := 20000 + rand.IntN(10000)

@@ -13,18 +13,18 @@ import (
 
 const stagesFile = "stages.yaml"
 
-// component is what envtest does not start.
+// component is a program that envtest does not start.
 type component struct {
 	name  string
 	flags []string
 }
 
-// noFolder is no folder, and nobody can make one there. The controller manager would make its default one,
-// /usr/libexec/kubernetes, where it may, and watch it.
+// noFolder is a folder that does not exist and that nothing can create. By default the controller manager would create
+// and watch /usr/libexec/kubernetes if it has the permission.
 const noFolder = "/proc/no-flexvolume"
 
-// The controller manager makes an account for each of its controllers before
-// it starts them: with the usual limits that alone takes five seconds.
+// The controller manager creates a ServiceAccount for each of its controllers before it starts them. With the default
+// rate limits that alone takes five seconds.
 const (
 	unlimitedQPS   = "--kube-api-qps=1000"
 	unlimitedBurst = "--kube-api-burst=2000"
@@ -39,8 +39,8 @@ func (p *Plane) controllerManager() component {
 		"--leader-elect=false",
 		"--secure-port=0",
 		unlimitedQPS, unlimitedBurst,
-		// kwok says once that a node is ready. Without this it would be
-		// taken for lost after a minute, and its pods with it.
+		// kwok reports the readiness of a node only once. Without this flag the node would be considered lost after a minute,
+		// and its pods would be evicted.
 		"--node-monitor-grace-period=8760h",
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + p.secrets.accountPrivate,
@@ -68,12 +68,12 @@ func (p *Plane) kwok() component {
 	return component{roles.Kwok, []string{
 		"--kubeconfig=" + p.file(roles.Kwok+".kubeconfig"),
 		"--config=" + p.file(stagesFile),
-		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // the others are somebody else's
+		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // other nodes are unmanaged
 		"--cidr=" + p.PodCIDR,
 	}}
 }
 
-// runComponents starts all of them.
+// runComponents starts all components.
 func (p *Plane) runComponents() error {
 	if err := os.WriteFile(p.file(stagesFile), stages(), 0o600); err != nil {
 		return err
@@ -86,9 +86,8 @@ func (p *Plane) runComponents() error {
 	return nil
 }
 
-// killComponents ends all of them. They do so when they lose their API
-// server in earnest, with the lease on it. Those that live on wait longer
-// after each loss before they look again, in the end for minutes.
+// killComponents kills all components. Some exit anyway when they lose their API server and with it their lease. The
+// others would back off for longer after each loss, in the end for minutes.
 func (p *Plane) killComponents() {
 	for _, r := range p.running {
 		r.kill()
@@ -96,7 +95,7 @@ func (p *Plane) killComponents() {
 	p.running = nil
 }
 
-// run starts a component and keeps it up. When that is in vain, died is told.
+// run starts a component and keeps it running. If that fails, it sends the error to died.
 func (p *Plane) run(c component) error {
 	start := func() (*exec.Cmd, error) {
 		if err := p.life.Err(); err != nil {
@@ -120,7 +119,7 @@ func (p *Plane) run(c component) error {
 	return nil
 }
 
-// failed says what became of a component, with the end of its log.
+// failed returns an error for a component that has ended, with the end of its log.
 func (p *Plane) failed(component string, err error) error {
 	if err == nil {
 		err = errors.New("it ended")

@@ -7,15 +7,16 @@ import (
 	"syscall"
 )
 
-// Watches is how many inotify instances the components of one control plane take: kube-apiserver one for each pair of
-// certificate and key, authority and configuration that it reads again, kube-controller-manager one for each signer of
+// Watches is the number of inotify instances of the components of one control plane. kube-apiserver uses one for each
+// certificate and key, CA and configuration that it reloads, kube-controller-manager one for each signer of
 // certificates.
 const Watches = 11
 
-// inotifyLimit is the sysctl that limits the instances of one user.
+// inotifyLimit is the sysctl that limits a user's inotify instances.
 const inotifyLimit = "fs.inotify.max_user_instances"
 
-// lacking returns an error unless n of what open returns can be open at once, as long as limit allows.
+// lacking returns an error unless open succeeds n times with all results open at once. limit is the value of the sysctl
+// for the message.
 func lacking(n int, limit string, open func() (io.Closer, error)) error {
 	for free := range n {
 		instance, err := open()
@@ -25,7 +26,7 @@ func lacking(n int, limit string, open func() (io.Closer, error)) error {
 				"sysctl %[1]s=512",
 				inotifyLimit, limit, free, n, syscall.EMFILE.Error())
 		} else if err != nil {
-			return nil // no inotify at all: the components say so in their logs
+			return nil // inotify is unavailable: the components' logs say so
 		}
 		defer instance.Close()
 	}

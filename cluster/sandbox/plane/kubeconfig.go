@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-// writeKubeconfigs writes one for the user, in the sandbox's folder, and one
-// for each component, and sets Kubeconfig and Config to the user's.
+// writeKubeconfigs writes a kubeconfig for the user into the sandbox's folder, and one for each component. It sets
+// Kubeconfig and Config to the user's.
 func (p *Plane) writeKubeconfigs() error {
 	p.Kubeconfig = filepath.Join(p.sandbox, p.Name+".kubeconfig")
 	if err := p.writeKubeconfig(p.Kubeconfig, p.Context()+"-admin", masters); err != nil {
@@ -21,7 +21,7 @@ func (p *Plane) writeKubeconfigs() error {
 	users := map[string][]string{
 		roles.ControllerManager: nil,
 		roles.Scheduler:         nil,
-		roles.Kwok:              {masters}, // nodes of its own making, and the pods of all of them
+		roles.Kwok:              {masters}, // nodes that it creates, and the pods of all of them
 	}
 	for name, groups := range users {
 		if err := p.writeKubeconfig(p.file(name+".kubeconfig"), "system:"+name, groups...); err != nil {
@@ -32,12 +32,11 @@ func (p *Plane) writeKubeconfigs() error {
 	if p.Config, err = clientcmd.BuildConfigFromFlags("", p.Kubeconfig); err != nil {
 		return err
 	}
-	p.Config.QPS = -1 // the API server's own fairness is enough
+	p.Config.QPS = -1 // no client-side limit: the API server's own fairness is enough
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig that needs no other file and has one
-// context.
+// writeKubeconfig writes a self-contained kubeconfig with a single context.
 func (p *Plane) writeKubeconfig(path, user string, groups ...string) error {
 	pair, err := p.secrets.authority.Client(user, groups...)
 	if err != nil {

@@ -1,9 +1,7 @@
-// Package plane runs one real control plane on this machine: etcd and
-// kube-apiserver, which envtest starts, kube-controller-manager,
-// kube-scheduler, and kwok, which plays the nodes and what runs on them.
+// Package plane runs one real control plane on this machine: etcd and kube-apiserver, which envtest starts,
+// kube-controller-manager, kube-scheduler, and kwok, which fakes the nodes and their pods.
 //
-// What stands in the cluster is package world's business; that all of it ends
-// with the sandbox is package leash's.
+// Package world creates the objects of the cluster. Package leash ensures that everything ends with the sandbox.
 package plane
 
 import (
@@ -25,16 +23,16 @@ import (
 
 const startWithin = 5 * time.Minute // a cold disk, two busy cores
 
-// Settings tell two control planes apart.
+// Settings are the settings in which the two control planes differ.
 type Settings struct {
-	Name        string // "local": names its folder, logs and context
+	Name        string // "local": name of its folder, logs and context
 	PodCIDR     string
 	ServiceCIDR string
 	ServiceIP   string // the first of ServiceCIDR, where pods find the API server
-	Advertise   string // the address under which the API server is listed in its own endpoints
+	Advertise   string // the address of the API server in its own endpoints
 }
 
-// NoIssuers is an authentication file that names no other issuer of tokens.
+// NoIssuers is an authentication configuration without external token issuers.
 const NoIssuers = `{"apiVersion":"apiserver.config.k8s.io/v1beta1","kind":"AuthenticationConfiguration","jwt":[]}`
 
 // Context returns the name of the kubeconfig's context.
@@ -43,13 +41,13 @@ func (s Settings) Context() string { return "sandbox-" + s.Name }
 // Plane is a running control plane.
 type Plane struct {
 	Settings
-	Config     *rest.Config // a cluster admin
-	Kubeconfig string       // the same as a file, for that admin
-	FrontProxy []byte       // PEM: who signs the API server when it calls aggregated ones
-	// Authentication is the file of other issuers whose tokens the API server
-	// takes: none, until a scenario writes one. It is read again when it changes.
+	Config     *rest.Config // with a cluster admin's credentials
+	Kubeconfig string       // path of a kubeconfig for the same admin
+	FrontProxy []byte       // PEM: the CA of the API server's client certificate for aggregated API servers
+	// Authentication is the path of the authentication configuration, which names external token issuers. It is empty
+	// until a scenario writes one. The API server reloads it when it changes.
 	Authentication string
-	// Network is how the API server reaches pods.
+	// Network is the API server's route to pods.
 	Network *podnet.Network
 
 	sandbox string // the sandbox's folder
@@ -57,16 +55,15 @@ type Plane struct {
 	port    int
 	etcd    *envtest.Etcd
 	api     *envtest.APIServer
-	running []*process // besides those two
+	running []*process // in addition to etcd and the API server
 	died    chan<- error
-	life    context.Context // of the sandbox: what ends after it is not started again
+	life    context.Context // of the sandbox: programs that end after it are not restarted
 	stopped bool
 }
 
-// Start starts a control plane within the sandbox's folder, in which those of
-// Binaries and Logs exist, and returns when its API server is ready. A
-// component that ends later is started again while life lasts; when that is in
-// vain, died is told.
+// Start starts a control plane and waits until its API server is ready. The folders Binaries and Logs of the sandbox's
+// folder must exist. A component that ends later is restarted until life is done. If that fails, the error is sent to
+// died.
 func Start(ctx, life context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
 	p := &Plane{Settings: settings, sandbox: sandbox, died: died, life: life}
 	if err := os.Mkdir(p.folder(), 0o700); err != nil {
@@ -101,8 +98,8 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 	return p, p.runComponents()
 }
 
-// startNetwork makes the API server's way to pods. Its socket is in the sandbox's own
-// folder and has a short name: systems allow few characters.
+// startNetwork creates the API server's route to pods. Its socket is in the sandbox's own folder and has a short name,
+// because systems limit the length of socket paths.
 func (p *Plane) startNetwork() error {
 	var err error
 	if p.Network, err = podnet.Start(filepath.Join(p.sandbox, "net-"+p.Name[:1]), p.PodCIDR); err != nil {
@@ -117,17 +114,17 @@ const (
 		`{"name":"cluster","connection":{"proxyProtocol":"HTTPConnect","transport":{"uds":{"udsName":%q}}}}]}`
 )
 
-// Stopped tells whether the API server was stopped.
+// Stopped reports whether the API server is stopped.
 func (p *Plane) Stopped() bool { return p.stopped }
 
 func (p *Plane) folder() string            { return filepath.Join(p.sandbox, p.Name) }
 func (p *Plane) file(name string) string   { return filepath.Join(p.folder(), name) }
 func (p *Plane) binary(name string) string { return filepath.Join(Binaries(p.sandbox), name) }
 
-// Binaries returns the folder of the components' names in a sandbox's folder.
+// Binaries returns the folder in a sandbox's folder that contains the components' programs.
 func Binaries(sandbox string) string { return filepath.Join(sandbox, "bin") }
 
-// Logs returns the folder of the components' logs in a sandbox's folder.
+// Logs returns the folder in a sandbox's folder that contains the components' logs.
 func Logs(sandbox string) string { return filepath.Join(sandbox, "logs") }
 
 func (p *Plane) logPath(component string) string {

@@ -8,27 +8,26 @@ import (
 	"time"
 )
 
-// A program that ends by itself is started again, as a kubelet would do:
-// kwok 0.8.0 now and then crashes as it starts, when its nodes and its pods
-// compile their stages at the same moment. One that ends this often, without
-// having lived this long in between, is given up.
+// A program that exits is restarted, as a kubelet would do: kwok 0.8.0 sometimes crashes on start, when its nodes and
+// its pods compile their stages at the same time. A program that exits more than maxRestarts times without running for
+// goodLife in between is given up.
 const (
 	maxRestarts = 3
 	goodLife    = time.Minute
 )
 
-// process is a program that is kept up until it is killed.
+// process is a program that is restarted until it is killed.
 type process struct {
 	start func() (*exec.Cmd, error)
-	ended chan struct{} // closed when it is neither running nor started again
+	ended chan struct{} // closed when it has been killed or given up
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	killed bool
 }
 
-// keepUp starts a program, which leads a process group, and keeps it up. It
-// calls gaveUp with how it ended when that is not to be had.
+// keepUp starts a program that leads a process group, and keeps it running. If it gives up, it calls gaveUp with the
+// program's error.
 func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, error) {
 	cmd, err := start()
 	if err != nil {
@@ -45,7 +44,7 @@ func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, erro
 	return r, nil
 }
 
-// watch returns nil when the program was killed, or why it was given up.
+// watch returns nil when the program was killed, or an error when it was given up.
 func (r *process) watch() error {
 	restarts, since := 0, time.Now()
 	for {
@@ -63,7 +62,7 @@ func (r *process) watch() error {
 	}
 }
 
-// restart starts the program again, and tells whether it was killed instead.
+// restart restarts the program, or reports that it was killed.
 func (r *process) restart(may bool) (killed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +79,7 @@ func (r *process) restart(may bool) (killed bool, err error) {
 	return false, err
 }
 
-// kill ends the program and its process group and returns when it has ended.
+// kill kills the program and its process group and waits until it has ended.
 func (r *process) kill() {
 	r.mu.Lock()
 	r.killed = true

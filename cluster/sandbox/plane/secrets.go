@@ -14,12 +14,12 @@ import (
 const (
 	masters          = "system:masters"
 	frontProxyClient = "front-proxy-client"
-	kubeletClient    = "kube-apiserver-kubelet-client" // the API server when it calls a kubelet
+	kubeletClient    = "kube-apiserver-kubelet-client" // the API server's user for requests to kubelets
 )
 
 // secrets are a control plane's keys and certificates and their files.
 type secrets struct {
-	authority      *pki.Authority // signs servers, clients and signing requests
+	authority      *pki.Authority // signs servers, clients and certificate signing requests
 	authorityFile  string
 	authorityKey   string
 	frontProxy     *pki.Authority
@@ -60,7 +60,7 @@ func (s *secrets) make(p *Plane) error {
 	if s.kubeletCert, s.kubeletKey, err = kubelet.Write(p.folder(), kubeletClient); err != nil {
 		return err
 	}
-	// envtest takes these two files as they are when it finds them.
+	// envtest uses these two files unchanged if they exist.
 	serving, err := s.authority.Server("kube-apiserver", "kubernetes", "kubernetes.default",
 		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost",
 		"127.0.0.1", p.ServiceIP, p.Advertise)
@@ -73,8 +73,8 @@ func (s *secrets) make(p *Plane) error {
 	return s.makeAccountKey(p)
 }
 
-// KubeletTLS is how a kubelet of this cluster at localhost proves itself, and
-// knows the API server.
+// KubeletTLS returns the TLS configuration of a kubelet of this cluster at localhost: its serving certificate, and the
+// verification of the API server's client certificate.
 func (p *Plane) KubeletTLS() (*tls.Config, error) {
 	return p.secrets.authority.Mutual(kubeletClient, "localhost")
 }
@@ -91,8 +91,7 @@ func (s *secrets) makeAccountKey(p *Plane) error {
 	)
 }
 
-// certificates let the API server know its clients by certificates of an
-// authority whose key is at hand, which envtest's own keeps to itself.
+// certificates is the API server's client CA. Unlike envtest's own, its key is accessible.
 type certificates struct {
 	file      string
 	authority *pki.Authority

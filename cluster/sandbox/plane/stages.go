@@ -7,21 +7,19 @@ import (
 	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
-// played finds what in a pod says that kwok must not call it running: a stand-in is
-// asked whether it does. That is a container that runs carrick's extension or a
-// provisioner of volumes, a volume of NFS, a claim of a pod that is to come to an
-// end (nobody would believe that it did its work), and an image that nobody has.
+// played selects pods that kwok must not mark as running, because a stand-in decides whether they run: pods with a
+// container that runs carrick's extension or a volume provisioner, with an NFS volume, with a claim if the pod must
+// complete (otherwise it would appear to have done its work), or with an image that cannot be pulled.
 const played = `((.spec.containers[], (.spec.initContainers // [])[]) | select(.image | test("sso71-openshift|vsphere-extensions-jvm")) | .name), ` +
 	`(.spec.containers[] | select((((.args // [])[0]) == "vsphere-extension") or ([.env[]?.name] | index("PROVISIONER_NAME"))) | .name), ` +
 	`(.spec.volumes[]? | select(.nfs) | .name), ` +
 	`(select(.spec.restartPolicy != "Always") | .spec.volumes[]? | select(.persistentVolumeClaim) | .name)`
 
-// mine is the condition by which whoever plays a pod's kubelet keeps kwok away: its
-// volumes are not mounted, or its network is not there.
+// mine is the condition with which a stand-in of a pod's kubelet keeps kwok away: the pod's volumes are not mounted, or
+// its network is not set up.
 const mine = `.status.conditions.[] | select( .type == "PodReadyToStartContainers" ) | .status`
 
-// waits is what kwok says of a pod that is played by somebody else: that it was seen,
-// and has an address.
+// waits is kwok's stage for a pod that a stand-in handles: it acknowledges the pod and gives it an address.
 const waits = `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: pod-waits}
@@ -56,15 +54,15 @@ spec:
       {{ end }}
 `
 
-// stages is what kwok makes of nodes and pods: of its own stock, but for the pods that
-// stand-ins play. A Job's pods succeed at once although nothing ran.
+// stages returns kwok's stages of nodes and pods: its default stages, except for the pods that stand-ins handle. A
+// Job's pods succeed immediately although nothing ran.
 func stages() []byte {
 	return []byte(strings.Join([]string{
 		node.DefaultNodeInit, readied(pod.DefaultPodReady), pod.DefaultPodComplete, pod.DefaultPodDelete, waits,
 	}, "\n---\n"))
 }
 
-// readied is kwok's stage that calls a pod ready, for those that are its own.
+// readied returns kwok's stage that marks a pod ready, restricted to the pods that kwok handles.
 func readied(stock string) string {
 	const selector = "    matchExpressions:\n"
 	return strings.Replace(stock, selector, selector+

@@ -1,12 +1,10 @@
-// Package podnet is the way from one control plane's API server to its pods. What an
-// API server asks of the cluster (webhooks, aggregated APIs, kubelets) goes through
-// it, by the API server's own egress selector (Kubernetes, KEP-1281): a Unix socket
-// that takes CONNECT.
+// Package podnet is the route from a control plane's API server to its pods. The API server sends its requests to the
+// cluster (webhooks, aggregated APIs, kubelets) through it, by its own egress selector (Kubernetes, KEP-1281): a Unix
+// socket that accepts CONNECT.
 //
-// A pod's address leads where a stand-in says that the pod's port is on this machine,
-// and else nowhere. So pods need no address that is this machine's, any number of
-// them listens on the same port, and so do those of other sandboxes. All other
-// addresses are dialled as they are.
+// A pod's port leads to the port on this machine that a stand-in has registered, or nowhere. Therefore pods need no
+// addresses of this machine, and any number of them, also of other sandboxes, can listen on the same port. All other
+// addresses are dialled unchanged.
 package podnet
 
 import (
@@ -23,28 +21,28 @@ import (
 )
 
 const (
-	askWithin  = 5 * time.Second // until a client has said where it wants to go
-	dialWithin = 4 * time.Second // less than a webhook is given
+	askWithin  = 5 * time.Second // timeout for the client's CONNECT request
+	dialWithin = 4 * time.Second // less than the timeout of a webhook
 )
 
-// Network is the way to the pods of one cluster.
+// Network is the route to the pods of one cluster.
 type Network struct {
-	Socket string // where the API server asks
+	Socket string // path of the API server's Unix socket
 
 	pods     netip.Prefix
 	listener net.Listener
 
 	mu    sync.Mutex
-	leads map[netip.AddrPort]*lead // by the pod's port
+	leads map[netip.AddrPort]*lead // by the pod's address and port
 }
 
-// lead is where a pod's port is on this machine.
+// lead is the address on this machine of a pod's port.
 type lead struct {
 	to   string
 	open map[net.Conn]bool
 }
 
-// Start listens at a socket until Close. The addresses of pods are those of cidr.
+// Start listens on a socket until Close. Pod addresses are those in cidr.
 func Start(socket, cidr string) (*Network, error) {
 	pods, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -59,12 +57,11 @@ func Start(socket, cidr string) (*Network, error) {
 	return n, nil
 }
 
-// Close ends it.
+// Close stops listening.
 func (n *Network) Close() { _ = n.listener.Close() }
 
-// Lead makes a pod's port lead to an address of this machine, until it is released:
-// then it leads nowhere, and its connections end. Addresses of pods are used again, so
-// what another pod has by then is left alone.
+// Lead makes a pod's port lead to an address of this machine until release is called. After that it leads nowhere, and
+// its connections are closed. Pod addresses are reused, so release does not affect the port of a later pod.
 func (n *Network) Lead(pod string, port int, to string) (release func(), err error) {
 	at, err := netip.ParseAddrPort(net.JoinHostPort(pod, strconv.Itoa(port)))
 	if err != nil {
@@ -96,7 +93,7 @@ func (n *Network) accept() {
 	}
 }
 
-// serve takes one connection where its client wants it.
+// serve forwards a connection to the address that its client requests.
 func (n *Network) serve(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(askWithin))
@@ -126,7 +123,7 @@ func (n *Network) serve(conn net.Conn) {
 	both(conn, in, other)
 }
 
-// find returns where an address leads, and the lead where it is a pod's port.
+// find returns the address to dial for host, and the lead if host is a pod's port.
 func (n *Network) find(host string) (to string, l *lead, err error) {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil || !n.pods.Contains(at.Addr()) {
@@ -140,7 +137,7 @@ func (n *Network) find(host string) (to string, l *lead, err error) {
 	return l.to, l, nil
 }
 
-// hold keeps a connection to a pod's port, so that it ends with the pod.
+// hold records a connection to a pod's port, so that it is closed with the pod.
 func (n *Network) hold(l *lead, conn net.Conn) (release func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,7 +149,7 @@ func (n *Network) hold(l *lead, conn net.Conn) (release func()) {
 	}
 }
 
-// both copies both ways until both have ended.
+// both copies in both directions until both have ended.
 func both(conn net.Conn, in io.Reader, other net.Conn) {
 	done := make(chan struct{})
 	go func() {
@@ -165,7 +162,7 @@ func both(conn net.Conn, in io.Reader, other net.Conn) {
 	<-done
 }
 
-// half ends what is sent on a connection, and leaves what comes.
+// half closes the write side of a connection and keeps the read side open.
 func half(conn net.Conn) {
 	if w, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = w.CloseWrite()

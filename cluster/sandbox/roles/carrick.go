@@ -7,7 +7,7 @@ import (
 	"carrick/cluster/sandbox/standin/extension"
 )
 
-// runCarrick runs the program carrick as a part of the sandbox, which ends it.
+// runCarrick runs carrick as a part of the sandbox, so that it ends with the sandbox.
 func runCarrick() int {
 	path, ok := extension.Find()
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"carrick/cluster/sandbox/standin/endpoint"
 )
 
-// runNginx runs this machine's nginx as a part of the sandbox, which ends it.
+// runNginx runs this machine's nginx as a part of the sandbox, so that it ends with the sandbox.
 func runNginx() int {
 	path, ok := endpoint.FindNginx()
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's login helpers
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's credential plugins
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -14,7 +14,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// leftOut are the roles that this build does not have.
+// leftOut are the roles that this build omits.
 var leftOut []string
 
 func runEtcd() int {

@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// leftOut are the roles that this build does not have.
+// leftOut are the roles that this build omits.
 var leftOut = []string{Etcd, APIServer, Kubectl}
 
 func runEtcd() int      { return absent() }
 func runAPIServer() int { return absent() }
 func runKubectl() int   { return absent() }
 
-// absent is reached when the user's own program has gone since Check.
+// absent runs if the user's own program was removed since Check.
 func absent() int {
 	fmt.Fprintln(os.Stderr, Check())
 	return 1

@@ -1,14 +1,12 @@
-// Package roles holds the programs that this one binary plays: it runs the
-// one it was started as, by the name of its zeroth argument.
+// Package roles contains the programs that this binary can run as. It runs the one named by its zeroth argument.
 //
-// Each entry is upstream's own main function, word for word; what a role is
-// started with and when belongs to package plane. The build tag assets leaves
-// out etcd, kube-apiserver and kubectl, for users who have them already.
+// Each entry is upstream's own main function, word for word. Package plane determines the flags and when a role starts.
+// The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
 package roles
 
 import (
 	"path/filepath"
-	_ "time/tzdata" // CronJobs have time zones
+	_ "time/tzdata" // CronJobs need time zones
 
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli"
@@ -23,7 +21,7 @@ import (
 	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// The names that the binary answers to.
+// The names under which the binary can be started.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -32,11 +30,10 @@ const (
 	Kubectl           = "kubectl"
 	Kwok              = "kwok"
 	Nginx             = "nginx"   // this machine's own
-	Carrick           = "carrick" // what runs in a pod of its extension
+	Carrick           = "carrick" // runs in pods of carrick's extension
 )
 
-// Role is one program: its name and its main function, which ends the process
-// itself or returns its exit code.
+// Role is a program: its name and its main function, which exits the process itself or returns its exit code.
 type Role struct {
 	Name string
 	Main func() int
@@ -58,8 +55,7 @@ func All() []Role {
 	}
 }
 
-// Find returns the role that a program started as arg0 plays, and whether it
-// is one.
+// Find returns the role of a program that was started as arg0, and whether it exists.
 func Find(arg0 string) (Role, bool) {
 	for _, r := range All() {
 		if r.Name == filepath.Base(arg0) {
@@ -80,7 +76,7 @@ func runKwok() int {
 		return 1
 	}
 	command := kwok.NewCommand(ctx)
-	command.Version = "" // its --version clashes with the one that Kubernetes' components share
+	command.Version = "" // its --version conflicts with the one that Kubernetes' components share
 	command.PersistentFlags().AddFlagSet(flags)
 	if err := command.ExecuteContext(ctx); err != nil {
 		logger.Error("Execute exit", "err", err)

@@ -23,27 +23,26 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// WatchVariable names how long the proxy of the fault watches-cut waits in a
-// watch in which nothing happens, for tests that can't wait for a minute.
+// WatchVariable is the environment variable that sets the idle timeout of watches in the proxy of the fault
+// watches-cut, for tests that can't wait for a minute.
 const WatchVariable = "CARRICK_SANDBOX_WATCH_CUT"
 
-// joined is what plays in the scenario interlink: InterLink's virtual kubelet in
-// the local cluster, what stands at the cluster's address, cert-manager, and a
-// folder that stands for the edge node, which has this machine's network.
+// joined is the state of the scenario interlink: InterLink's virtual kubelet in the local cluster, the cluster's
+// external endpoint, cert-manager, and a folder that represents the edge node, which has this machine's network.
 type joined struct {
 	side    *Side // local
 	client  kubernetes.Interface
 	edge    *edge.Machine
 	signer  *certmanager.Player
 	gate    *endpoint.Player
-	place   *endpoint.Place // where the cluster is reached
+	place   *endpoint.Place // where the cluster is reachable
 	kubelet *virtualkubelet.Player
 	admin   *approver
-	wrong   map[string]string // keys of its configuration that faults set
-	renewed bool              // the endpoint's certificate, by a fault
+	wrong   map[string]string // configuration keys that faults set
+	renewed bool              // a fault has renewed the endpoint's certificate
 }
 
-// interlink starts it.
+// interlink starts the scenario.
 func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -105,8 +104,8 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// answers are a walk's. Where addresses of loopback are one alone, the port is this
-// play's own.
+// answers returns the answers for a walk through the guide. If only one loopback address exists, the port is specific
+// to this play.
 func (j *joined) answers() map[string]string {
 	out := map[string]string{"exposure.address": j.place.Address, "exposure.sources": "172.30.0.0/16", "test.watch": "0"}
 	if !j.place.Own() {
@@ -115,9 +114,9 @@ func (j *joined) answers() map[string]string {
 	return out
 }
 
-// values are what the YAML of the scenario names.
+// values returns the values of the scenario's YAML.
 func (j *joined) values() (world.Values, error) {
-	cut := "" // nginx has a minute of its own
+	cut := "" // nginx's default is a minute
 	if given := os.Getenv(WatchVariable); given != "" {
 		within, err := time.ParseDuration(given)
 		if err != nil || within < time.Second {
@@ -140,8 +139,7 @@ func (j *joined) values() (world.Values, error) {
 	}, nil
 }
 
-// settle returns when the virtual kubelet has seen its configuration and the rest
-// has been looked at.
+// settle waits until the virtual kubelet has read its configuration and the stand-ins have run once.
 func (j *joined) settle(ctx context.Context) error {
 	if err := world.Until(ctx, "the virtual kubelet's pod", func() (bool, error) {
 		pods, err := j.client.CoreV1().Pods("interlink").List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})

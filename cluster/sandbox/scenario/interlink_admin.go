@@ -14,8 +14,9 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// approver is the admin who approves what the virtual kubelet asks for, as upstream's page wants
-// (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"): nothing in Kubernetes does.
+// approver is the admin who approves the virtual kubelet's certificate signing requests, as upstream's documentation
+// requires (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"). Nothing in Kubernetes approves
+// them.
 type approver struct {
 	client kubernetes.Interface
 	end    func()
@@ -34,7 +35,7 @@ func startApprover(ctx context.Context, side *Side) (*approver, error) {
 	return a, err
 }
 
-// Look approves what waits for it.
+// Look approves pending requests.
 func (a *approver) Look(ctx context.Context) error {
 	if a.away.Load() {
 		return nil
@@ -54,7 +55,7 @@ func (a *approver) Look(ctx context.Context) error {
 				Reason: "KubectlApprove", Message: "This CSR was approved by kubectl certificate approve.",
 			}}
 			_, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{FieldManager: "kubectl"})
-			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // another look was faster, or the request is gone
+			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // another look approved it, or it was deleted
 				faults = append(faults, err)
 			}
 		}

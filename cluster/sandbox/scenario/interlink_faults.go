@@ -18,7 +18,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// What a set-up made by hand is called (world/scenarios/interlink/faults/by-hand).
+// Names in a manually created set-up (world/scenarios/interlink/faults/by-hand).
 const (
 	apiNamespace   = "interlink-api"
 	apiProxy       = "k8s-api-proxy"
@@ -29,10 +29,11 @@ const (
 	kubeletKey     = "InterLinkConfig.yaml"
 )
 
-// pending is how long the fault node-pending keeps the Node NotReady after a start; upstream's is for 30 seconds.
+// pending is how long the fault node-pending keeps the Node NotReady after a start; upstream's is NotReady for 30
+// seconds.
 const pending = 15 * time.Second
 
-// interlinkActs are the faults that are no objects.
+// interlinkActs returns the faults that are not objects.
 func interlinkActs() map[string]string {
 	return map[string]string{
 		"certificate-expired": "The endpoint's certificate ran out an hour ago, and cert-manager backs off from a failure.",
@@ -46,7 +47,7 @@ func interlinkActs() map[string]string {
 	}
 }
 
-// interlinkUnder are the faults that begin on a set-up that stands.
+// interlinkUnder returns the faults that build on another fault.
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
@@ -59,7 +60,7 @@ func interlinkUnder() map[string]string {
 	return under
 }
 
-// acts are what faults do besides their objects.
+// acts returns what faults do in addition to their objects.
 func (j *joined) acts() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		byHand: j.byHand,
@@ -93,8 +94,8 @@ func (j *joined) acts() map[string]func(context.Context) error {
 	}
 }
 
-// byHand does what YAML can't: the virtual kubelet is told of the endpoint and of
-// its CA, which is known by now, and the plugin mounts what it is sent.
+// byHand does what YAML cannot: it configures the endpoint and its CA, which is only known now, in the virtual kubelet,
+// and makes the plugin mount the files that it receives.
 func (j *joined) byHand(ctx context.Context) error {
 	var ca []byte
 	err := world.Until(ctx, "the endpoint's certificate", func() (bool, error) {
@@ -119,8 +120,7 @@ func (j *joined) byHand(ctx context.Context) error {
 	return j.configure(ctx, set)
 }
 
-// configure sets keys at the top of the virtual kubelet's configuration and
-// starts it again with them.
+// configure sets top-level keys of the virtual kubelet's configuration and restarts it.
 func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
 	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
@@ -152,7 +152,7 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 		if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
 			return err
 		}
-		written := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
+		written := time.Now().Truncate(time.Second) // timestamps have a resolution of one second
 		if err := world.Until(
 			ctx, "the next second", func() (bool, error) { return time.Since(written) > time.Second, nil },
 		); err != nil {
@@ -162,8 +162,7 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
 }
 
-// renew has the endpoint's certificate signed again, once, when the proxy has read
-// the first one.
+// renew reissues the endpoint's certificate, once, after the proxy has read the first one.
 func (j *joined) renew(ctx context.Context) error {
 	if j.renewed {
 		return nil
@@ -181,8 +180,7 @@ func (j *joined) renew(ctx context.Context) error {
 	return j.signer.Renew(ctx, apiNamespace, apiCertificate)
 }
 
-// upgraded puts the CA into the virtual kubelet's configuration as the chart does,
-// which breaks it.
+// upgraded writes the CA into the virtual kubelet's configuration as the chart does, which breaks it.
 func (j *joined) upgraded(ctx context.Context) error {
 	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
 	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
@@ -197,8 +195,8 @@ func (j *joined) upgraded(ctx context.Context) error {
 	return j.startAgain(ctx)
 }
 
-// startAgain deletes the virtual kubelet's pod, so that it reads what is wrong now,
-// and returns when the next one has ended by it.
+// startAgain deletes the virtual kubelet's pod, so that it reads the broken configuration, and waits until the next one
+// has exited because of it.
 func (j *joined) startAgain(ctx context.Context) error {
 	deleted := false
 	return world.Until(ctx, "the virtual kubelet to end as it starts", func() (bool, error) {
@@ -220,8 +218,8 @@ func (j *joined) startAgain(ctx context.Context) error {
 	})
 }
 
-// restart starts the pods of a Deployment again, for a reason; a second time for
-// the same one does nothing. It returns when the new ones run and the old are gone.
+// restart restarts the pods of a Deployment for a reason, once per reason. It waits until the new pods run and the old
+// ones no longer exist.
 func (j *joined) restart(ctx context.Context, namespace, name, reason string) error {
 	deployments := j.client.AppsV1().Deployments(namespace)
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, reason)
@@ -241,8 +239,7 @@ func (j *joined) restart(ctx context.Context, namespace, name, reason string) er
 	})
 }
 
-// logsToken returns when a token stands in the virtual kubelet's log: it was minted
-// for a job that runs.
+// logsToken waits until the virtual kubelet's log contains a token, which it issues for a running job.
 func (j *joined) logsToken(ctx context.Context) error {
 	logged, err := j.tokenLogged(ctx)
 	if err != nil || logged {

@@ -7,17 +7,16 @@ import (
 	"carrick/cluster/sandbox/standin/liqopeer"
 )
 
-// noAddress is a behaviour: the load balancers of the provider's cluster get no
-// address.
+// noAddress is a behaviour: load balancers of the provider's cluster get no address.
 const noAddress = "load-balancer-pending"
 
-// liqoBehaviours are the faults of the scenario liqo that are no objects.
+// liqoBehaviours returns the faults of the scenario liqo that are not objects.
 func liqoBehaviours() map[string]string {
 	return map[string]string{noAddress: "The provider's cluster has nothing that gives load balancers an address."}
 }
 
-// liqo starts what plays in the scenario liqo: the networking half of Liqo on
-// each side, then authentication and offloading, which are between the two.
+// liqo starts the stand-ins of the scenario liqo: Liqo's networking on each side, then authentication and offloading
+// between the sides.
 func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {

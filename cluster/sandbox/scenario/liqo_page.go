@@ -20,18 +20,16 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// What the page of Liqo's declarative peering leaves behind, besides the YAML
-// of the fault page: the consumer's credential, which the provider's cluster
-// has to sign first.
+// Names in the set-up that results from the page of Liqo's declarative peering, in addition to the YAML of the fault
+// page: the consumer's credential, which the provider's cluster must sign first.
 const (
 	credential    = "cplane-secret"
-	consumer      = "liqo-consumer" // the user, and the signing request
+	consumer      = "liqo-consumer" // the user, and the name of the signing request
 	consumerSpace = "liqo-tenant-rome"
 	providerSpace = "liqo-tenant-milan"
 )
 
-// liqoPage makes the Secret with a kubeconfig for the provider's cluster. One
-// that is there is left alone.
+// liqoPage creates the Secret with a kubeconfig for the provider's cluster. An existing Secret is left unchanged.
 func liqoPage(ctx context.Context, sides Sides) error {
 	here, err := kubernetes.NewForConfig(sides[local].Config)
 	if err != nil {
@@ -66,8 +64,7 @@ func liqoPage(ctx context.Context, sides Sides) error {
 	return err
 }
 
-// signed asks a cluster for a client certificate, approves that and returns the
-// certificate, PEM.
+// signed requests a client certificate from a cluster, approves the request and returns the certificate, PEM.
 func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(
 		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: consumer}}, key,
@@ -82,7 +79,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 	}}
 	request.Name = consumer
-	// One of an attempt that did not come to its end is of another key.
+	// A request from an aborted attempt has another key.
 	if err := requests.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
@@ -106,7 +103,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 	return request.Status.Certificate, nil
 }
 
-// liqoKubeconfig is a kubeconfig for a side that needs no other file.
+// liqoKubeconfig returns a self-contained kubeconfig for a side.
 func liqoKubeconfig(side *Side, certificate []byte, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

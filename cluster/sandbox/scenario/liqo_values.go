@@ -14,16 +14,15 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// A certificate of Liqo's webhooks is made for a year; in the fault
-// webhook-cert-expiring this is left of it.
+// webhookRunsOut is the remaining validity of the webhooks' certificate in the fault webhook-cert-expiring. Liqo issues
+// it for a year.
 const webhookRunsOut = 3 * 24 * time.Hour
 
-// webhookNames are those under which the API server finds the webhooks.
+// webhookNames are the DNS names with which the API server calls the webhooks.
 var webhookNames = []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"}
 
-// liqoValues makes what an installation of Liqo makes for itself: the webhooks'
-// certificate and the key pair of authentication-keys; and the WireGuard keys of
-// who has followed the page, one pair a side.
+// liqoValues creates what an installation of Liqo creates: the webhooks' certificate and the key pair of
+// authentication-keys. It also creates the WireGuard keys of a user who has followed the page, one pair per side.
 func liqoValues() (world.Values, error) {
 	authority, err := pki.NewAuthority("liqo-webhook")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// issuerWithin is how long the API server may take to take in a new issuer.
+// issuerWithin is the timeout for the API server to load a new issuer.
 const issuerWithin = 5 * time.Minute
 
 // issuer is the identity provider of the portal, and who signs the certificates
@@ -31,22 +31,21 @@ const issuerWithin = 5 * time.Minute
 type issuer struct {
 	authority *pki.Authority
 	provider  *oidc.Provider
-	spoilt    bool // it is not as it should be, and of no use for the next play
+	spoilt    bool // a fault has changed it, so the next play must not use it
 }
 
-// portal is what plays in the scenario ondemand: a folder that stands for the
-// web node, the identity provider of its portal, which the remote API server
-// knows, too, and what stands beside the remote cluster.
+// portal is the state of the scenario ondemand: a folder that represents the web node, the identity provider of its
+// portal, which the remote API server trusts, too, and the services next to the remote cluster.
 type portal struct {
 	*issuer
 	side     *Side // remote
 	registry *standin.Registry
 	node     *webnode.Node
-	empty    atomic.Bool // Prometheus knows of no pod
-	prefixed bool        // the API server puts the issuer before users' names
+	empty    atomic.Bool // Prometheus returns no containers
+	prefixed bool        // the API server prefixes user names with the issuer
 }
 
-// ondemand starts it.
+// ondemand starts the scenario.
 func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -103,8 +102,7 @@ func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// portalIssuer is the issuer of the play before, or a new one where there is none
-// or that is spoilt.
+// portalIssuer returns the issuer of the previous play, or a new one if there is none or it is spoilt.
 func (s *Stage) portalIssuer() (*issuer, error) {
 	if s.issuer != nil && !s.issuer.spoilt {
 		return s.issuer, nil
@@ -124,8 +122,8 @@ func (s *Stage) portalIssuer() (*issuer, error) {
 	return s.issuer, nil
 }
 
-// monitoring is a Prometheus that counts the cluster's containers, or knows of
-// none. There is none on a machine that has no address for it.
+// monitoring returns the objects of a Prometheus that counts the cluster's containers, or returns none of them. There
+// are no objects on a machine with only loopback addresses.
 func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.Unstructured, error) {
 	client, err := kubernetes.NewForConfig(p.side.Config)
 	if err != nil {
@@ -155,8 +153,7 @@ func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.
 	return prometheus.Objects(), nil
 }
 
-// trust makes the API server take the provider's tokens. It reads the file
-// again by itself.
+// trust makes the API server accept the provider's tokens. It reloads the file automatically.
 func (p *portal) trust() error {
 	username := map[string]any{"claim": "preferred_username", "prefix": ""}
 	if p.prefixed {
@@ -174,7 +171,7 @@ func (p *portal) trust() error {
 	if err != nil {
 		return err
 	}
-	// A rename, and not a write: the API server must never see half of it.
+	// Rename the file, so that the API server never reads half of it.
 	part := p.side.Authentication + ".new"
 	if err := os.WriteFile(part, data, 0o600); err != nil {
 		return err
@@ -182,17 +179,16 @@ func (p *portal) trust() error {
 	return os.Rename(part, p.side.Authentication)
 }
 
-// settle returns when the API server knows the provider, and the users have
-// logged in where they can.
+// settle waits until the API server trusts the provider and the users have logged in, if they can.
 func (p *portal) settle(ctx context.Context) error {
 	if err := p.known(ctx); err != nil {
 		return err
 	}
-	_ = p.node.Look(ctx) // what is wrong with a login stands in the node's log
+	_ = p.node.Look(ctx) // the node's log contains the errors of a login
 	return nil
 }
 
-// known returns when the API server takes the provider's tokens.
+// known waits until the API server accepts the provider's tokens.
 func (p *portal) known(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, issuerWithin)
 	defer cancel()

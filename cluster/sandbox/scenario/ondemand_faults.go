@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/standin/webnode"
 )
 
-// The faults of what stands beside the web node.
+// The faults of the services next to the web node.
 const (
 	noAudience       = "no-audience"
 	usernamePrefixed = "username-prefixed"
@@ -27,11 +27,10 @@ const (
 // namespaceUnbound is a fault of objects, on a node whose hook binds the reaper.
 const namespaceUnbound = "namespace-unbound"
 
-// byHand is a set-up that somebody made who knew what they did: what is wrong
-// with files is wrong with these.
+// byHand is a correct, manually created set-up. The faults of files build on it.
 const byHand = "by-hand"
 
-// change is a fault of files of the web node.
+// change is a fault in files of the web node.
 type change struct {
 	title string
 	do    func(*portal) error
@@ -155,12 +154,12 @@ func replacing(file, old, with string) func(*portal) error {
 	}
 }
 
-// once puts a text first that is not there yet.
+// once returns a function that prepends a text unless it is already there.
 func once(first string) func(string) string {
 	return func(text string) string { return first + strings.TrimPrefix(text, first) }
 }
 
-// ondemandActs are the faults that are no objects.
+// ondemandActs returns the faults that are not objects.
 func ondemandActs() map[string]string {
 	all := map[string]string{
 		noAudience:       "The portal's client has no audience mapper: users' tokens are not for the API server.",
@@ -175,7 +174,7 @@ func ondemandActs() map[string]string {
 	return all
 }
 
-// ondemandUnder are the faults that begin on a set-up that stands.
+// ondemandUnder returns the faults that build on another fault.
 func ondemandUnder() map[string]string {
 	under := map[string]string{
 		"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand,
@@ -186,7 +185,7 @@ func ondemandUnder() map[string]string {
 	return under
 }
 
-// acts are what faults do besides their objects.
+// acts returns what faults do in addition to their objects.
 func (p *portal) acts() map[string]func(context.Context) error {
 	acts := map[string]func(context.Context) error{
 		byHand: p.byHand, "page": p.page,
@@ -195,7 +194,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 		namespaceUnbound: func(context.Context) error { return setting("USE_JOB_POD_REAPER", "true")(p) },
 		registryRefuses:  func(context.Context) error { p.registry.Refuse(); return nil },
 		usernamePrefixed: func(context.Context) error { p.spoilt, p.prefixed = true, true; return p.trust() },
-		"issuer-down": func(ctx context.Context) error { // the API server has its keys by then
+		"issuer-down": func(ctx context.Context) error { // the API server has already fetched its keys
 			if err := p.known(ctx); err != nil {
 				return err
 			}
@@ -211,7 +210,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 	return acts
 }
 
-// mint is a token of the ServiceAccount ondemand.
+// mint returns a token of the ServiceAccount ondemand.
 func (p *portal) mint(ctx context.Context, life time.Duration) (string, error) {
 	client, err := kubernetes.NewForConfig(p.side.Config)
 	if err != nil {
@@ -226,7 +225,7 @@ func (p *portal) mint(ctx context.Context, life time.Duration) (string, error) {
 	return made.Status.Token, nil
 }
 
-// values are what hook.env holds on a set-up that is as it should be.
+// values returns the values of hook.env in a correct set-up.
 func (p *portal) values() map[string]string {
 	return map[string]string{
 		"NAMESPACE_PREFIX": "user-", "NETWORK_POLICY_ALLOW_CIDR": "172.30.0.0/16",

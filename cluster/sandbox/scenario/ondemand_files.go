@@ -11,8 +11,7 @@ import (
 	"carrick/cluster/sandbox/standin/webnode"
 )
 
-// Where a site that knows what it does keeps things, and where the published
-// page puts them.
+// Paths in a correctly configured site, and those of the published page.
 const (
 	siteKubeconfig = "/etc/ood/hooks/kubeconfig"
 	siteToken      = "/etc/ood/hooks/token"
@@ -39,8 +38,7 @@ USE_JOB_POD_REAPER=false
 `
 )
 
-// byHand makes the files of a set-up that is as it should be. Where they stand
-// already nothing is changed.
+// byHand creates the files of a correct set-up, unless they exist.
 func (p *portal) byHand(ctx context.Context) error {
 	if p.node.Has(siteKubeconfig) {
 		return nil
@@ -110,9 +108,8 @@ func (p *portal) hooked(path string) error {
 	return p.node.Edit(webnode.Portal, func(text string) string { return text + block })
 }
 
-// page makes the files that somebody has who followed the published page as it
-// stands: hooks.env, a cluster file with its example's mistakes, a literal token
-// in root's own kubeconfig, and a renewal that the token has no right to.
+// page creates the files of a user who has followed the published page literally: hooks.env, a cluster file with its
+// example's mistakes, a literal token in root's own kubeconfig, and a renewal for which the token lacks the permission.
 func (p *portal) page(ctx context.Context) error {
 	if p.node.Has(pageKubeconfig) {
 		return nil
@@ -154,7 +151,7 @@ func (p *portal) page(ctx context.Context) error {
 	return p.hooked(pageHook)
 }
 
-// kubeconfig is root's on the web node.
+// kubeconfig returns root's kubeconfig on the web node.
 func (p *portal) kubeconfig(ca, token, tokenFile string) string {
 	user := map[string]any{"token": token}
 	if tokenFile != "" {
@@ -163,7 +160,7 @@ func (p *portal) kubeconfig(ca, token, tokenFile string) string {
 	return config(map[string]any{"server": p.side.Config.Host, "certificate-authority": ca}, user)
 }
 
-// admin is a kubeconfig of the cluster's admin.
+// admin returns a kubeconfig of the cluster's admin.
 func (p *portal) admin() string {
 	encode := base64.StdEncoding.EncodeToString
 	return config(
@@ -188,7 +185,7 @@ func config(cluster, user map[string]any) string {
 	return string(data) + "\n"
 }
 
-// clusterFile is what the dashboard reads of the cluster.
+// clusterFile returns the dashboard's configuration of the cluster.
 func (p *portal) clusterFile(ca, auth, more string) string {
 	return fmt.Sprintf(`---
 v2:
@@ -214,8 +211,8 @@ v2:
 `, more, p.side.Config.Host, ca, auth)
 }
 
-// expired is a token of the ServiceAccount that ended a day ago. Nobody has
-// signed it, for nobody signs such a token: the API server refuses both alike.
+// expired returns a token of the ServiceAccount that expired a day ago. Its signature is invalid, because no issuer
+// signs an expired token. The API server rejects both for the same reason.
 func expired() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	ended := time.Now().Add(-24 * time.Hour).Unix()

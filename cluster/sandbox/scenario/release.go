@@ -11,8 +11,7 @@ import (
 	"carrick/cluster/sandbox/standin/charts"
 )
 
-// release is an object of the scenarios' YAML that no API server knows: a
-// chart that somebody installed with Helm.
+// release is an object in the scenarios' YAML that no API server serves: a chart that a user installed with Helm.
 type release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -20,27 +19,26 @@ type release struct {
 		Chart   string         `json:"chart"`
 		Version string         `json:"version"`
 		Values  map[string]any `json:"values"`
-		// Before is the revision that this one has replaced, of the same chart or of
-		// an older one: what Helm keeps of it.
+		// Before is the revision that this one has superseded, of the same chart or of an older version: what Helm keeps of
+		// it.
 		Before *struct {
 			Version string         `json:"version"`
 			Values  map[string]any `json:"values"`
 		} `json:"before"`
-		// Only are the kinds of the chart's objects that are there, without a
-		// release: what somebody left. Empty is all of it.
+		// Only are the kinds of the chart's objects that exist, without a release, as leftovers. Empty means that everything
+		// exists.
 		Only []string `json:"only"`
 	} `json:"spec"`
 }
 
-// fails is the annotation of what does not come to run, or of a Release of which not
-// all does.
+// fails is the annotation of an object that does not become ready, or of a Release of which not every object does.
 const fails = "sandbox.carrick/fails"
 
 func isRelease(o *unstructured.Unstructured) bool {
 	return o.GetAPIVersion() == "sandbox.carrick/v1" && o.GetKind() == "Release"
 }
 
-// expand returns what Helm would have put into the cluster for a release.
+// expand returns the objects that Helm would have created for a release.
 func (p *Play) expand(o *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var r release
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &r, true); err != nil {

@@ -19,21 +19,20 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Renku stands in this namespace, under this release.
+// The namespace and the Helm release of Renku.
 const (
 	renkuNamespace = "renku"
 	renkuRelease   = "renku"
 )
 
-// noticeWithin is how long Renku's stand-in may take to see its pods.
+// noticeWithin is the timeout for Renku's stand-in to detect its pods.
 const noticeWithin = 2 * time.Minute
 
 func behaviours() map[string]string { return renkuapi.Faults() }
 
-// renku starts what plays in the scenario renku: a chart repository, Renku's
-// API with its Keycloak and the sessions' ingress, the session operator and
-// metrics-server on the remote cluster, CSI drivers on both, and what a pod of
-// the local cluster asks the remote API server.
+// renku starts the stand-ins of the scenario renku: a chart repository, Renku's API with its Keycloak and the sessions'
+// ingress, the session operator and metrics-server on the remote cluster, CSI drivers on both, and the requests of
+// local pods to the remote API server.
 func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -95,8 +94,8 @@ func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, er
 	}, nil
 }
 
-// metrics starts the metrics stand-in of a side and returns its objects. There
-// are none on a machine that has no address for it.
+// metrics starts the fake metrics-server of a side and returns its objects. There are none on a machine with only
+// loopback addresses.
 func metrics(side *Side, all *closers) ([]*unstructured.Unstructured, error) {
 	m, err := standin.StartMetrics(side.FrontProxy)
 	if errors.Is(err, standin.ErrNoAddress) {
@@ -109,8 +108,7 @@ func metrics(side *Side, all *closers) ([]*unstructured.Unstructured, error) {
 	return m.Objects(), nil
 }
 
-// settle returns when the drivers are where their pods are, and Renku's
-// stand-in speaks for each of the pods of its services.
+// settle waits until the CSI drivers are registered and Renku's stand-in has detected each pod of its services.
 func settle(ctx context.Context, sides Sides, api *renkuapi.Server, drivers []*csi.Driver) error {
 	for _, d := range drivers {
 		if err := d.Look(ctx); err != nil {

@@ -23,7 +23,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// What the published page calls things.
+// Names in the published page.
 const (
 	pageSessions = "renku-user-sessions"
 	pageSecret   = "cross-cluster-sa-secret"
@@ -31,13 +31,11 @@ const (
 	restartedAt  = "kubectl.kubernetes.io/restartedAt"
 )
 
-// pageRestarts are the services that the page has restarted, last of all; it
-// forgets data-tasks.
+// pageRestarts are the services that the page restarts in its last step. It forgets data-tasks.
 var pageRestarts = []string{"data-service", "k8s-watcher", "secrets-storage"}
 
-// page does what an admin does who follows the published page as it stands,
-// once what can be YAML has been applied: the kubeconfig into the local
-// cluster, the cluster into Renku, a restart.
+// page does what an admin does who follows the published page literally, after the YAML has been applied: it writes the
+// kubeconfig into the local cluster, registers the cluster with Renku, and restarts the services.
 type page struct {
 	sides Sides
 	api   *renkuapi.Server
@@ -78,8 +76,8 @@ func (p *page) follow(ctx context.Context) error {
 	return p.pool(ctx, id)
 }
 
-// kubeconfig returns the page's example of a kubeconfig, which has no current
-// context, with what the token Secret holds.
+// kubeconfig returns the page's example of a kubeconfig, which has no current context, with the data of the token
+// Secret.
 func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]byte, error) {
 	var secret *corev1.Secret
 	err := world.Until(ctx, "the token of "+pageSecret, func() (bool, error) {
@@ -106,8 +104,8 @@ func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]by
 	}, "", "  ")
 }
 
-// register posts the page's payload to Renku and returns the cluster's id; ""
-// where a cluster of that name is there already.
+// register posts the page's payload to Renku and returns the cluster's ID, or "" if a cluster of that name already
+// exists.
 func (p *page) register(ctx context.Context) (id string, err error) {
 	var made struct{ ID string }
 	status, err := p.admin(ctx, http.MethodPost, "/clusters", pageCluster, &made)
@@ -120,8 +118,8 @@ func (p *page) register(ctx context.Context) (id string, err error) {
 	return made.ID, err
 }
 
-// pool asks for the page's resource pool. Renku refuses: it has not loaded the
-// kubeconfig, neither before the restart nor after it.
+// pool requests the page's resource pool. Renku refuses, because it has not loaded the kubeconfig, neither before the
+// restart nor after it.
 func (p *page) pool(ctx context.Context, id string) error {
 	status, err := p.admin(
 		ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil,
@@ -132,9 +130,9 @@ func (p *page) pool(ctx context.Context, id string) error {
 	return nil
 }
 
-// frame does what the page's section on security says: the last payload, made
-// JSON, in the place of the first. Renku takes it for a change of neither kind
-// (422, for it has lost the flag of the first), so it is registered anew.
+// frame does what the page's section on security says: it sends the last payload, converted to JSON, instead of the
+// first. Renku accepts it neither as PUT nor as PATCH (422, because the row has lost the flag of the first payload), so
+// frame registers the cluster again.
 func (p *page) frame(ctx context.Context) error {
 	var rows []struct {
 		ID, Name    string
@@ -161,7 +159,7 @@ func (p *page) frame(ctx context.Context) error {
 	return nil
 }
 
-// admin asks Renku's API as one of its admins.
+// admin sends a request to Renku's API as one of its admins.
 func (p *page) admin(ctx context.Context, method, path, body string, out any) (int, error) {
 	client, err := p.client()
 	if err != nil {
@@ -189,8 +187,8 @@ func (p *page) client() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// call posts body and decodes the answer into out. An answer that is no
-// success is an error, and its status is returned with it.
+// call posts body and decodes the response into out. If the response is not a success, it returns an error along with
+// the status.
 func call(ctx context.Context, client *http.Client, method, url, token, body string, out any) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -218,8 +216,7 @@ func call(ctx context.Context, client *http.Client, method, url, token, body str
 	return answer.StatusCode, json.Unmarshal(data, out)
 }
 
-// restart restarts the page's services as kubectl rollout restart does, once,
-// and waits until all pods are new.
+// restart restarts the page's services as kubectl rollout restart does, once, and waits until all pods are new.
 func restart(ctx context.Context, here kubernetes.Interface) error {
 	deployments := here.AppsV1().Deployments(renkuNamespace)
 	for _, service := range pageRestarts {

@@ -15,8 +15,8 @@ const pageCluster = `{
   "session_ingress_use_default_cluster_tls_cert": true
 }`
 
-// pageAnnotations are those of the page's last payload, without what makes it
-// no JSON: quotes of a shell around one value, commas before closing braces.
+// pageAnnotations are those of the page's last payload, without the parts that are not valid JSON: shell quotes around
+// one value, commas before closing braces.
 const pageAnnotations = `{
   "nginx.ingress.kubernetes.io/enable-cors": "true",
   "nginx.ingress.kubernetes.io/cors-allow-origin": "https://<local hostname>",

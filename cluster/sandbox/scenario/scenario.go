@@ -1,6 +1,5 @@
-// Package scenario plays scenarios: the objects of package world, and the
-// stand-ins of package standin that give them life. A scenario is one file
-// here, with one function that starts its stand-ins, and a folder there.
+// Package scenario runs scenarios: the objects of package world, with the stand-ins of package standin. A scenario is
+// one file here, with one function that starts its stand-ins, and a folder in package world.
 package scenario
 
 import (
@@ -23,23 +22,22 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Side is one cluster, as scenarios need it.
+// Side is a cluster of a scenario.
 type Side struct {
-	Config     *rest.Config // its admin
-	FrontProxy []byte       // PEM: who signs its API server when that calls aggregated ones
-	// Authentication is the file in which its API server looks for issuers.
+	Config     *rest.Config // of its admin
+	FrontProxy []byte       // PEM: the CA of its API server's client certificate for aggregated API servers
+	// Authentication is the path of its API server's authentication configuration.
 	Authentication string
 	Kubelet        *kubelet.Server
-	KubeletTLS     *tls.Config     // of another log server of nodes: as Kubelet's
-	Network        *podnet.Network // from its API server to its pods
+	KubeletTLS     *tls.Config     // for another log server of nodes, like Kubelet
+	Network        *podnet.Network // the route from its API server to its pods
 	World          *world.Cluster
 }
 
-// Programs are the paths of programs that stand-ins run; "" is one that is not
-// there.
+// Programs are the paths of programs that stand-ins run; "" means that the program is missing.
 type Programs struct{ Kubectl, Nginx, Carrick string }
 
-// Sides are the two clusters, by their names.
+// Sides are the two clusters, by name.
 type Sides map[string]*Side
 
 // The names of the sides.
@@ -48,27 +46,25 @@ const (
 	remote = "remote"
 )
 
-// kind is what a scenario can do.
+// kind describes a scenario.
 type kind struct {
-	// start starts the stand-ins, with the behaviours that are to be wrong.
-	// They end with ctx or with the play's Close.
+	// start starts the stand-ins, with the given behaviours wrong. They run until ctx is done or the play's Close is
+	// called.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost is start for a scenario that takes more of the stage: a folder that
-	// stands for a machine, or programs. What is wrong comes with acts.
+	// onHost replaces start in a scenario that needs more of the stage: a folder that represents a machine, or programs.
+	// Its faults are in acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
-	// behaviours are the faults that stand-ins are started with, and no objects:
-	// name to one sentence.
+	// behaviours returns the faults with which stand-ins are started and that have no objects, each with a description.
 	behaviours func() map[string]string
 	// acted are those that are acts of the play alone.
 	acted func() map[string]string
 	// under are the faults on which another one builds: they come first.
 	under map[string]string
-	// answers are what a guide has to be told so that a walk shows all of it:
-	// answers to its questions, as they are typed.
+	// answers are the answers to the guide's questions, as a user types them, with which a walk shows all of the guide.
 	answers map[string]string
 }
 
-// with is a fault behind those on which it builds; "" is none.
+// with returns a fault after those on which it builds; "" means no fault.
 func (k kind) with(fault string) []string {
 	var all []string
 	for f := fault; f != ""; f = k.under[f] {
@@ -77,7 +73,7 @@ func (k kind) with(fault string) []string {
 	return all
 }
 
-// kinds are the scenarios that have stand-ins. The others are only objects.
+// kinds are the scenarios with stand-ins. The others have only objects.
 var kinds = map[string]kind{
 	"argocd":    {start: argoCD},
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
@@ -92,49 +88,46 @@ var kinds = map[string]kind{
 
 // Play is a scenario whose stand-ins run.
 type Play struct {
-	Values  world.Values                            // what ${…} in its YAML stands for
-	Charts  *charts.Repository                      // where its Releases come from; nil: it has none
-	Objects map[string][]*unstructured.Unstructured // by side, besides those in YAML
-	// Settle returns when the stand-ins have seen what was applied.
+	Values  world.Values                            // the values of ${…} in its YAML
+	Charts  *charts.Repository                      // the source of its Releases; nil: none
+	Objects map[string][]*unstructured.Unstructured // by side, in addition to those in YAML
+	// Settle waits until the stand-ins have processed the applied objects.
 	Settle func(context.Context) error
-	// Acts are what a fault does besides its objects. Doing it twice changes
-	// nothing.
+	// Acts are what faults do in addition to their objects. They are idempotent.
 	Acts  map[string]func(context.Context) error
 	Close func()
 	// Hosts are the folders of the sides that are machines.
 	Hosts map[string]string
-	// Here are those of them on which a program of this machine has the network of
-	// the machine that the folder stands for.
+	// Here has the Hosts whose machine has the network of this machine.
 	Here map[string]bool
-	// Answers are those that are known only when it plays.
+	// Answers are the answers that are known only while the scenario runs.
 	Answers map[string]string
-	// Given are those of them that a link of the demo begins with: nobody could know them.
+	// Given are the Answers with which a link of the demo begins, because a user could not know them.
 	Given []string
 
 	began  time.Time
-	faults []string // that hold, in the order in which they were asked for
+	faults []string // active faults in the order in which they were requested
 }
 
-// Stage is where scenarios are played.
+// Stage runs scenarios.
 type Stage struct {
 	life  context.Context // of the sandbox: the stand-ins end with it
 	dir   string          // the sandbox's folder
 	sides Sides
-	// programs are those of this machine that stand-ins run.
+	// programs are the programs of this machine that stand-ins run.
 	programs Programs
 	plays    map[string]*Play
-	// issuer is known to the remote API server, which takes ten seconds to take
-	// one in: it outlives a reset.
+	// issuer is trusted by the remote API server, which takes ten seconds to load an issuer. Therefore it outlives a
+	// reset.
 	issuer *issuer
 }
 
-// NewStage returns a stage on which nothing is played yet. What plays there
-// ends with ctx.
+// NewStage returns a stage on which no scenario runs. Its stand-ins end when ctx is done.
 func NewStage(ctx context.Context, dir string, sides Sides, programs Programs) *Stage {
 	return &Stage{life: ctx, dir: dir, sides: sides, programs: programs, plays: map[string]*Play{}}
 }
 
-// Faults returns what can be wrong in a scenario: name to one sentence.
+// Faults returns the faults of a scenario, each with a description.
 func (*Stage) Faults(scenario string) (map[string]string, error) {
 	faults, err := world.Faults(scenario)
 	if err != nil {
@@ -148,20 +141,19 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Told is what a walk through a scenario is told of it. An empty field is nothing.
+// Told is the information about a scenario that a walk through it needs. An empty field means none.
 type Told struct {
-	// Answers are what a guide has to be told so that a walk shows all of it: by the
-	// question's key, as they are typed.
+	// Answers are the answers with which a walk shows all of the guide, as a user types them, by the question's key.
 	Answers map[string]string `json:"answers,omitempty"`
-	// Given are those of them that a link of the demo begins with.
+	// Given are the answers with which a link of the demo begins.
 	Given map[string]string `json:"given,omitempty"`
 	// Hosts are the folders of the sides that are machines, by side.
 	Hosts map[string]string `json:"hosts,omitempty"`
-	// Here are those of them whose network is this machine's.
+	// Here has the Hosts whose network is this machine's.
 	Here map[string]bool `json:"here,omitempty"`
 }
 
-// Told is what is known of a scenario: all of it only while it plays.
+// Told returns the information about a scenario. It is complete only while the scenario runs.
 func (s *Stage) Told(scenario string) Told {
 	told := Told{Answers: kinds[scenario].answers}
 	play := s.plays[scenario]
@@ -178,9 +170,8 @@ func (s *Stage) Told(scenario string) Told {
 	return told
 }
 
-// Seed puts a scenario into the clusters, with a fault ("" is none) on top,
-// and returns when it stands. Faults stay until Reset, so a second Seed changes
-// nothing.
+// Seed puts a scenario into the clusters, with a fault ("" means none) on top, and waits until it is ready. Faults stay
+// until Reset, and Seed is idempotent.
 func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	play, err := s.play(scenario, fault)
 	if err != nil {
@@ -203,9 +194,8 @@ func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	return play.Settle(ctx)
 }
 
-// play returns the play of a scenario with a fault, and starts it where it
-// does not run. A behaviour is what stand-ins are started with, so another one
-// starts them anew.
+// play returns the play of a scenario with a fault, and starts it if it does not run. Stand-ins are started with their
+// behaviours, so another behaviour restarts them.
 func (s *Stage) play(scenario, fault string) (*Play, error) {
 	faults, err := s.Faults(scenario)
 	if err != nil {
@@ -269,7 +259,7 @@ func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
 	return play, nil
 }
 
-// has returns the faults that hold; a play that is not there has none.
+// has returns the active faults; a nil play has none.
 func (p *Play) has() []string {
 	if p == nil {
 		return nil
@@ -277,9 +267,9 @@ func (p *Play) has() []string {
 	return p.faults
 }
 
-// apply puts a side's objects into its cluster and waits until they stand.
+// apply applies a side's objects to its cluster and waits until they are ready.
 func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) error {
-	var yaml []string // the faults that have objects; those of behaviour have no folder
+	var yaml []string // the faults with objects; behaviours have no folder
 	yaml = append(yaml, play.faults...)
 	objects, err := world.Scenario(scenario, side, yaml, play.Values)
 	if err != nil {
@@ -305,7 +295,7 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 			awaited = append(awaited, made...)
 		}
 	}
-	// What a fault has of a chart stands for the chart's own.
+	// Objects of a fault replace the chart's own.
 	installed = world.Without(installed, own)
 	if err := cluster.Apply(ctx, "sandbox-"+scenario, own); err != nil {
 		return err
@@ -316,8 +306,7 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 	return cluster.Await(ctx, append(awaited, play.Objects[side]...))
 }
 
-// Reset ends every play and forgets it. What it put into the clusters is
-// package world's to remove.
+// Reset stops and forgets every play. Package world removes its objects from the clusters.
 func (s *Stage) Reset() {
 	for _, play := range s.plays {
 		play.Close()
@@ -325,7 +314,7 @@ func (s *Stage) Reset() {
 	clear(s.plays)
 }
 
-// closers are closed in the order in which they were added.
+// closers are functions that are called in the order in which they were added.
 type closers []func()
 
 func (c closers) close() {

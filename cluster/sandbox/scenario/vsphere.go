@@ -22,9 +22,8 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// guest is what plays in the scenario vsphere: Kubeflow's profile controller,
-// cert-manager, storage and NFS in a guest cluster (local), which the Supervisor
-// (remote) declares.
+// guest is the state of the scenario vsphere: Kubeflow's profile controller, cert-manager, storage and NFS in a guest
+// cluster (local), which the Supervisor (remote) declares.
 type guest struct {
 	side      *Side // local
 	client    kubernetes.Interface
@@ -33,12 +32,12 @@ type guest struct {
 	export    *nfs.Server
 	volumes   *volumes.Player
 	extension *extension.Player
-	program   bool // there is one for the extension's pods
-	noVolumes bool // a fault keeps claims waiting
-	answered  bool // the extension has, once
+	program   bool // carrick exists for the extension's pods
+	noVolumes bool // a fault keeps claims pending
+	answered  bool // the extension has answered once
 }
 
-// vsphere starts it.
+// vsphere starts the scenario.
 func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -74,7 +73,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// start starts the stand-ins, and returns what ends those that have started.
+// start starts the stand-ins, and returns the functions that stop those that have started.
 func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
 	api := g.side.Config
 	if g.client, err = kubernetes.NewForConfig(api); err != nil {
@@ -105,7 +104,7 @@ func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
 	return append(ends, g.side.Kubelet.Add(g.extension.Log), g.extension.Close), nil
 }
 
-// values are what the YAML of the scenario names.
+// values returns the values of the scenario's YAML.
 func (g *guest) values() (world.Values, error) {
 	api, err := url.Parse(g.side.Config.Host)
 	if err != nil {
@@ -121,7 +120,7 @@ func (g *guest) values() (world.Values, error) {
 	}, nil
 }
 
-// settle returns when all has been looked at, and what waits for a volume has it.
+// settle waits until the stand-ins have run once, and all pending claims have their volumes.
 func (g *guest) settle(ctx context.Context) error {
 	if err := g.profiles.Look(ctx); err != nil {
 		return fmt.Errorf("the profile controller's stand-in: %w", err)

@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// What a set-up made by hand is called (world/scenarios/vsphere/faults).
+// Names in a manually created set-up (world/scenarios/vsphere/faults).
 const (
 	byWebhook      = "webhook"
 	extensionSpace = "vsphere-extensions"
@@ -26,7 +26,7 @@ const (
 	pipelineClaim  = "kale-marshal-pvc"
 )
 
-// vsphereActs are the faults that are no objects.
+// vsphereActs returns the faults that are not objects.
 func vsphereActs() map[string]string {
 	return map[string]string{
 		"export-closed": "The NFS server's port is shut: what has it mounted hangs, and new claims wait.",
@@ -37,7 +37,7 @@ func vsphereActs() map[string]string {
 	}
 }
 
-// vsphereUnder are the faults that begin on a set-up that stands.
+// vsphereUnder returns the faults that build on another fault.
 func vsphereUnder() map[string]string {
 	under := map[string]string{byWebhook: byHand}
 	for _, fault := range []string{
@@ -56,7 +56,7 @@ func vsphereUnder() map[string]string {
 	return under
 }
 
-// acts are what faults do besides their objects.
+// acts returns what faults do in addition to their objects.
 func (g *guest) acts() map[string]func(context.Context) error {
 	idle := func(context.Context) error { g.noVolumes = true; return nil }
 	return map[string]func(context.Context) error{
@@ -65,7 +65,7 @@ func (g *guest) acts() map[string]func(context.Context) error {
 		"provisioner-name":   idle,
 		"provisioner-rights": idle,
 		"old-provisioner":    idle,
-		"two-mutators":       idle, // they change what Bob's pipeline asks for
+		"two-mutators":       idle, // they change the claim of Bob's pipeline
 		"export-closed":      g.breaks(func() { g.export.Shut() }, false),
 		"access-denied":      g.breaks(func() { g.export.Deny() }, true),
 		"write-denied":       g.breaks(func() { g.export.Squash() }, false),
@@ -79,8 +79,8 @@ func (g *guest) acts() map[string]func(context.Context) error {
 	}
 }
 
-// claim asks for the volume of a pipeline, by a class that Helm has installed by now, once the profile controller has
-// made the namespace.
+// claim creates the claim of a pipeline, with a class that Helm has already installed, once the profile controller has
+// created the namespace.
 func (g *guest) claim(ctx context.Context, namespace string) error {
 	class := nfsClass
 	made := &corev1.PersistentVolumeClaim{
@@ -107,7 +107,7 @@ func (g *guest) claim(ctx context.Context, namespace string) error {
 	return errors.Join(err, failed)
 }
 
-// bound returns when a claim has its volume.
+// bound waits until a claim has its volume.
 func (g *guest) bound(ctx context.Context, namespace, name string) error {
 	return world.Until(ctx, fmt.Sprintf("the volume of claim %s/%s", namespace, name), func() (bool, error) {
 		c, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -115,8 +115,8 @@ func (g *guest) bound(ctx context.Context, namespace, name string) error {
 	})
 }
 
-// breaks does something to the storage, once, after it has worked, and asks for another
-// volume. Where pods have to mount it anew, the provisioner's is deleted.
+// breaks breaks the storage with do, once, after it has worked, and creates another claim. If anew is set, it deletes
+// the provisioner's pods, so that new ones must mount the volume.
 func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
 	done := false
 	return func(ctx context.Context) error {
@@ -139,8 +139,8 @@ func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
 	}
 }
 
-// answers returns when the webhook's pods are ready, and the API server trusts them. It
-// waits for that once: what is wrong with them afterwards is a fault's.
+// answers waits until the webhook's pods are ready and the API server trusts them. It waits only once: later failures
+// are part of a fault.
 func (g *guest) answers(ctx context.Context) error {
 	if g.answered {
 		return nil
@@ -170,9 +170,9 @@ func (g *guest) answers(ctx context.Context) error {
 	})
 }
 
-// stale writes the published program's configuration after it has started.
+// stale writes the published program's configuration after the program has started.
 func (g *guest) stale(ctx context.Context) error {
-	started := time.Now().Truncate(time.Second) // whoever reads times tells one second from the next, and no more
+	started := time.Now().Truncate(time.Second) // timestamps have a resolution of one second
 	if err := world.Until(
 		ctx, "the next second", func() (bool, error) { return time.Since(started) > time.Second, nil },
 	); err != nil {

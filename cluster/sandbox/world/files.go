@@ -20,17 +20,16 @@ import (
 //go:embed base scenarios shared
 var files embed.FS
 
-// about is the file of a fault that says in one sentence what is wrong.
+// about is the file of a fault with a description in one sentence.
 const about = "about.txt"
 
-// Values are what ${name} in YAML stands for: strings, and numbers where it is
-// the whole of a scalar.
+// Values are the values of ${name} in YAML. A value is a string, or a number if ${name} is the whole scalar.
 type Values map[string]any
 
 // Scenarios returns the names of the scenarios.
 func Scenarios() []string { return folders("scenarios") }
 
-// Faults returns what can be wrong in a scenario: name to one sentence.
+// Faults returns the faults of a scenario, each with a description.
 func Faults(scenario string) (map[string]string, error) {
 	faults := map[string]string{}
 	for _, name := range folders(path.Join("scenarios", scenario, "faults")) {
@@ -43,14 +42,12 @@ func Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// settings is the kind of what is no object: values of one side, which the
-// YAML of its scenario names with ${…}. Those of a fault stand for the healthy
-// ones of the same name.
+// settings is a kind that no API server serves: values of one side, which the YAML of its scenario references with
+// ${…}. Those of a fault replace the healthy ones of the same name.
 const settings = "Values"
 
-// Scenario returns the objects of a side in a scenario in which faults hold:
-// those of the folder both, then those of the side's own. The object of a fault
-// stands for the healthy one of the same name.
+// Scenario returns the objects of a side in a scenario with faults: those of the folder both, then those of the side's
+// folder. An object of a fault replaces the healthy one of the same name.
 func Scenario(scenario, side string, faults []string, values Values) ([]*unstructured.Unstructured, error) {
 	top := path.Join("scenarios", scenario)
 	sets := []string{top}
@@ -81,7 +78,7 @@ func Scenario(scenario, side string, faults []string, values Values) ([]*unstruc
 	return objects, complete(objects, values)
 }
 
-// take adds to values those that objects have, and returns the other objects.
+// take adds the values in objects to values, and returns the other objects.
 func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.Unstructured, error) {
 	var others []*unstructured.Unstructured
 	for _, o := range objects {
@@ -101,7 +98,7 @@ func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.
 	return others, nil
 }
 
-// space is 1 for a namespace, which has to be there before what is in it.
+// space returns 1 for a namespace, which must be created before its objects.
 func space(o *unstructured.Unstructured) int {
 	if o.GetKind() == "Namespace" {
 		return 1
@@ -109,8 +106,7 @@ func space(o *unstructured.Unstructured) int {
 	return 0
 }
 
-// Overlay returns objects with those of over in the place of their namesakes,
-// and behind them where there are none.
+// Overlay returns objects with those of over replacing objects of the same name, and the rest of over appended.
 func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstructured {
 	type identity struct{ kind, namespace, name string }
 	of := func(o *unstructured.Unstructured) identity {
@@ -130,7 +126,7 @@ func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstruc
 	return objects
 }
 
-// Without returns the objects that none of others is a namesake of.
+// Without returns the objects that have no counterpart of the same kind and name in others.
 func Without(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return slices.ContainsFunc(others, func(by *unstructured.Unstructured) bool {
@@ -154,8 +150,7 @@ func folders(parent string) []string {
 	return names
 }
 
-// read returns the objects of a folder's files in the order of their names; a
-// folder that is not there has none.
+// read returns the objects of a folder's files in the order of the file names, or none if the folder does not exist.
 func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 	objects, err := parsed(folder)
 	if err != nil {
@@ -164,7 +159,7 @@ func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 	return objects, complete(objects, values)
 }
 
-// complete fills values into objects and gives them their normal form.
+// complete fills values into objects and normalizes them.
 func complete(objects []*unstructured.Unstructured, values Values) error {
 	for _, o := range objects {
 		if err := fill(o.Object, values); err != nil {
@@ -175,7 +170,7 @@ func complete(objects []*unstructured.Unstructured, values Values) error {
 	return nil
 }
 
-// parsed returns what stands in a folder's files, in which ${…} still stands.
+// parsed returns the objects of a folder's files, with ${…} not replaced.
 func parsed(folder string) ([]*unstructured.Unstructured, error) {
 	entries, err := files.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +195,7 @@ func parsed(folder string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Parse returns the objects of a YAML stream in their order.
+// Parse returns the objects of a YAML stream in order.
 func Parse(data []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -217,7 +212,7 @@ func Parse(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// fill replaces what ${name} stands for in every scalar of a map.
+// fill replaces ${name} in every scalar of a map.
 func fill(fields map[string]any, values Values) error {
 	for key, field := range fields {
 		filled, err := filled(field, values)
@@ -268,9 +263,8 @@ func scalar(text string, values Values) (any, error) {
 	}
 }
 
-// normal gives an object the form in which the API server keeps it, so that
-// applying it again changes nothing: a Secret's stringData is never stored, and
-// a namespace carries its name as a label.
+// normal converts an object to the form in which the API server stores it, so that applying it again changes nothing: a
+// Secret's stringData is never stored, and a namespace has its name as a label.
 func normal(o *unstructured.Unstructured) {
 	switch o.GetKind() {
 	case "Secret":

@@ -14,36 +14,37 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// key names an object among all of a cluster.
+// key identifies an object in a cluster.
 type key struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 }
 
-// inventory is every object of a cluster that somebody could have made.
+// inventory contains every object of a cluster that a user could have created.
 type inventory map[key]*unstructured.Unstructured
 
-// volatile are the resources that the cluster itself writes all the time.
+// volatile are the resources that the cluster itself writes continuously.
 var volatile = []string{
 	"events", "leases", "endpoints", "ipaddresses", "controllerrevisions", "podmetrics",
 }
 
-// written reports whether the cluster itself writes an object of a resource that others can create, too: the slices of
-// a Service with a selector, those that mirror Endpoints, and that of the API server. A slice of another user has to go
-// with a reset: it outlives its namespace, and the API server would go on sending webhook calls to its addresses.
+// written reports whether the cluster itself writes an object of a resource that users can create, too: EndpointSlices
+// of a Service with a selector, those that mirror Endpoints, and that of the API server. A reset must delete a user's
+// slice, because it would outlive its namespace, and the API server would continue to send webhook calls to its
+// addresses.
 func written(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
 	return resource.Resource == "endpointslices" &&
 		(object.GetLabels()[discoveryv1.LabelManagedBy] != "" || object.GetNamespace() == metav1.NamespaceDefault)
 }
 
-// Remember takes the cluster as it is for what Reset goes back to.
+// Remember records the current state of the cluster for Reset.
 func (c *Cluster) Remember(ctx context.Context) error {
 	var err error
 	c.baseline, err = c.list(ctx)
 	return err
 }
 
-// list returns what can be listed and deleted, all kinds at once.
+// list returns all objects that can be listed and deleted. It lists all kinds concurrently.
 func (c *Cluster) list(ctx context.Context) (inventory, error) {
 	kinds, err := c.kinds()
 	if err != nil {
@@ -56,7 +57,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 		group.Go(func() error {
 			list, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err) {
-				return nil // it went away since discovery
+				return nil // removed since discovery
 			}
 			if err != nil {
 				return err
@@ -79,7 +80,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 func (c *Cluster) kinds() ([]schema.GroupVersionResource, error) {
 	lists, err := c.discover.ServerPreferredResources()
 	if len(lists) == 0 && err != nil {
-		return nil, err // with some, it is an aggregated API that does not answer
+		return nil, err // if there are groups, the error is that of an unavailable aggregated API
 	}
 	var kinds []schema.GroupVersionResource
 	for _, list := range lists {

@@ -15,16 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inTheWay are the resources that can refuse or hold up the deletion of
-// others, so they go first.
+// inTheWay are the resources that can block or delay the deletion of others. They are deleted first.
 var inTheWay = []string{
 	"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicybindings",
 	"mutatingadmissionpolicybindings", "apiservices",
 }
 
-// Reset brings the cluster back to what Remember saw: what is new is deleted
-// whatever its finalizers say, what was changed or deleted is as it was.
-// What controllers make for what is remembered is theirs.
+// Reset restores the state that Remember recorded. It deletes new objects regardless of their finalizers, and restores
+// those that were changed or deleted. Objects that controllers create for recorded objects are left to the controllers.
 func (c *Cluster) Reset(ctx context.Context) error {
 	if c.baseline == nil {
 		return errors.New("there is nothing to reset to")
@@ -37,14 +35,14 @@ func (c *Cluster) Reset(ctx context.Context) error {
 		if added := c.added(now); len(added) > 0 {
 			return false, c.sweep(ctx, now, added)
 		}
-		err = c.restore(ctx, now) // a conflict with a controller is tried again
+		err = c.restore(ctx, now) // retry after a conflict with a controller
 		return err == nil, err
 	})
 	c.mapper.Reset()
 	if err != nil {
 		return err
 	}
-	if c.based { // for the statuses that belong to it
+	if c.based { // restores the statuses of the base
 		if err := c.Base(ctx); err != nil {
 			return err
 		}
@@ -52,8 +50,8 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	return c.Settle(ctx)
 }
 
-// added returns what is neither remembered nor made by a controller for what
-// is. What is left of a remembered owner that was deleted counts as added.
+// added returns the objects that are neither recorded nor created by a controller for a recorded object. The remaining
+// objects of a recorded owner that was deleted count as added.
 func (c *Cluster) added(now inventory) []key {
 	ours := map[types.UID]bool{}
 	for found := true; found; {
@@ -78,7 +76,7 @@ func (c *Cluster) added(now inventory) []key {
 	return keys
 }
 
-// sweep deletes objects once. What is still there the next time is swept again.
+// sweep deletes objects once. The caller repeats it for objects that still exist.
 func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	first := slices.DeleteFunc(
 		slices.Clone(added), func(k key) bool { return !slices.Contains(inTheWay, k.resource.Resource) },
@@ -107,7 +105,8 @@ func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	return fmt.Errorf("%d objects are left", len(added))
 }
 
-// ownersFirst sorts objects so that each comes after the one that controls it, whose controller would replace it.
+// ownersFirst sorts objects so that each comes after its controller owner, whose controller would otherwise recreate
+// it.
 func ownersFirst(now inventory, keys []key) (waves [][]key) {
 	of := map[types.UID]*unstructured.Unstructured{}
 	for _, object := range now {
@@ -126,14 +125,14 @@ func ownersFirst(now inventory, keys []key) (waves [][]key) {
 	return waves
 }
 
-// remove deletes an object and takes its finalizers off.
+// remove deletes an object and removes its finalizers.
 func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstructured) error {
 	if k.resource.Resource == "namespaces" && k.resource.Group == "" {
 		return c.removeNamespace(ctx, k)
 	}
 	zero, background := int64(0), metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, PropagationPolicy: &background}
-	// Also when somebody has before: a pod whose node is gone waits for ever.
+	// Also if it is already being deleted: a pod whose node does not exist would wait indefinitely.
 	if err := c.of(k).Delete(ctx, k.name, options); err != nil {
 		return err
 	}
@@ -146,14 +145,14 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
-// leftAlone is how long the namespace controller has certainly not begun with a namespace that was deleted. It begins
-// after five seconds (namespaceDeletionGracePeriod in kubernetes' pkg/controller/namespace/namespace_controller.go), of
-// which a timestamp hides one; the rest is for what happens between the look and the removal.
+// leftAlone is the time after the deletion of a namespace in which the namespace controller has certainly not started
+// with it. It starts after five seconds (namespaceDeletionGracePeriod in kubernetes'
+// pkg/controller/namespace/namespace_controller.go). Timestamps hide one of these seconds, and the rest is a margin for
+// the time between the read and the removal.
 const leftAlone = 2 * time.Second
 
-// removeNamespace finalizes a namespace that is empty, then deletes it. One that
-// the namespace controller may be deleting is left to it: taken from under it, it
-// would go on deleting in the one that is made next.
+// removeNamespace finalizes and deletes an empty namespace. If the namespace controller may already be deleting it, it
+// is left to that. Otherwise the controller would continue to delete in the next namespace of the same name.
 func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
@@ -177,8 +176,8 @@ func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	return nil
 }
 
-// crowded tells whether something is in a namespace that did not come with it.
-// In a namespace that is gone nothing can be patched, so it goes last.
+// crowded reports whether a namespace contains objects that were not created with it. Objects in a deleted namespace
+// cannot be patched, so the namespace must be deleted last.
 func crowded(now inventory, namespace string) bool {
 	for k := range now {
 		came := (k.resource.Resource == "configmaps" && k.name == "kube-root-ca.crt") ||
@@ -190,12 +189,12 @@ func crowded(now inventory, namespace string) bool {
 	return false
 }
 
-// restore makes again what is gone and puts back what was changed.
+// restore recreates deleted objects and reverts changed ones.
 func (c *Cluster) restore(ctx context.Context, now inventory) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for k, was := range c.baseline {
 		if metav1.GetControllerOf(was) != nil {
-			continue // its owner is what is remembered
+			continue // its owner is recorded
 		}
 		is := now[k]
 		if is != nil && equality.Semantic.DeepEqual(made(was), made(is)) {
@@ -217,8 +216,7 @@ func (c *Cluster) put(ctx context.Context, k key, was, is *unstructured.Unstruct
 	return err
 }
 
-// made returns of an object what its makers said: neither its status nor what
-// the API server adds.
+// made returns an object without its status and the fields that the API server adds.
 func made(object *unstructured.Unstructured) *unstructured.Unstructured {
 	copied := object.DeepCopy()
 	unstructured.RemoveNestedField(copied.Object, "status")

@@ -22,9 +22,8 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// Settle waits until the controllers have done what a fresh cluster needs
-// before anyone can use it: the default service account exists, every node is
-// ready, every API service and every Deployment is available.
+// Settle waits until a fresh cluster is usable: the default ServiceAccount exists, every node is ready, and every
+// APIService and every Deployment is available.
 func (c *Cluster) Settle(ctx context.Context) error {
 	err := Until(ctx, "the default service account of "+c.Side, func() (bool, error) {
 		_, err := c.client.Resource(accounts).Namespace("default").Get(ctx, "default", metav1.GetOptions{})
@@ -42,8 +41,7 @@ func (c *Cluster) Settle(ctx context.Context) error {
 	return c.all(ctx, deployments, "Available")
 }
 
-// Await waits until what runs of objects does so, in the version that was
-// applied last.
+// Await waits until the workloads among objects run in the version that was applied last.
 func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		stands := standing[o.GetKind()]
@@ -65,7 +63,7 @@ func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-// served waits until what definitions define is found by everybody who asks.
+// served waits until the API server serves the kinds that definitions define.
 func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	for _, d := range definitions {
 		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
@@ -84,7 +82,7 @@ func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstru
 	return nil
 }
 
-// standing tells, by kind, when an object is what its spec says.
+// standing returns for each kind a function that reports whether an object has the state of its spec.
 var standing = map[string]func(*unstructured.Unstructured) bool{
 	"APIService": func(o *unstructured.Unstructured) bool { return has(o, "Available") },
 	"Deployment": func(o *unstructured.Unstructured) bool {
@@ -103,7 +101,7 @@ func observed(o *unstructured.Unstructured) bool {
 	return number(o, "status", "observedGeneration") >= o.GetGeneration()
 }
 
-// number is a field that counts; one that is left out is 0.
+// number returns an integer field; an omitted one is 0.
 func number(o *unstructured.Unstructured, fields ...string) int64 {
 	n, _, _ := unstructured.NestedInt64(o.Object, fields...)
 	return n
@@ -114,7 +112,7 @@ func (c *Cluster) all(ctx context.Context, resource schema.GroupVersionResource,
 	return c.every(ctx, resource, condition, func(o *unstructured.Unstructured) bool { return has(o, condition) })
 }
 
-// every waits until all objects of a resource are as they should be.
+// every waits until is returns true for all objects of a resource.
 func (c *Cluster) every(
 	ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool,
 ) error {
@@ -144,8 +142,8 @@ func has(object *unstructured.Unstructured, condition string) bool {
 	return false
 }
 
-// Until calls look until it returns true, whatever errors come before, and less often the longer it takes. The error
-// includes the last one of look.
+// Until calls look until it returns true, at increasing intervals and regardless of errors. If ctx ends first, the
+// error includes the last one of look.
 func Until(ctx context.Context, what string, look func() (bool, error)) error {
 	for wait := lookEvery; ; wait = min(wait*5/4, lookSeldom) {
 		ok, why := look()

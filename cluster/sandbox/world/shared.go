@@ -7,12 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sharedKind is the kind of what is no object either: the name of a folder of
-// objects that several scenarios have.
+// sharedKind is another kind that no API server serves: the name of a folder of objects that several scenarios share.
 const sharedKind = "Shared"
 
-// withShared returns objects with those of the folders that they name in the place
-// of the names.
+// withShared returns objects with the names of shared folders replaced by the objects in those folders.
 func withShared(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, o := range objects {

@@ -1,9 +1,8 @@
-// Package world holds what stands in the sandbox's clusters: YAML, a folder a
-// side, for the base that both start with, for each scenario on top of it, and
-// for each fault on top of that.
+// Package world contains the objects of the sandbox's clusters as YAML, one folder per side: the base with which both
+// start, each scenario on top of it, and each fault on top of that.
 //
-// Each set is applied under a field manager of its own: with one for all, a
-// scenario that adds a label to a node would take away those of the base.
+// Each set is applied under its own field manager. With a common one, a scenario that adds a label to a node would
+// remove the labels of the base.
 package world
 
 import (
@@ -26,26 +25,24 @@ import (
 // manager is the field manager of the base.
 const manager = "sandbox"
 
-// absent is the annotation of an object that must not be there: in a fault it
-// takes away the healthy one of the same name.
+// absent is the annotation of an object that must not exist. In a fault it removes the healthy object of the same name.
 const absent = "sandbox.carrick/absent"
 
-// definition is the kind of what defines another kind.
+// definition is the kind that defines other kinds.
 const definition = "CustomResourceDefinition"
 
-// Cluster is one side's cluster as the world sees it.
+// Cluster is the cluster of one side.
 type Cluster struct {
 	Side     string // "local" or "remote"
 	client   dynamic.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	discover discovery.DiscoveryInterface
-	baseline inventory // what Remember saw
+	baseline inventory // recorded by Remember
 	based    bool      // Base was applied
 	values   Values    // of the base
 }
 
-// New returns the cluster of a side, with what ${…} in its base stands for. It
-// asks nothing of it yet.
+// New returns the cluster of a side, with the values of ${…} in its base. It sends no request yet.
 func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -59,7 +56,7 @@ func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 	return &Cluster{Side: side, client: client, mapper: mapper, discover: discover, values: values}, nil
 }
 
-// Base applies what every cluster of a sandbox has.
+// Base applies the objects that every cluster of a sandbox has.
 func (c *Cluster) Base(ctx context.Context) error {
 	c.based = true
 	for _, folder := range []string{"base/both", path.Join("base", c.Side)} {
@@ -74,9 +71,8 @@ func (c *Cluster) Base(ctx context.Context) error {
 	return nil
 }
 
-// Apply applies objects in their order, under a field manager. A second time
-// changes nothing. Kinds that it defines are served before the first object
-// behind them.
+// Apply applies objects in order under a field manager. It is idempotent. It waits until the kinds that objects define
+// are served before it applies the objects after them.
 func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
 	var defined []*unstructured.Unstructured
 	for _, object := range objects {
@@ -94,7 +90,7 @@ func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructur
 	return c.served(ctx, defined)
 }
 
-// apply applies an object, and its status where it has one.
+// apply applies an object, and its status if it has one.
 func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, owner string) error {
 	resource, err := c.resource(object)
 	if err != nil {
@@ -108,7 +104,7 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	}
 	options := metav1.ApplyOptions{FieldManager: owner, Force: true}
 	_, err = resource.Apply(ctx, object.GetName(), object, options)
-	if apierrors.IsNotFound(err) && object.GetNamespace() != "" { // a stand-in makes its namespace
+	if apierrors.IsNotFound(err) && object.GetNamespace() != "" { // a stand-in creates its namespace
 		err = Until(ctx, "namespace "+object.GetNamespace()+" of "+c.Side, func() (bool, error) {
 			_, err := resource.Apply(ctx, object.GetName(), object, options)
 			return err == nil, err
@@ -121,7 +117,7 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	if !has {
 		return nil
 	}
-	if len(status) == 0 { // applied, it would become null, which no definition allows
+	if len(status) == 0 { // if applied, it would become null, which no CustomResourceDefinition allows
 		_, err := resource.Patch(
 			ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner},
 			"status",
