@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// ErrNotJWT means that a token is opaque: nothing can be read from it. It may still be valid.
-	ErrNotJWT = errors.New("the token is not a JWT")
+	// errNotJWT means that a token is opaque: nothing can be read from it. It may still be valid.
+	errNotJWT = errors.New("the token is not a JWT")
 	// ErrDoubleBase64 means that a token is a JWT that was base64-encoded once more. No API server accepts it.
 	ErrDoubleBase64 = errors.New("the token is base64-encoded once more than it should be")
 )
@@ -55,7 +55,7 @@ func Parse(token masked.Value) (Token, error) {
 	}
 	var claims map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &claims); err != nil || claims == nil {
-		return Token{}, fmt.Errorf("%w: its second part is not a JSON object", ErrNotJWT)
+		return Token{}, fmt.Errorf("%w: its second part is not a JSON object", errNotJWT)
 	}
 	t := Token{
 		Method: method, Audience: audience(claims["aud"]), Expires: numericDate(claims["exp"]),
@@ -106,19 +106,19 @@ func notJWT(text string) error {
 	trimmed := strings.TrimSpace(text)
 	if trimmed != text {
 		if _, _, ok := jwtPayload(trimmed); ok {
-			return fmt.Errorf("%w: white space stands around it", ErrNotJWT)
+			return fmt.Errorf("%w: white space stands around it", errNotJWT)
 		}
 	}
 	name, _, hasColon := strings.Cut(trimmed, ":")
 	switch {
 	case trimmed == "":
-		return fmt.Errorf("%w: it is empty", ErrNotJWT)
+		return fmt.Errorf("%w: it is empty", errNotJWT)
 	case hasColon && (strings.HasPrefix(name, "token-") || strings.HasPrefix(name, "kubeconfig-")):
-		return fmt.Errorf("%w: it looks like an API key of Rancher, which may expire there", ErrNotJWT)
+		return fmt.Errorf("%w: it looks like an API key of Rancher, which may expire there", errNotJWT)
 	case strings.HasPrefix(trimmed, "sha256~"):
-		return fmt.Errorf("%w: it looks like a session token of OpenShift, which expires", ErrNotJWT)
+		return fmt.Errorf("%w: it looks like a session token of OpenShift, which expires", errNotJWT)
 	}
-	return ErrNotJWT
+	return errNotJWT
 }
 
 // decodeBase64 decodes either alphabet, with or without padding and line breaks.

@@ -51,16 +51,16 @@ func TestParseToken(t *testing.T) {
 		{situation: "claims in other letters don't count", token: jwt(`{"SUB":"a","Exp":1}`)},
 		{situation: "base64 twice", token: long, err: ErrDoubleBase64},
 		{situation: "base64 twice, in lines", token: long[:60] + "\n" + long[60:] + "\n", err: ErrDoubleBase64},
-		{situation: "a line's end after it", token: jwt(forever) + "\n", err: ErrNotJWT, words: "white space"},
-		{situation: "nothing", err: ErrNotJWT, words: "empty"},
-		{situation: "Rancher's API key", token: "kubeconfig-u-abcde:secretpart", err: ErrNotJWT, words: "Rancher"},
-		{situation: "Rancher's other API key", token: "token-xxxxx:secretpart", err: ErrNotJWT, words: "Rancher"},
-		{situation: "OpenShift's session", token: "sha256~secretpart", err: ErrNotJWT, words: "OpenShift"},
-		{situation: "an opaque token", token: "secretpart", err: ErrNotJWT},
-		{situation: "two dots alone", token: "a.b.c", err: ErrNotJWT},
-		{situation: "no signature", token: "e30.e30.", err: ErrNotJWT},
-		{situation: "claims that are a list", token: jwt(`["secretpart"]`), err: ErrNotJWT, words: "not a JSON object"},
-		{situation: "claims that are null", token: jwt(`null`), err: ErrNotJWT},
+		{situation: "a line's end after it", token: jwt(forever) + "\n", err: errNotJWT, words: "white space"},
+		{situation: "nothing", err: errNotJWT, words: "empty"},
+		{situation: "Rancher's API key", token: "kubeconfig-u-abcde:secretpart", err: errNotJWT, words: "Rancher"},
+		{situation: "Rancher's other API key", token: "token-xxxxx:secretpart", err: errNotJWT, words: "Rancher"},
+		{situation: "OpenShift's session", token: "sha256~secretpart", err: errNotJWT, words: "OpenShift"},
+		{situation: "an opaque token", token: "secretpart", err: errNotJWT},
+		{situation: "two dots alone", token: "a.b.c", err: errNotJWT},
+		{situation: "no signature", token: "e30.e30.", err: errNotJWT},
+		{situation: "claims that are a list", token: jwt(`["secretpart"]`), err: errNotJWT, words: "not a JSON object"},
+		{situation: "claims that are null", token: jwt(`null`), err: errNotJWT},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			got, err := Parse(masked.New(tc.token))
@@ -119,7 +119,7 @@ func FuzzParseToken(f *testing.F) {
 	f.Add("..")
 	f.Fuzz(func(t *testing.T, text string) {
 		token, err := Parse(masked.New(text))
-		if err != nil && !errors.Is(err, ErrNotJWT) && !errors.Is(err, ErrDoubleBase64) {
+		if err != nil && !errors.Is(err, errNotJWT) && !errors.Is(err, ErrDoubleBase64) {
 			t.Fatalf("error %v", err)
 		}
 		if _, err := json.Marshal(token); err != nil {

@@ -32,7 +32,7 @@ const (
 // The first word that a borrower sends to a pool requests a sandbox, or the capacity to start one itself. The rest of
 // the line names the borrower.
 const (
-	AskSandbox = "sandbox"
+	askSandbox = "sandbox"
 	AskRoom    = "room"
 )
 
@@ -199,7 +199,7 @@ func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err e
 
 // join borrows a sandbox from the pool at an address. The pool reclaims it when the connection closes.
 func join(address, name string) (s *Sandbox, back func(), err error) {
-	conn, replies, err := ask(address, AskSandbox, name)
+	conn, replies, err := ask(address, askSandbox, name)
 	if err != nil {
 		return nil, nil, err
 	}

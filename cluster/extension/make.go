@@ -16,8 +16,8 @@ import (
 
 // ManagedBy is the label of all objects that the watcher creates, and Made selects them.
 const (
-	ManagedBy = "app.kubernetes.io/managed-by"
-	Made      = ManagedBy + "=" + manager
+	managedBy = "app.kubernetes.io/managed-by"
+	Made      = managedBy + "=" + manager
 )
 
 const (
@@ -89,7 +89,7 @@ func (f *follower) bind(ctx context.Context, namespace string) error {
 	}
 	b := &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ManagedBy: manager}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{managedBy: manager}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: f.PSPRole},
 		Subjects: []rbacv1.Subject{
 			{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + namespace},

@@ -38,8 +38,8 @@ type Reviewed struct {
 	DryRun          bool
 }
 
-// ErrNoReview means that a body is not an AdmissionReview v1 with a request.
-var ErrNoReview = errors.New("this is no AdmissionReview of admission.k8s.io/v1 with a request")
+// errNoReview means that a body is not an AdmissionReview v1 with a request.
+var errNoReview = errors.New("this is no AdmissionReview of admission.k8s.io/v1 with a request")
 
 // claims is the only resource that is reviewed.
 var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
@@ -99,11 +99,11 @@ func (r Rule) patch(c claim) []operation {
 func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, Reviewed{Outcome: Malformed}, fmt.Errorf("%w: %w", ErrNoReview, err)
+		return nil, Reviewed{Outcome: Malformed}, fmt.Errorf("%w: %w", errNoReview, err)
 	}
 	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" || in.Request == nil ||
 		in.Request.UID == "" {
-		return nil, Reviewed{Outcome: Malformed}, ErrNoReview
+		return nil, Reviewed{Outcome: Malformed}, errNoReview
 	}
 	answer, reviewed := r.judge(in.Request)
 	answer.UID, answer.Allowed = in.Request.UID, true

@@ -167,7 +167,7 @@ func TestWhatIsNoReview(t *testing.T) {
 		"another kind":        asked("{}", func(r *admissionv1.AdmissionReview) { r.Kind = "TokenReview" }),
 		"a request that is 7": []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":7}`),
 	} {
-		if out, came, err := rule.Review(body); !errors.Is(err, ErrNoReview) || out != nil || came.Outcome != Malformed {
+		if out, came, err := rule.Review(body); !errors.Is(err, errNoReview) || out != nil || came.Outcome != Malformed {
 			t.Errorf("%s: %s, %s, %v", situation, came.Outcome, out, err)
 		}
 	}
@@ -216,7 +216,7 @@ func answered(t *testing.T, body []byte) (in, out *admissionv1.AdmissionReview) 
 	t.Helper()
 	text, came, err := rule.Review(body)
 	if err != nil {
-		if !errors.Is(err, ErrNoReview) || text != nil {
+		if !errors.Is(err, errNoReview) || text != nil {
 			t.Fatalf("%s, %v", text, err)
 		}
 		return nil, nil

@@ -142,8 +142,8 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error, statu
 	s.Log.Warn("malformed review", "from", r.RemoteAddr, "status", status, "error", err)
 }
 
-// Verbose is the log level of reviews that change nothing in the cluster: the default class, or a dry run.
-const Verbose = slog.LevelInfo - 1
+// verbose is the log level of reviews that change nothing in the cluster: the default class, or a dry run.
+const verbose = slog.LevelInfo - 1
 
 func (s *server) logReview(ctx context.Context, r Reviewed) {
 	level, said := slog.LevelInfo, "claim changed"
@@ -151,9 +151,9 @@ func (s *server) logReview(ctx context.Context, r Reviewed) {
 	case r.Outcome == Unread:
 		level, said = slog.LevelWarn, "claim can't be read, and is kept"
 	case r.Outcome == Kept:
-		level, said = Verbose, "claim kept"
+		level, said = verbose, "claim kept"
 	case r.DryRun:
-		level = Verbose
+		level = verbose
 	}
 	s.Log.Log(ctx, level, said,
 		"namespace", r.Namespace, "name", r.Name, "class", r.Class, "was", r.Was, "uid", r.UID, "dryRun", r.DryRun)

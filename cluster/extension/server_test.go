@@ -141,11 +141,11 @@ func TestChangedClaimsAreLogged(t *testing.T) {
 		},
 		{"a dry run", asked(many, dry), slog.LevelInfo, ""},
 		{
-			"a dry run, -v=1", asked(many, dry), Verbose,
+			"a dry run, -v=1", asked(many, dry), verbose,
 			"msg=\"claim changed\" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=true",
 		},
 		{"kept", asked(of(`"accessModes":["ReadWriteOnce"]`)), slog.LevelInfo, ""},
-		{"kept, -v=1", asked(of(`"accessModes":["ReadWriteOnce"]`)), Verbose, `msg="claim kept" namespace=alice`},
+		{"kept, -v=1", asked(of(`"accessModes":["ReadWriteOnce"]`)), verbose, `msg="claim kept" namespace=alice`},
 		{"unread", asked("null"), slog.LevelInfo, `level=WARN msg="claim can't be read, and is kept" namespace=alice`},
 		{"no review", []byte("{}"), slog.LevelInfo, `level=WARN msg="malformed review"`},
 	} {

@@ -259,7 +259,7 @@ func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, bare(err)
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, ErrSymlink
+		return nil, errSymlink
 	case !info.Mode().IsRegular():
 		return nil, errNotRegular
 	}

@@ -158,7 +158,7 @@ func TestHostWrite(t *testing.T) {
 		{situation: "a new file at the top", path: "/a", mode: 0o644, at: "a", wantMode: 0o644},
 		{situation: "a file is replaced", path: "/etc/a", mode: 0o755, at: "etc/a", wantMode: 0o755},
 		{situation: "through a folder's symlink within the root", path: "/conf/a", at: "etc/a", wantMode: 0o600},
-		{situation: "a symlink", path: "/etc/link", is: ErrSymlink},
+		{situation: "a symlink", path: "/etc/link", is: errSymlink},
 		{situation: "a folder", path: "/dir", is: errNotRegular},
 		{situation: "the root", path: "/", is: errNotRegular},
 		{situation: "not absolute", path: "a", is: errNotAbsolute},
@@ -251,9 +251,9 @@ func TestHostRemove(t *testing.T) {
 	}{
 		{situation: "as it was", path: "/a", hash: hash},
 		{situation: "gone already", path: "/a", hash: hash},
-		{situation: "changed", path: "/b", hash: masked.New("other").Hash(), is: ErrChanged, stays: true},
-		{situation: "without a hash", path: "/b", is: ErrChanged, stays: true},
-		{situation: "a symlink", path: "/link", hash: hash, is: ErrSymlink, stays: true},
+		{situation: "changed", path: "/b", hash: masked.New("other").Hash(), is: errChanged, stays: true},
+		{situation: "without a hash", path: "/b", is: errChanged, stays: true},
+		{situation: "a symlink", path: "/link", hash: hash, is: errSymlink, stays: true},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			if err := h.Remove(t.Context(), tc.path, tc.hash); !errors.Is(err, tc.is) {

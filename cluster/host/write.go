@@ -15,11 +15,11 @@ import (
 	"carrick/cluster/masked"
 )
 
-// ErrSymlink means that the file to write is a symlink.
-var ErrSymlink = errors.New("it is a symlink, and is not followed")
+// errSymlink means that the file to write is a symlink.
+var errSymlink = errors.New("it is a symlink, and is not followed")
 
-// ErrChanged means that a file has changed since it was last read.
-var ErrChanged = errors.New("its content has changed since it was looked at")
+// errChanged means that a file has changed since it was last read.
+var errChanged = errors.New("its content has changed since it was looked at")
 
 // Write writes a file atomically: readers see the old content or the new. Mode 0 is 0600; the mode is set before the
 // content is written. Missing parent folders are created with 0755. A replaced file keeps its owner; if that is not
@@ -225,7 +225,7 @@ func (h *Host) remove(ctx context.Context, name, wantHash string) error {
 		return err
 	}
 	if masked.Hash(string(data)) != wantHash {
-		return ErrChanged
+		return errChanged
 	}
 	if err := dir.Remove(base); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return bare(err)

@@ -15,8 +15,8 @@ import (
 
 // Problems of PEM text as a whole.
 var (
-	// ErrNoPEM means that the text has no PEM block.
-	ErrNoPEM = errors.New("there is no PEM block in it")
+	// errNoPEM means that the text has no PEM block.
+	errNoPEM = errors.New("there is no PEM block in it")
 	// ErrDoubleBase64 means that the text is PEM that was base64-encoded once more, a common mistake with Secrets.
 	ErrDoubleBase64 = errors.New("it is base64-encoded once more than it should be")
 	// ErrKeyMismatch means that a private key does not belong to a certificate.
@@ -116,5 +116,5 @@ func notPEM(data []byte) error {
 	if err == nil && bytes.Contains(plain, []byte("-----BEGIN ")) {
 		return ErrDoubleBase64
 	}
-	return ErrNoPEM
+	return errNoPEM
 }

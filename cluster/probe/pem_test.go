@@ -30,8 +30,8 @@ func TestParseCerts(t *testing.T) {
 		{situation: "one", data: a, names: "a"},
 		{situation: "two, with words between", data: bytes.Join([][]byte{a, b}, []byte("# the next\n")), names: "a b"},
 		{situation: "a key beside it", data: append(bytes.Clone(key), a...), names: "a"},
-		{situation: "nothing", err: ErrNoPEM},
-		{situation: "no PEM", data: []byte("hello"), err: ErrNoPEM},
+		{situation: "nothing", err: errNoPEM},
+		{situation: "no PEM", data: []byte("hello"), err: errNoPEM},
 		{situation: "base64 twice", data: []byte(base64.StdEncoding.EncodeToString(a)), err: ErrDoubleBase64},
 		{situation: "a key alone", data: key, words: "no certificate"},
 		{situation: "the second is damaged", data: append(bytes.Clone(a), damaged...), words: "PEM block 2"},
@@ -85,7 +85,7 @@ func TestKeyMatches(t *testing.T) {
 		{
 			situation: "base64 twice", key: []byte(base64.StdEncoding.EncodeToString(keyPEM(t, leaf.key))), err: ErrDoubleBase64,
 		},
-		{situation: "nothing", err: ErrNoPEM},
+		{situation: "nothing", err: errNoPEM},
 		{situation: "a certificate", key: certPEM(leaf.cert), words: "no private key"},
 		{
 			situation: "locked", words: "passphrase",

@@ -145,7 +145,7 @@ func TestTLSWithoutAHandshake(t *testing.T) {
 		}
 	})
 	t.Run("roots that hold nothing are not the system's", func(t *testing.T) {
-		if _, err := TLS(t.Context(), nobody(t), "", []byte{}); !errors.Is(err, ErrNoPEM) {
+		if _, err := TLS(t.Context(), nobody(t), "", []byte{}); !errors.Is(err, errNoPEM) {
 			t.Errorf("error %v", err)
 		}
 	})

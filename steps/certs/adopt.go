@@ -17,7 +17,7 @@ type Existing func(context.Context, steps.Env) (s *cluster.Secret, from string, 
 // certificate.
 func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := x.life(ctx, e, "tls.crt")
-	if days := Days(life); err == nil && days >= 2 && days <= 825 {
+	if days := wholeDays(life); err == nil && days >= 2 && days <= 825 {
 		return days, from, nil
 	}
 	return nil, "", err
@@ -26,7 +26,7 @@ func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, erro
 // AdoptYears is the Adopt of the question for the validity of a CA in years. It returns that of the existing CA.
 func (x Existing) AdoptYears(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := x.life(ctx, e, "ca.crt")
-	if years := Years(life); err == nil && years >= 1 && years <= 30 {
+	if years := wholeYears(life); err == nil && years >= 1 && years <= 30 {
 		return years, from, nil
 	}
 	return nil, "", err

@@ -106,12 +106,12 @@ func Life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore
 // validity if that is shorter.
 func Soon(c *x509.Certificate) time.Duration { return min(check.Month, Life(c)/3) }
 
-// Days and Years convert a validity to the units of questions.
-func Days(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }
-func Years(life time.Duration) int { return int(math.Round(life.Hours() / 24 / 365.25)) }
+// wholeDays and Years convert a validity to the units of questions.
+func wholeDays(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }
+func wholeYears(life time.Duration) int { return int(math.Round(life.Hours() / 24 / 365.25)) }
 
-// Text returns certificates in PEM.
-func Text(certs []*x509.Certificate) string {
+// pemText returns certificates in PEM.
+func pemText(certs []*x509.Certificate) string {
 	var b strings.Builder
 	for _, c := range certs {
 		_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // writes to a Builder never fail
@@ -125,5 +125,5 @@ func Only(text []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Text(all), nil
+	return pemText(all), nil
 }

@@ -53,7 +53,7 @@ func ServerTrusted(
 	ctx context.Context, k kubeconfig.Config, fix func(shown probe.TLSReport, name string) string,
 ) (probe.TLSReport, steps.Result) {
 	where, name := ServerOf(k)
-	shown, err := ServerShows(ctx, k)
+	shown, err := serverShows(ctx, k)
 	switch {
 	case err != nil:
 		return shown, steps.Failed("no TLS with "+where+" from this machine: "+failure.Explain(err),
@@ -67,6 +67,6 @@ func ServerTrusted(
 // BeginHandshake starts the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels it.
 func BeginHandshake(ctx context.Context, server string) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
-	go func() { _, _ = ServerShows(ctx, kubeconfig.Config{Server: server}) }()
+	go func() { _, _ = serverShows(ctx, kubeconfig.Config{Server: server}) }()
 	return stop
 }

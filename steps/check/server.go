@@ -42,10 +42,10 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	})
 }
 
-// ServerShows returns what the server of a kubeconfig presents to this machine in a TLS handshake, verified only
+// serverShows returns what the server of a kubeconfig presents to this machine in a TLS handshake, verified only
 // against the CA in the kubeconfig or, without one, against the system's CAs. The result is cached for a minute. The
 // error is not nil if the handshake failed.
-func ServerShows(ctx context.Context, k kubeconfig.Config) (probe.TLSReport, error) {
+func serverShows(ctx context.Context, k kubeconfig.Config) (probe.TLSReport, error) {
 	where, name := ServerOf(k)
 	report, err := tracked.Look(
 		ctx, "tls/"+where+"/"+name, time.Minute, func(ctx context.Context) (probe.TLSReport, error) {

@@ -14,7 +14,7 @@ import (
 // UIDFact and ServerFact are the facts that NotTheSame and checks of addresses require: add Identity() to the facts of
 // a guide's first step.
 const (
-	UIDFact    = "cluster-uid"
+	uidFact    = "cluster-uid"
 	ServerFact = "api-server"
 )
 
@@ -22,7 +22,7 @@ const (
 func Identity() []steps.Fact {
 	return []steps.Fact{
 		{
-			Name: UIDFact, Title: "the UID of kube-system", On: steps.Both, Shared: true,
+			Name: uidFact, Title: "the UID of kube-system", On: steps.Both, Shared: true,
 			Learn: func(ctx context.Context, e steps.Env) (any, error) { return e.Cluster.UID(ctx) },
 		},
 		{
@@ -166,11 +166,11 @@ func NotTheSame() steps.Check {
 		Needs: []string{"signed-in", "peer/signed-in"},
 		Why:   "two contexts of one cluster look alike, and everything would be made on the wrong side",
 		Run: func(_ context.Context, e steps.Env) steps.Result {
-			own, err := e.Own.Text(UIDFact)
+			own, err := e.Own.Text(uidFact)
 			if err != nil {
 				return steps.Errored(err)
 			}
-			peer, err := e.Peer.Text(UIDFact)
+			peer, err := e.Peer.Text(uidFact)
 			if err != nil {
 				return steps.Errored(err)
 			}

@@ -185,7 +185,7 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 
 // defaultOf returns the default of a question.
 func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string, error) {
-	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.settleTimeout())
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.checkTimeout())
 	defer cancel()
 	given := s.given()
 	delete(given, q.Key)

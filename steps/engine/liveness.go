@@ -32,7 +32,7 @@ func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trac
 		return p, t
 	}
 	ctx, t.reads = tracked.WithTrace(tracked.WithLooks(ctx, s.looks))
-	ctx, cancel := context.WithTimeout(ctx, s.settleTimeout())
+	ctx, cancel := context.WithTimeout(ctx, s.checkTimeout())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
 	// The version is cached for a while; a watched read notices at once when the side stops answering and when it

@@ -257,7 +257,7 @@ type Answered struct {
 
 // Answers returns the current answers of a step, in the order of its questions. It may read defaults from a cluster.
 func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
-	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.settleTimeout())
+	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.checkTimeout())
 	defer cancel()
 	r := &resolver{s: s, ctx: ctx, given: s.given(), secrets: s.secretAnswers()}
 	var out []Answered

@@ -121,12 +121,12 @@ func (t Trace) Unwatched() error {
 // settleTime is the minimum time between two probes of one cell, which limits the probes during frequent writes.
 const settleTime = 100 * time.Millisecond
 
-// settleTimeout is the timeout of one check on clusters whose requests don't have a longer one.
-const settleTimeout = 10 * time.Second
+// checkTimeout is the timeout of one check on clusters whose requests don't have a longer one.
+const checkTimeout = 10 * time.Second
 
-// settleTimeout returns the timeout of one check.
-func (s *Session) settleTimeout() time.Duration {
-	longest := settleTimeout
+// checkTimeout returns the timeout of one check.
+func (s *Session) checkTimeout() time.Duration {
+	longest := checkTimeout
 	for _, end := range s.ends {
 		if end.Cluster != nil {
 			longest = max(longest, end.Cluster.Timeout())
@@ -149,7 +149,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 	parent := ctx
 	ctx, t.reads = tracked.WithTrace(tracked.WithLooks(ctx, s.looks))
 	defer func() { tracked.AbsorbInto(parent, t.reads) }()
-	ctx, cancel := context.WithTimeout(ctx, s.settleTimeout())
+	ctx, cancel := context.WithTimeout(ctx, s.checkTimeout())
 	defer cancel()
 	use := &usage{}
 	env := s.probeEnv(ctx, c.Side, use)
@@ -161,7 +161,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 		r = steps.Skipped("%s", (&steps.MissingError{Questions: missing}).Error())
 	}
 	if ctx.Err() != nil && parent.Err() == nil { // a late result may be based on cancelled reads
-		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.settleTimeout().String(), Err: r.Err}
+		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.checkTimeout().String(), Err: r.Err}
 		if r.Status == steps.Unknown {
 			late.Fix = r.Fix
 		}

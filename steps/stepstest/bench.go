@@ -81,7 +81,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 		path, name := far[side].Kubeconfig(b, out.box, string(side))
 		out.way = append(out.way, far[side])
 		out.access[side] = kubeconfig.Access{Kubeconfig: path, Context: name, As: benchAdmin}
-		out.requests[side] = Requests(b, out.box, side, benchAdmin, x.Counted)
+		out.requests[side] = requests(b, out.box, side, benchAdmin, x.Counted)
 	}
 	return out
 }

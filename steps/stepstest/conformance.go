@@ -67,19 +67,19 @@ func haveNamespace(t *testing.T, box *clustertest.Sandbox, side steps.Side, name
 	box.Cleanup(t, string(side), "delete", "namespace", name)
 }
 
-// UpstreamDir is the environment variable with the path of upstream's own definitions, one folder per project.
-const UpstreamDir = "CARRICK_UPSTREAM"
+// upstreamDir is the environment variable with the path of upstream's own definitions, one folder per project.
+const upstreamDir = "CARRICK_UPSTREAM"
 
 // Upstream returns the path of one of upstream's own files, by default in a folder next to the repository; root is the
 // path of the repository. Without that folder it skips the test and says what is left out.
 func Upstream(t *testing.T, root, file, proves string) string {
 	t.Helper()
-	dir := os.Getenv(UpstreamDir)
+	dir := os.Getenv(upstreamDir)
 	if dir == "" {
 		dir = filepath.Join(root, "..", "shared", "upstream")
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("left out: %s, because there are no upstream definitions (%s is their folder)", proves, UpstreamDir)
+		t.Skipf("left out: %s, because there are no upstream definitions (%s is their folder)", proves, upstreamDir)
 	}
 	path := filepath.Join(dir, filepath.FromSlash(file))
 	if _, err := os.Stat(path); err != nil {

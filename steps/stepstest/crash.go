@@ -15,9 +15,9 @@ import (
 	"carrick/steps"
 )
 
-// MatrixEnv is the environment variable that selects how crashes are tested: "each" tests every one separately, which
+// matrixEnv is the environment variable that selects how crashes are tested: "each" tests every one separately, which
 // takes an hour; otherwise they are chained.
-const MatrixEnv = "CARRICK_MATRIX"
+const matrixEnv = "CARRICK_MATRIX"
 
 const (
 	runWithin   = 10 * time.Minute // timeout of a run that is not killed
@@ -45,7 +45,7 @@ func (c crash) String() string {
 func (x Proof) Crashes(t *testing.T) {
 	t.Parallel()
 	t.Run("files", x.gated)
-	if os.Getenv(MatrixEnv) == "each" {
+	if os.Getenv(matrixEnv) == "each" {
 		x.eachCrash(t)
 		return
 	}

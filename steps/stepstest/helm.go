@@ -24,7 +24,7 @@ func fileMacros(text, folder string) (string, error) {
 		p := fileMacro.FindStringSubmatch(m)
 		b, err := os.ReadFile(filepath.Join(folder, p[2]))
 		if err == nil && p[1] == "helm-release" {
-			b, err = HelmRelease(b)
+			b, err = helmRelease(b)
 		}
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", m, err)
@@ -37,9 +37,9 @@ func fileMacros(text, folder string) (string, error) {
 	return out, failed
 }
 
-// HelmRelease encodes a release, described as YAML, as Helm stores it under key release of a Secret: JSON, gzip,
+// helmRelease encodes a release, described as YAML, as Helm stores it under key release of a Secret: JSON, gzip,
 // base64.
-func HelmRelease(release []byte) ([]byte, error) {
+func helmRelease(release []byte) ([]byte, error) {
 	json, err := yaml.YAMLToJSON(release)
 	if err != nil {
 		return nil, err

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// ProgramPath is the environment variable with the path of a carrick program built from this tree.
-const ProgramPath = "CARRICK_PROGRAM"
+// programPath is the environment variable with the path of a carrick program built from this tree.
+const programPath = "CARRICK_PROGRAM"
 
 // Program returns the path of the carrick program: that of CARRICK_PROGRAM, or one that it builds from this tree.
 func Program(tb testing.TB) string {
 	tb.Helper()
-	if path := os.Getenv(ProgramPath); path != "" {
+	if path := os.Getenv(programPath); path != "" {
 		return path
 	}
 	path := filepath.Join(tb.TempDir(), "carrick")

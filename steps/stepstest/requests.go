@@ -32,9 +32,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 `
 
-// Requests creates an admin of that name on a side, to be impersonated, and returns how many requests the API server
+// requests creates an admin of that name on a side, to be impersonated, and returns how many requests the API server
 // itself has counted so far of that admin and of the ServiceAccounts of a namespace.
-func Requests(tb testing.TB, box *clustertest.Sandbox, side steps.Side, admin, namespace string) func() int {
+func requests(tb testing.TB, box *clustertest.Sandbox, side steps.Side, admin, namespace string) func() int {
 	tb.Helper()
 	on := string(side)
 	box.Run(tb, on, fmt.Sprintf(counted, admin, namespace), "apply", "-f", "-")

@@ -18,7 +18,7 @@ type Row struct {
 // the states in dir say in which states a check passes and in which it does not; Play proves that they are correct.
 func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	t.Helper()
-	wanted := Wanted(t, dir)
+	wanted := wanted(t, dir)
 	var out []int
 	for i, r := range rows {
 		if r.Number != i+1 {

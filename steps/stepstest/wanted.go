@@ -11,9 +11,9 @@ import (
 	"carrick/steps"
 )
 
-// Wanted returns the verdicts in the want sections of a folder's states: for each check and status, the names of the
+// wanted returns the verdicts in the want sections of a folder's states: for each check and status, the names of the
 // states. Play proves that they are correct.
-func Wanted(t *testing.T, dir string) map[string]map[steps.Status][]string {
+func wanted(t *testing.T, dir string) map[string]map[steps.Status][]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(paths) == 0 {

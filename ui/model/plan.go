@@ -10,8 +10,8 @@ import (
 	"carrick/steps/engine"
 )
 
-// PlanWithin is the timeout of a plan.
-const PlanWithin = 30 * time.Second
+// planWithin is the timeout of a plan.
+const planWithin = 30 * time.Second
 
 // forecast is what applying a step would change, as last known.
 type forecast struct {
@@ -31,7 +31,7 @@ type Planned struct {
 // Plan plans an apply or undo: whether all signers of facts files are confirmed, what it changes, and which permissions
 // are missing.
 func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Planned) {
-	ctx, cancel := context.WithTimeout(ctx, PlanWithin)
+	ctx, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
 	if p.Signers, p.Err = l.Session.Unconfirmed(ctx); p.Err != nil || len(p.Signers) > 0 {
 		return p
@@ -44,7 +44,7 @@ func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 
 // Show plans without checking permissions, for display only.
 func (l *Live) Show(ctx context.Context, scope engine.Scope, undo bool) Planned {
-	ctx, cancel := context.WithTimeout(ctx, PlanWithin)
+	ctx, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
 	return l.plan(ctx, scope, undo)
 }
@@ -135,9 +135,9 @@ type Part struct {
 	What string // "": known only when the action runs
 }
 
-// Parts returns the items that a plan changes, in order. A release comes after the objects of its action, because it is
+// partsOf returns the items that a plan changes, in order. A release comes after the objects of its action, because it is
 // complete when all of them are. An action without known items is one part.
-func Parts(plan *engine.Plan) []Part {
+func partsOf(plan *engine.Plan) []Part {
 	var out []Part
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
@@ -156,7 +156,7 @@ func Parts(plan *engine.Plan) []Part {
 // ChangesOf returns how many items a plan changes on a side; "" is both.
 func ChangesOf(plan *engine.Plan, side steps.Side) int {
 	n := 0
-	for _, p := range Parts(plan) {
+	for _, p := range partsOf(plan) {
 		if side == "" || p.Act.Side == side {
 			n++
 		}

@@ -43,7 +43,7 @@ type Asked struct {
 // NewRun returns the run of a confirmed plan.
 func NewRun(plan *engine.Plan) *Run {
 	r := &Run{Plan: plan}
-	for _, p := range Parts(plan) {
+	for _, p := range partsOf(plan) {
 		r.parts = append(r.parts, part{Part: p})
 	}
 	return r

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// File is the environment variable that names the file of cases.
-const File = "CARRICK_CASES"
+// fileEnv is the environment variable that names the file of cases.
+const fileEnv = "CARRICK_CASES"
 
 // Case is one line of the file.
 type Case struct {
@@ -51,7 +51,7 @@ func Whole(t *testing.T, kind string) {
 // Note adds a case that is not a subtest.
 func Note(t testing.TB, kind, name string, held bool) {
 	t.Helper()
-	path := os.Getenv(File)
+	path := os.Getenv(fileEnv)
 	if path == "" {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// patience is how long anything may take that only fails late.
+// timeout is how long anything may take that only fails late.
 const timeout = 5 * time.Minute
 
 // promptly is far longer than an interrupted command takes to end, also on a machine that is many times slower, and far

@@ -145,7 +145,7 @@ func TestVerifyLiveFaults(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(onSite, liveFaults), findsAndFixes)
 }
 
-// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+// findsAndFixes wants the checks to name a fault, and their printed fixes to mend it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := onSite[name]
 	x := joined(t, box, name, f.adopted, f.more)

@@ -181,7 +181,7 @@ func TestVerifyLiveFaults(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(onPortal, liveFaults), findsAndFixes)
 }
 
-// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+// findsAndFixes wants the checks to name a fault, and their printed fixes to mend it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := onPortal[name]
 	x := portal(t, box, name, f.adopted)

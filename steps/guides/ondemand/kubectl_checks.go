@@ -84,7 +84,7 @@ func kubectlFix(ctx context.Context, e steps.Env) string {
 	return kubectlAgain(ctx, e)
 }
 
-// kubectlAnew is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a
+// kubectlAgain is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a
 // new file, because a chown would make root's what another user wrote. Where users can replace it, it goes elsewhere.
 func kubectlAgain(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)

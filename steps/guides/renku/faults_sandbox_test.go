@@ -171,7 +171,7 @@ func TestVerifyLiveFaults(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(siteFaults, liveFaults), findsAndFixes)
 }
 
-// findsAndMends wants the checks to name a fault and nothing else, and its printed fix to mend it.
+// findsAndFixes wants the checks to name a fault and nothing else, and its printed fix to mend it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := siteFaults[name]
 	box.Seed(t, "renku")

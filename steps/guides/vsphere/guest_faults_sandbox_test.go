@@ -76,7 +76,7 @@ func TestVerifyLiveFaultsOfAGuest(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(guestFaults, liveGuestFaults), findsAndFixes)
 }
 
-// findsAndMends wants the checks to name a fault, and their printed fixes to mend it.
+// findsAndFixes wants the checks to name a fault, and their printed fixes to mend it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := guestFaults[name]
 	box.SeedFault(t, "vsphere", name)

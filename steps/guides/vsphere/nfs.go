@@ -136,12 +136,12 @@ func watching(namespace string) []permission.Rule {
 	)
 }
 
-// nodeRights are what the chart gives the provisioner besides, from 4.0.10 on: its library reads the node that was
+// nodePermissions are what the chart gives the provisioner besides, from 4.0.10 on: its library reads the node that was
 // chosen for a claim of a class with WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0:
 // controller/controller.go).
 func nodePermissions() []permission.Rule { return check.ToFollow("", check.Nodes) }
 
-// provisionerRights are what the provisioner takes, in all namespaces and in its own (upstream's chart:
+// provisionerPermissions are what the provisioner takes, in all namespaces and in its own (upstream's chart:
 // clusterrole.yaml, role.yaml).
 func provisionerPermissions(namespace string) []permission.Rule {
 	return slices.Concat(

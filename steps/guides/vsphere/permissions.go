@@ -8,7 +8,7 @@ import (
 	"carrick/steps/check"
 )
 
-// stepRights are what each step takes of the guest cluster, in the order of the steps.
+// stepPermissions are what each step takes of the guest cluster, in the order of the steps.
 var stepPermissions = []func(steps.Env) []permission.Rule{
 	storagePermissions, nfsPermissions, claimPermissions, securityPermissions, mutationPermissions, certificatePermissions,
 	extensionPermissions, functionPermissions, profilePermissions,

@@ -81,7 +81,7 @@ func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any,
 	}
 }
 
-// profileRights are what it takes to do this step.
+// profilePermissions are what it takes to do this step.
 func profilePermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", profileKind, check.Namespaces, check.CRDs),

@@ -146,7 +146,7 @@ func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 	return true, "RoleBinding " + all[0].Namespace + "/" + all[0].Name, nil
 }
 
-// securityRights are what it takes to do this step.
+// securityPermissions are what it takes to do this step.
 func securityPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow(

@@ -169,7 +169,7 @@ func podVariable(env []corev1.EnvVar, name string) string {
 	return ""
 }
 
-// nfsStands is the existing NFS provisioner: the one that a class names, or, where none does, the one of a class's Helm
+// nfsExists is the existing NFS provisioner: the one that a class names, or, where none does, the one of a class's Helm
 // release, whose names then differ by mistake. Of several that fit one class none counts.
 func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 	all, err := provisioners(ctx, e, "")
