@@ -115,9 +115,13 @@ bench: sandbox ## the budgets, as ratios measured in one run
 # Benchmarks that take minutes by what they are.
 MINUTES := Growth|Idle|Memory
 
+# The packages with benchmarks.
+BENCHED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func Benchmark' cmd steps ui cluster))))
+
 .PHONY: bench-short
-bench-short: sandbox ## the same, in a short run: without idle, memory and growth
-	CARRICK_SANDBOX=$(SANDBOX) $(GO) test -run '^$$' -bench . -skip '$(MINUTES)' -benchtime 1x -timeout 30m ./... | $(GO) run ./cluster/clustertest/budgets -skip '$(MINUTES)'
+bench-short: sandbox ## the same, in a short run: of two guides, and without idle, memory and growth
+	CARRICK_SANDBOX=$(SANDBOX) $(GO) test $(QUICK) -run '^$$' -bench . -skip '$(MINUTES)' -benchtime 1x -timeout 30m \
+		$(filter-out ./steps/guides/%,$(BENCHED)) ./steps/guides/renku ./steps/guides/ondemand | $(GO) run ./cluster/clustertest/budgets -skip '$(MINUTES)'
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff

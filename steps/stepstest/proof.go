@@ -42,6 +42,8 @@ type Proof struct {
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
+	// SharedActions: its actions are of kinds that the other guides have too, and whose faults in an apply are tried there.
+	SharedActions bool
 }
 
 // Remade is a kind of object, and the arguments before and after the name with which kubectl creates one.

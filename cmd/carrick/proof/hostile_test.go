@@ -16,6 +16,7 @@ import (
 	"carrick/cluster/clustertest/hostile"
 	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/exit"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 )
 
@@ -193,10 +194,12 @@ func TestVerifyForeignKubeconfigs(t *testing.T) {
 }
 
 // Two carricks that apply one link at the same time: what stands in the end is what
-// one alone would have made, and both say how it went.
+// one alone would have made, and both say how it went. What keeps them apart is the engine's: one guide with an API's
+// rows and one with a machine's files show it.
 func TestVerifyTwoAtOnce(t *testing.T) {
 	t.Parallel()
-	eachGuide(t, func(s site) {
+	two := slices.DeleteFunc(guides.All(), func(g *steps.Guide) bool { return g.Name != "renku" && g.Name != "ondemand" })
+	eachOf(t, two, func(s site) {
 		cases.Run(s.T, "hostile", "two at once", func(t *testing.T) {
 			o := s.office()
 			codes := make(chan *letOut, 2)

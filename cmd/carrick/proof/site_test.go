@@ -89,8 +89,11 @@ func (s site) machine(side steps.Side) (_ engine.Endpoint, ok bool) {
 
 // eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the
 // scenario of its name.
-func eachGuide(t *testing.T, try func(s site)) {
-	for _, g := range guides.All() {
+func eachGuide(t *testing.T, try func(s site)) { eachOf(t, guides.All(), try) }
+
+// eachOf is eachGuide for some guides.
+func eachOf(t *testing.T, of []*steps.Guide, try func(s site)) {
+	for _, g := range of {
 		t.Run(g.Name, func(t *testing.T) {
 			carricktest.OnlyNamed(t, g.Name)
 			t.Parallel()
