@@ -26,8 +26,7 @@ import (
 // issuerWithin is the timeout for the API server to load a new issuer.
 const issuerWithin = 5 * time.Minute
 
-// issuer is the identity provider of the portal, and who signs the certificates
-// beside it.
+// issuer is the portal's identity provider, and the CA of the certificates next to it.
 type issuer struct {
 	authority *pki.Authority
 	provider  *oidc.Provider

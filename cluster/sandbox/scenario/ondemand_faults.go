@@ -36,8 +36,7 @@ type change struct {
 	do    func(*portal) error
 }
 
-// changes are the faults that lie in a file of the web node. They begin on a
-// set-up made by hand.
+// changes are the faults in a file of the web node. They build on byHand.
 var changes = map[string]change{
 	"token-expired": {
 		"Root's token on the web node has expired, and nobody can renew it with itself.", func(p *portal) error {

@@ -56,9 +56,9 @@ type kind struct {
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
 	// behaviours returns the faults with which stand-ins are started and that have no objects, each with a description.
 	behaviours func() map[string]string
-	// acted are those that are acts of the play alone.
+	// acted returns the faults that only have an act.
 	acted func() map[string]string
-	// under are the faults on which another one builds: they come first.
+	// under maps a fault to the fault on which it builds, which is applied first.
 	under map[string]string
 	// answers are the answers to the guide's questions, as a user types them, with which a walk shows all of the guide.
 	answers map[string]string
