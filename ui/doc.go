@@ -2,7 +2,7 @@
 // and undoes what the user confirmed.
 //
 // It is the only package that imports Charm's libraries. It does not depend on guides, client-go or clusters;
-// everything goes through package steps. The displayed state is in package model, which the line-based wizard shares.
+// everything goes through packages engine and model. The displayed state is in package model, which the line-based wizard shares.
 // Update and View never block: everything that may take time is a command, including each turn of the chain that keeps
 // a cell current. The package has no goroutines, channels or mutexes.
 //

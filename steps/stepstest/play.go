@@ -61,6 +61,9 @@ func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 			p.compare(t)
 		})
 	}
+	if run := flag.Lookup("test.run"); run != nil && strings.Contains(run.Value.String(), "/") {
+		return // only some states were played
+	}
 	for i := range g.Steps {
 		for _, c := range g.Steps[i].Checks {
 			if c.NotChecked == "" && !good[c.Name] {
