@@ -112,7 +112,7 @@ func (a *app) reportWrongs() []string {
 	return out
 }
 
-// reportCell is one verdict in a line.
+// reportCell formats one verdict as a line.
 func (a *app) reportCell(c steps.Cell) string {
 	guide := a.live.Guide()
 	check, _ := guide.Check(c.Check)
@@ -128,7 +128,7 @@ func (a *app) reportCell(c steps.Cell) string {
 	return line
 }
 
-// code is a text of outside as code in a line of Markdown.
+// code formats untrusted text as a code span in Markdown.
 func code(s string) string {
 	s = strings.ReplaceAll(oneLine(s), "`", "'")
 	if s == "" {

@@ -36,9 +36,8 @@ var (
 	wrongType = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `[^`]*`)? into (.*)$")
 )
 
-// located turns client-go's error about a kubeconfig file into one that starts
-// with the line, where a second look at the file finds it: ", line 3: …", or
-// else ": …". It repeats no value: any could be a secret.
+// located converts client-go's error about a kubeconfig file to one that starts with the line, if parsing the file again
+// finds it: ", line 3: …", or else ": …". It repeats no value, because any value could be a secret.
 func located(file string, cause error) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -66,7 +65,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// plainYAML says what go-yaml found in the words of YAML instead of Go's.
+// plainYAML translates an error of go-yaml from Go's terms to those of YAML.
 func plainYAML(problem string) string {
 	m := wrongType.FindStringSubmatch(problem)
 	if m == nil {

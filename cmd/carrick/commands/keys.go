@@ -90,7 +90,7 @@ func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool)
 	return nil
 }
 
-// keepSigner writes --signer to the link file, unless it is there already.
+// keepSigner writes --signer to the link file, unless the file already contains it.
 func (a *app) keepSigner(s *engine.Session) error {
 	if !a.keys.unsaved {
 		return nil

@@ -16,7 +16,7 @@ var (
 	mdRule    = regexp.MustCompile(`^\|[-:| ]*-[-:| ]*\|$`)
 )
 
-// Fence begins and ends a code block.
+// Fence delimits a code block.
 const Fence = "```"
 
 // Section returns the text below a heading, up to the next heading of its level or a higher one, or "" if there is no
