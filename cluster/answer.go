@@ -82,7 +82,7 @@ func hopeless(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "getting credentials: ") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // the server rejects our certificate
+		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // the server rejects ours
 }
 
 // backoff returns the pause after that many consecutive failures. It stays short while a good answer could still arrive

@@ -61,8 +61,8 @@ func (r *read) settleFor(start time.Time, err error) time.Duration {
 	return r.backoff(r.fails-1, err)
 }
 
-// lossOf returns since when there is no answer: since start if the attempt timed out, else since the last sign of life
-// of the connection.
+// lossOf returns since when there is no answer: since start if the attempt timed out, since the last received byte if
+// the connection went silent, else since now.
 func (r *read) lossOf(start time.Time, err error) time.Time {
 	if errors.Is(err, failure.ErrNoAnswer) || errors.Is(err, failure.ErrTimeout) {
 		return start

@@ -96,7 +96,7 @@ func (r *run) heard(a *app, m progressMsg) {
 	a.log.note(a.now(), text)
 }
 
-// ended records the result, and runs the checks again that may have changed.
+// ended records the result, and updates what the run may have changed.
 func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	r.done, r.err, r.took = true, m.err, a.now().Sub(r.began)
 	r.wrong = map[steps.Cell]bool{}
@@ -148,7 +148,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// failing counts the failing cells of a step although a run succeeded, without those that have been viewed.
+// failing counts the cells of a step that fail although a run succeeded. It ignores checks that began before its end.
 func (r *run) failing(a *app, step string) int {
 	n := 0
 	for _, c := range a.live.Wrong(steps.Fail) {

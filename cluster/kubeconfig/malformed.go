@@ -36,8 +36,8 @@ var (
 	wrongType = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `[^`]*`)? into (.*)$")
 )
 
-// located converts client-go's error about a kubeconfig file to one that starts with the line, if parsing the file again
-// finds it: ", line 3: …", or else ": …". It repeats no value, because any value could be a secret.
+// located converts client-go's error about a kubeconfig file to one that starts with the line, if parsing the file
+// again finds it: ", line 3: …", or else ": …". It repeats no value, because any value could be a secret.
 func located(file string, cause error) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	limit = 4 << 20          // of one response
 	age   = 10 * time.Second // how long the response to a GET is cached
 
-	tokenLeast = 8 // minimum length in bytes of a token that is redacted in responses: a shorter one would match parts of words
+	tokenLeast = 8 // bytes of a token that is redacted in responses: a shorter one would match parts of words
 )
 
 // Client is a client of one HTTP API. It is safe for concurrent use.

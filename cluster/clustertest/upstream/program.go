@@ -33,7 +33,7 @@ type Runner struct {
 	// More are arguments that follow a container's own, by program, such as ports that are free on this machine. One
 	// replaces the container's own of the same flag.
 	More map[string][]string
-	// Env are environment variables that replace valueFrom in containers, by name.
+	// Env are values of containers' environment variables that would come from elsewhere (valueFrom), by name.
 	Env map[string]string
 	// Container is the container whose program runs; "" is the first.
 	Container string

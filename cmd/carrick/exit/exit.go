@@ -20,7 +20,7 @@ const (
 	Interrupted = 130 // ctrl+c, or a signal
 	Deadline    = 124 // --wait ran out
 	Usage       = 2   // usage error, or a missing answer without a terminal to ask on
-	PartWay     = 6   // stopped part-way: some things were changed; or an undo changed something and left files that the link wrote
+	PartWay     = 6   // stopped part-way: some things were changed; or an undo did, and left files that the link wrote
 	Failed      = 3   // a check failed; for diff: there are changes
 	Unknown     = 5   // something is unknown or still waiting; for diff: no changes, as far as known
 	Warnings    = 4   // warnings that --fail-on names
