@@ -44,7 +44,7 @@ func tokensIn(namespace string) permission.Rule {
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // accounts of tenants do not have this permission
+	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // tenants do not have it
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
 		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns},
 		permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})

@@ -179,7 +179,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 			!p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
-		case began.After(out.Changed), began.Equal(&out.Made): // timestamps have a resolution of seconds; no pod started with it before it was created
+		case began.After(out.Changed), began.Equal(&out.Made): // pods started with it only after its creation
 		default:
 			out.old = append(out.old, p.Name+" runs since "+began.UTC().Format(time.DateTime))
 		}

@@ -93,7 +93,7 @@ func entries(m masked.Value) (contexts, users int) {
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
-	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // run concurrently: it is as slow as reading the credential
+	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // as slow as reading the credential
 	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)

@@ -25,8 +25,8 @@ type pool struct {
 	Default  bool            `json:"default" yaml:"default"`
 	Platform string          `json:"platform" yaml:"platform"`
 	Factor   float64         `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
-	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds of idle time; 0: never
-	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before hibernation
+	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
+	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before that
 	Cluster  clusterOf       `json:"cluster" yaml:"-"`
 	Quota    *quota          `json:"quota" yaml:"quota"`
 	Classes  []resourceClass `json:"classes" yaml:"classes"`

@@ -30,7 +30,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	pool, _ := thePool(e) // unknown sizes do not fail the check
 	var tight []bounds
 	for _, q := range quotas {
-		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's own quota has its own check
+		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's has its own check
 			tight = append(tight, tooLittle(e, pool, q)...)
 		}
 	}
@@ -131,7 +131,7 @@ func refusals(
 
 // countsSessions reports whether a quota's scopes include sessions' pods.
 func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
-	in := func(scope corev1.ResourceQuotaScope) bool { // a session has requests, a priority class and no activeDeadlineSeconds
+	in := func(scope corev1.ResourceQuotaScope) bool { // a session has requests, a priority class and no deadline
 		return scope == corev1.ResourceQuotaScopeNotTerminating || scope == corev1.ResourceQuotaScopeNotBestEffort
 	}
 	for _, scope := range q.Spec.Scopes {
