@@ -49,7 +49,7 @@ QUICK := -vet=off -ldflags '-s -w'
 
 .PHONY: test
 test: build sandbox ## all tests but those of verify, on real control planes; PACKAGES=./steps/... RUN=REGEXP for some
-	$(ON_SANDBOXES) $(GO) test $(QUICK) -p 3 -parallel 100 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') $(or $(PACKAGES),./...)
+	$(ON_SANDBOXES) $(GO) test $(QUICK) -p 2 -parallel 100 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') $(or $(PACKAGES),./...)
 	$(if $(PACKAGES),,cd .ci/image && $(GO) test ./...)
 
 .PHONY: lint
