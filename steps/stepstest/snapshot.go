@@ -49,7 +49,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 				t.Fatalf("list %s of side %s: %v", name, side, err)
 			}
 			for _, o := range list.Items {
-				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // a kubelet requests one each time it starts
+				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // new at each kubelet start
 				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil ||
 					signer == certificatesv1.KubeletServingSignerName {
 					continue
