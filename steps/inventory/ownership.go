@@ -107,7 +107,7 @@ func kept(annotations map[string]string) (map[string]any, error) {
 	return old, nil
 }
 
-// locateField finds a field by its path in the form of a managers' conflict ("metadata.labels.app.kubernetes.io/name"):
+// locateField finds a field by its path in the form that conflicts use ("metadata.labels.app.kubernetes.io/name"):
 // keys may contain dots. It returns no path if the field does not exist or is part of a list.
 func locateField(obj map[string]any, field string) (path []string, value any) {
 	if v, ok := obj[field]; ok {

@@ -37,10 +37,8 @@
 //	-- files/X --  a file on this machine; ${files} is its folder, for answers;
 //	               ${file X} is its base64, for Secrets, and
 //	               ${line X} its text without the last line end
-//	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C; "error 500: TEXT" is an error of
-//
-// its kubelet
-//
+//	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C;
+//	               "error 500: TEXT" is an error of its kubelet
 //	-- want --     verdicts: all of a state without a base, else those that differ
 //
 // ${ca} is the base64 of the API server's CA, ${server} its address, and ${token
