@@ -136,8 +136,8 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	return t, true
 }
 
-// begin records and returns the start of a turn's check. ok is false if a later chain has taken over: a check of the
-// earlier one that began after the later one's would make the latter's result look older.
+// begin returns the time at which a turn's check begins. ok is false if a later chain has taken over: a check of the
+// earlier chain that began after the later one's would make the later one's result count as the older.
 func (l *Live) begin(t Turn) (began time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
