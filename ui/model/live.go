@@ -111,37 +111,22 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if t.side != "" {
 		return l.refreshLiveness(t.side), true
 	}
-	began, ok := l.begin(t)
-	if !ok {
-		return t, false
-	}
+	began := time.Now()
 	r, trace := l.Session.Probe(l.ctx, t.cell)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.chains[t.cell]
-	if l.ctx.Err() != nil || began.Before(k.Began) { // a later chain has a newer result
+	if l.ctx.Err() != nil || t.number != k.number { // a later chain has taken over, and has the newer result
 		return t, false
 	}
 	if was := l.Board.Verdict(t.cell); was.Status != r.Status || was.Found != r.Found {
 		l.moved = time.Now()
 	}
 	l.Board.Put(t.cell, r)
-	k.Began, k.Took, k.Trace = began, time.Since(began), trace
-	if t.number != k.number {
-		return t, false
-	}
-	k.Asked = false
+	k.Look = Look{Began: began, Took: time.Since(began), Trace: trace}
 	t.trace = trace
 	t.wait, k.stop = context.WithCancel(l.ctx)
 	return t, true
-}
-
-// begin returns the time at which a turn's check begins. ok is false if a later chain has taken over: a check of the
-// earlier chain that began after the later one's would make the later one's result count as the older.
-func (l *Live) begin(t Turn) (began time.Time, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Now(), t.number == l.chains[t.cell].number
 }
 
 // refreshLiveness updates the liveness of a side.
