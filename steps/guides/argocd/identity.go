@@ -64,46 +64,50 @@ func identity() steps.Step {
 				}},
 			},
 		},
-		Checks: []steps.Check{
-			{
-				Name: "namespaces", Title: "the namespaces that Argo CD deploys to exist", On: steps.Remote,
-				Needs: []string{"signed-in"},
-				Why:   "Argo CD cannot create them with a role that is limited to namespaces", When: limited, Run: namespacesExist,
-			},
-			{
-				Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "account",
-				Needs:      []string{"signed-in"},
-				Why:        "Kubernetes writes the token into it, and revokes the token when the Secret or the account is deleted",
-				References: []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
-				Timeout:    30 * time.Second, Run: tokenSecret,
-			},
-			{
-				Name: "server-address", Title: "the address means the same to Argo CD's pods", On: steps.Remote,
-				Needs:      []string{"signed-in"},
-				Why:        "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
-				References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"},
-				Run:        serverAddress,
-			},
-			{
-				Name: "server-tls", Title: "the API server's certificate verifies against the CA", On: steps.Remote,
-				From: "this machine",
-				Why:  "Argo CD trusts the CA in the cluster Secret alone", Needs: []string{"server-address", "token-secret"},
-				Run:        serverTLS,
-				References: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
-			},
-			{
-				Name: "permissions", Title: "the token is allowed to do what Argo CD does", On: steps.Remote,
-				From:  "Argo CD's token",
-				Why:   "Argo CD's cache of a cluster fails as a whole if one kind is refused",
-				Needs: []string{"server-tls"}, Run: permissions,
-				References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
-			},
-			{
-				Name: "nothing-beyond", Title: "the token grants nothing beyond its role", On: steps.Remote,
-				From:  "Argo CD's token",
-				Why:   "the token leaves the cluster, and everyone who can deploy with Argo CD uses it",
-				Needs: []string{"permissions"}, When: limited, Run: nothingBeyond,
-			},
+		Checks: identityChecks(),
+	}
+}
+
+func identityChecks() []steps.Check {
+	return []steps.Check{
+		{
+			Name: "namespaces", Title: "the namespaces that Argo CD deploys to exist", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why:   "Argo CD cannot create them with a role that is limited to namespaces", When: limited, Run: namespacesExist,
+		},
+		{
+			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "account",
+			Needs:      []string{"signed-in"},
+			Why:        "Kubernetes writes the token into it, and revokes the token when the Secret or the account is deleted",
+			References: []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
+			Timeout:    30 * time.Second, Run: tokenSecret,
+		},
+		{
+			Name: "server-address", Title: "the address means the same to Argo CD's pods", On: steps.Remote,
+			Needs:      []string{"signed-in"},
+			Why:        "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
+			References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"},
+			Run:        serverAddress,
+		},
+		{
+			Name: "server-tls", Title: "the API server's certificate verifies against the CA", On: steps.Remote,
+			From: "this machine",
+			Why:  "Argo CD trusts the CA in the cluster Secret alone", Needs: []string{"server-address", "token-secret"},
+			Run:        serverTLS,
+			References: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
+		},
+		{
+			Name: "permissions", Title: "the token is allowed to do what Argo CD does", On: steps.Remote,
+			From:  "Argo CD's token",
+			Why:   "Argo CD's cache of a cluster fails as a whole if one kind is refused",
+			Needs: []string{"server-tls"}, Run: permissions,
+			References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
+		},
+		{
+			Name: "nothing-beyond", Title: "the token grants nothing beyond its role", On: steps.Remote,
+			From:  "Argo CD's token",
+			Why:   "the token leaves the cluster, and everyone who can deploy with Argo CD uses it",
+			Needs: []string{"permissions"}, When: limited, Run: nothingBeyond,
 		},
 	}
 }

@@ -3,10 +3,7 @@ package interlink
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"carrick/cluster"
-	"carrick/cluster/chart"
 	"carrick/cluster/clean"
 	"carrick/steps"
 	"carrick/steps/check"
@@ -231,172 +227,6 @@ func noKubelet(e steps.Env) steps.Result {
 			"install InterLink's chart, or answer vk.namespace: %s -n %s install interlink %s -f VALUES.yaml", e.Helm(),
 			vkNamespace(e), chartAt,
 		))
-}
-
-func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
-	_, c, err := theKubelet(ctx, e)
-	switch {
-	case apierrors.IsNotFound(err):
-		return noKubelet(e)
-	case err != nil:
-		return steps.Errored(err)
-	case c == nil:
-		return steps.Failed(
-			fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName),
-			"is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml",
-		)
-	}
-	image := clean.Text(c.Image)
-	tag := tagOf(c.Image)
-	pin := pinFix(ctx, e, c.Image)
-	if strings.Contains(c.Image, "@sha256:") {
-		return steps.Warned(
-			"it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image,
-			"look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head",
-		)
-	}
-	v, err := version.ParseGeneric(tag)
-	switch {
-	case strings.ContainsAny(c.Image, "[] "):
-		return steps.Failed(
-			image+" is no name of an image: a value of the chart was given as something else than a text", pin,
-		)
-	case err != nil:
-		return steps.Warned(
-			image+" names no release: whether it is 0.4.0 or newer can't be told, and it is another one one day", pin,
-		)
-	case v.LessThan(firstKubelet):
-		return steps.Failed(image+" hands no token to the plugin", pin)
-	}
-	return steps.Passed("%s", image)
-}
-
-// onHelm4 is appended to each command that upgrades the release with Helm: Helm 4 uses
-// server-side apply, as carrick does, and stops at fields that other managers have set.
-const onHelm4 = "    # with Helm 4 add --force-conflicts: carrick has set fields of it"
-
-// pinFix is the command that sets the chart's image of the virtual kubelet. The chart's value
-// is a single string, which older versions split (interlink-hq/interlink-helm-chart:
-// values.yaml).
-func pinFix(ctx context.Context, e steps.Env, image string) string {
-	name, at, _ := strings.Cut(image, "@")
-	name = strings.TrimSuffix(name, ":"+tagOf(name))
-	if at != "" || steps.Quoted(name) != name || strings.Contains(name, "=") {
-		name = "ghcr.io/interlink-hq/interlink/virtual-kubelet-inttw"
-	}
-	release, chartVersion, set := "RELEASE", "", "virtualNode.image="+name+":0.6.1"
-	if r, err := theRelease(ctx, e); err == nil && r != nil {
-		release, chartVersion = r.Name, " --version "+r.Version
-		if v, _ := r.Value("virtualNode.image"); v != nil {
-			if _, parts := v.(map[string]any); parts {
-				set = "virtualNode.image.tag=0.6.1"
-			}
-		}
-	}
-	return fmt.Sprintf(
-		"have the chart run a release: %s -n %s upgrade %s %s%s --reuse-values --set %s%s", e.Helm(), vkNamespace(e), release,
-		chartAt, chartVersion, set, onHelm4,
-	)
-}
-
-// tagOf returns the tag of an image's name, or latest if it has none.
-func tagOf(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	last := image[strings.LastIndex(image, "/")+1:]
-	if _, tag, ok := strings.Cut(last, ":"); ok {
-		return tag
-	}
-	return "latest"
-}
-
-// theRelease returns the Helm release of InterLink's chart in its namespace, or nil if there is
-// none.
-func theRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
-	all, err := chart.Releases(ctx, e.Cluster, vkNamespace(e))
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		r := &all[i]
-		if r.Chart == chartName {
-			if node, ok := r.Value("nodeName"); !ok || node == nodeName(e) {
-				return r, nil
-			}
-		}
-	}
-	return nil, nil
-}
-
-// breaksCA reports whether that version of the chart renders an invalid configuration if a CA
-// is set.
-func breaksCA(v string) bool {
-	have, err := version.ParseGeneric(v)
-	return err != nil || lastGood.LessThan(have)
-}
-
-func chartRelease(ctx context.Context, e steps.Env) steps.Result {
-	r, err := theRelease(ctx, e)
-	if err != nil {
-		return steps.Errored(err)
-	}
-	if r == nil {
-		return steps.Skipped(
-			"Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
-		)
-	}
-	given, _ := r.Value("interlink.kubernetesApiCaCrt")
-	ca, _ := given.(string)
-	what := fmt.Sprintf("release %s, chart %s", r.Name, r.Version)
-	switch {
-	case ca == "" || !breaksCA(r.Version):
-		if breaksCA(r.Version) {
-			what += ", which breaks its configuration when it is given a CA: carrick writes it into the ConfigMap instead"
-		}
-		return steps.Passed("%s", what)
-	}
-	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set: each upgrade breaks the configuration",
-		fmt.Sprintf(
-			"%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=%s, then %s",
-			e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, onHelm4, e.ApplyStep("config"),
-		))
-}
-
-// chartValues compares the values of the release with those of the previous revision, if the
-// upgrade was for the endpoint.
-func chartValues(ctx context.Context, e steps.Env) steps.Result {
-	r, err := theRelease(ctx, e)
-	if err != nil {
-		return steps.Errored(err)
-	}
-	if r == nil {
-		return steps.Skipped(
-			"Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
-		)
-	}
-	old, err := chart.Before(ctx, e.Cluster, r)
-	if errors.Is(err, chart.ErrNoRelease) {
-		return steps.Passed("release %s, revision %d: Helm keeps none before it", r.Name, r.Revision)
-	}
-	if err != nil {
-		return steps.Errored(err)
-	}
-	lost := slices.DeleteFunc(
-		r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") },
-	)
-	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {
-		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
-	}
-	return steps.Failed(
-		clean.Text(fmt.Sprintf(
-			"release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision,
-			old.Revision, strings.Join(lost, ", "),
-		)),
-		fmt.Sprintf(
-			"%[1]s -n %[2]s get values %[3]s --revision %[4]d > site.yaml; %[1]s -n %[2]s upgrade %[3]s %[5]s --version %[6]s "+
-				"-f site.yaml --set interlink.kubernetesApiCaCrt=%[7]s, then %[8]s",
-			e.Helm(), vkNamespace(e), r.Name, old.Revision, chartAt, r.Version, onHelm4, e.ApplyStep("config"),
-		),
-	)
 }
 
 // quoted quotes text from a cluster for use in a sentence.

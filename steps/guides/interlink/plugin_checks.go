@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -324,110 +323,4 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return steps.Passed("SHARED_FS=true, %s", from)
-}
-
-// dataFolder returns where the plugin writes. It appends NAMESPACE-UID of a pod to
-// DataRootFolder without a slash (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go,
-// f8451d93).
-func dataFolder(ctx context.Context, e steps.Env) (string, error) {
-	c, err := openPlugin(ctx, e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", steps.Absent("there is no %s on the edge node", pluginPath(e))
-	}
-	if err != nil {
-		return "", err
-	}
-	dir := c.word("DataRootFolder")
-	if dir == "" {
-		return "", steps.Absent("%s has no DataRootFolder", pluginPath(e))
-	}
-	if !path.IsAbs(dir) {
-		return "", steps.Absent(
-			"DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), clean.Text(dir),
-		)
-	}
-	if !strings.HasSuffix(dir, "/") {
-		return "", steps.Absent("DataRootFolder in %s is %s without a final slash: the plugin writes to %sNAMESPACE-UID, "+
-			"next to that folder", pluginPath(e), clean.Text(dir), clean.Text(dir))
-	}
-	return path.Clean(dir), nil
-}
-
-// networked are file systems that several machines can mount.
-var networked = []string{
-	"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2",
-	"ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs",
-}
-
-func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
-	dir, err := dataFolder(ctx, e)
-	if err != nil {
-		return check.AbsentFails(err, onEdge("set DataRootFolder in "+pluginPath(e)+
-			" to an absolute path that compute nodes share, with a final slash"))
-	}
-	kind, err := check.CommandOutput(
-		ctx, e.Host, 5*time.Second, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir,
-	)
-	if r, no := cannotRun(err, "findmnt --target="+steps.Quoted(dir)); no {
-		return r
-	}
-	if err != nil {
-		return steps.Errored(err)
-	}
-	kind = strings.TrimSpace(kind)
-	if slices.Contains(networked, kind) {
-		return steps.Passed("%s is on %s", dir, kind)
-	}
-	return steps.Warned(
-		fmt.Sprintf(
-			"%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here",
-			dir, clean.Text(kind),
-		),
-		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or have DataRootFolder on a file system that they share",
-	)
-}
-
-func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
-	dir, err := dataFolder(ctx, e)
-	if err != nil {
-		return check.AbsentFails(
-			err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a final slash"),
-		)
-	}
-	info, err := e.Host.Stat(ctx, dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Failed("there is no "+dir+" on the edge node", onEdge("install -d -m 0700 "+steps.Quoted(dir)))
-	}
-	if err != nil {
-		return steps.Errored(err)
-	}
-	mode := info.Mode.Perm()
-	if mode&^0o750 == 0 {
-		return steps.Passed("%s has mode %04o", dir, mode)
-	}
-	for above := path.Dir(dir); above != "/"; above = path.Dir(above) {
-		info, err := e.Host.Stat(ctx, above)
-		if err != nil {
-			return steps.Errored(err)
-		}
-		if info.Mode.Perm()&0o007 == 0 {
-			return steps.Passed("%s has mode %04o, and others don't get through %s", dir, mode, above)
-		}
-	}
-	if e.Host.IsFolder() {
-		return steps.Warned(
-			fmt.Sprintf(
-				"%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the "+
-					"tokens in it",
-				dir, mode,
-			),
-			onEdge("chmod 0700 "+steps.Quoted(dir)),
-		)
-	}
-	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
-	var others *host.FolderError // whoever can write them can redirect root to a folder of their choice
-	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
-		fix = others.Error()
-	}
-	return steps.Failed(fmt.Sprintf("%s has mode %04o: other users read the tokens in it", dir, mode), fix)
 }

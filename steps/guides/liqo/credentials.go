@@ -23,61 +23,8 @@ func credentials() steps.Step {
 		Name: "credentials", Title: "Credentials",
 		Why: "Liqo on the consumer signs in at the provider. The consumer makes the key and asks, the provider signs: the " +
 			"key never crosses over. What it may do there is proved before it is used.",
-		Ask: []steps.Question{
-			{
-				Key: "auth.kind", Title: "What the consumer signs in with", Kind: steps.Pick,
-				Of: []steps.Choice{
-					{Value: byCertificate, Title: "a client certificate that the provider's cluster signs"},
-					{Value: byServiceAccount, Title: "a ServiceAccount's token, where the cluster signs no certificates (EKS)"},
-				},
-				Help: "A certificate ends after a year or so and is not renewed by itself; a token doesn't end, and crosses " +
-					"over to the consumer.",
-				Default: kindAsItExists,
-			},
-			{
-				Key: "provider.server", Title: "Address of the provider's API server, as the consumer shall call it",
-				Kind: steps.URL, On: steps.Remote,
-				Adopt:   adoptServer,
-				Help:    "Reachable from the consumer's pods, not only from here; in the server's certificate.",
-				Default: steps.FromFact(check.ServerFact, "your context"),
-			},
-			{
-				Key: "provider.ca", Title: "CA that the consumer shall trust for that address", Kind: steps.Pick, On: steps.Remote,
-				Adopt: adoptCA,
-				Of: []steps.Choice{
-					{
-						Value: "cluster",
-						Title: "the cluster's own (ConfigMap kube-root-ca.crt): right where the API server itself answers",
-					},
-					{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},
-				},
-				Help:    "The consumer trusts this CA alone, not the system's.",
-				Default: steps.Fixed("cluster", "right for most clusters"),
-			},
-		},
-		Facts: []steps.Fact{
-			{
-				Name: "control-plane", Title: "the consumer's credential as it stands", On: steps.Local, Shared: true,
-				Learn: controlPlaneFact,
-			},
-			{Name: "csr", Title: "the consumer's certificate request", On: steps.Local, Shared: true, Learn: requestFact},
-			{
-				Name: "credential-user", Title: "who the consumer signs in as", On: steps.Local, Shared: true,
-				Learn: credentialUser,
-			},
-			{
-				Name: "kubeconfig", Title: "the kubeconfig for the provider", On: steps.Local, Secret: true,
-				Learn: consumersKubeconfig,
-			},
-			{Name: "controlplane-role", Title: "the ClusterRole for consumers", On: steps.Remote, Learn: controlPlaneRole},
-			{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Shared: true, Learn: issuedCertificate},
-			{
-				Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Shared: true,
-				Learn: accountToken,
-			},
-			{Name: "client-ca", Title: "the CA of client certificates", On: steps.Remote, Shared: true, Learn: clientCA},
-			{Name: "ca", Title: "the CA of the provider's API server", On: steps.Remote, Shared: true, Learn: providerCA},
-		},
+		Ask:   credentialQuestions(),
+		Facts: credentialFacts(),
 		Actions: []steps.Action{
 			{
 				Name: "credential-key", Title: "Make the consumer's key and its certificate request", On: steps.Local,
@@ -112,6 +59,67 @@ func credentials() steps.Step {
 			},
 		},
 		Checks: credentialChecks(),
+	}
+}
+
+func credentialQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "auth.kind", Title: "What the consumer signs in with", Kind: steps.Pick,
+			Of: []steps.Choice{
+				{Value: byCertificate, Title: "a client certificate that the provider's cluster signs"},
+				{Value: byServiceAccount, Title: "a ServiceAccount's token, where the cluster signs no certificates (EKS)"},
+			},
+			Help: "A certificate ends after a year or so and is not renewed by itself; a token doesn't end, and crosses " +
+				"over to the consumer.",
+			Default: kindAsItExists,
+		},
+		{
+			Key: "provider.server", Title: "Address of the provider's API server, as the consumer shall call it",
+			Kind: steps.URL, On: steps.Remote,
+			Adopt:   adoptServer,
+			Help:    "Reachable from the consumer's pods, not only from here; in the server's certificate.",
+			Default: steps.FromFact(check.ServerFact, "your context"),
+		},
+		{
+			Key: "provider.ca", Title: "CA that the consumer shall trust for that address", Kind: steps.Pick, On: steps.Remote,
+			Adopt: adoptCA,
+			Of: []steps.Choice{
+				{
+					Value: "cluster",
+					Title: "the cluster's own (ConfigMap kube-root-ca.crt): right where the API server itself answers",
+				},
+				{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},
+			},
+			Help:    "The consumer trusts this CA alone, not the system's.",
+			Default: steps.Fixed("cluster", "right for most clusters"),
+		},
+	}
+}
+
+func credentialFacts() []steps.Fact {
+	return []steps.Fact{
+		{
+			Name: "control-plane", Title: "the consumer's credential as it stands", On: steps.Local, Shared: true,
+			Learn: controlPlaneFact,
+		},
+		{Name: "csr", Title: "the consumer's certificate request", On: steps.Local, Shared: true, Learn: requestFact},
+		{
+			Name: "credential-user", Title: "who the consumer signs in as", On: steps.Local, Shared: true,
+			Learn: credentialUser,
+		},
+		{
+			Name: "kubeconfig", Title: "the kubeconfig for the provider", On: steps.Local, Secret: true,
+			Learn: consumersKubeconfig,
+		},
+		{Name: "controlplane-role", Title: "the ClusterRole for consumers", On: steps.Remote, Learn: controlPlaneRole},
+		{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Shared: true, Learn: issuedCertificate},
+		{
+			Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Shared: true,
+			Learn: accountToken,
+		},
+		{Name: "client-ca", Title: "the CA of client certificates", On: steps.Remote, Shared: true, Learn: clientCA},
+		{Name: "ca", Title: "the CA of the provider's API server", On: steps.Remote, Shared: true, Learn: providerCA},
 	}
 }
 

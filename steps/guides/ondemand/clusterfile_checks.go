@@ -11,112 +11,132 @@ import (
 )
 
 func clusterFileChecks() []steps.Check {
-	local := func(
-		name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string,
-	) steps.Check {
-		return steps.Check{
-			Name: name, Title: title, On: steps.Local, FixedBy: "cluster-file", Why: why, References: []string{see, page},
-			Needs: needs,
-			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				d, err := openClusterFile(ctx, e)
-				if err != nil {
-					if name == "cluster-file" && steps.IsAbsent(err) {
-						return steps.Undone(err.Error())
-					}
-					return steps.Errored(err)
+	return slices.Concat(clusterFormChecks(), clusterAccessChecks(), clusterAuthChecks())
+}
+
+// clusterFileName names the check that the others of the file need, and the action that writes the file.
+const clusterFileName = "cluster-file"
+
+// clusterFileCheck is a check that reads the cluster file. carrick's action that writes the file fixes it.
+func clusterFileCheck(
+	name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string,
+) steps.Check {
+	return steps.Check{
+		Name: name, Title: title, On: steps.Local, FixedBy: clusterFileName, Why: why, References: []string{see, page},
+		Needs: needs,
+		Run: func(ctx context.Context, e steps.Env) steps.Result {
+			d, err := openClusterFile(ctx, e)
+			if err != nil {
+				if name == clusterFileName && steps.IsAbsent(err) {
+					return steps.Undone(err.Error())
 				}
-				return run(ctx, e, d)
-			},
-		}
+				return steps.Errored(err)
+			}
+			return run(ctx, e, d)
+		},
 	}
-	const file = "cluster-file"
-	out := []steps.Check{
-		local(
-			file, "the cluster file is there, and upstream can read it",
+}
+
+// fixedManually returns a check that no action of carrick fixes.
+func fixedManually(c steps.Check) steps.Check {
+	c.FixedBy = ""
+	return c
+}
+
+// clusterFormChecks are about the form of the file and of its values.
+func clusterFormChecks() []steps.Check {
+	return []steps.Check{
+		clusterFileCheck(
+			clusterFileName, "the cluster file is there, and upstream can read it",
 			"it is read as plain YAML, without ERB; what can't be read is passed over, and the cluster is not in the portal",
 			inClusters, clusterFileReads,
 		),
-		local(
+		clusterFileCheck(
 			"cluster-file-keys", "upstream knows all of its keys",
 			"a key with a typing error, or in the wrong place, is passed over without a word, and a default takes its place",
-			inBatch, clusterFileKeys, file,
+			inBatch, clusterFileKeys, clusterFileName,
 		),
-		local(
+		clusterFileCheck(
 			"cluster-file-values", "its values are of the right form, mounts too",
 			"to Ruby a text is true whatever it says; a mount of another type gives a pod that the API server refuses", inPod,
-			clusterFileValues, file,
+			clusterFileValues, clusterFileName,
 		),
-		local(
+		clusterFileCheck(
 			"adapter", "its adapter is kubernetes",
-			"the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs, file,
+			"the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs,
+			clusterFileName,
 		),
-		local(
+		clusterFileCheck(
 			"auth-type", "its auth type is one that upstream knows",
 			"of an unknown one the adapter does nothing at all: no context is made, and kubectl uses whatever the user's "+
 				"kubeconfig has at that moment. The published page says odic in one place",
-			inBatch, authType, file,
+			inBatch, authType, clusterFileName,
 		),
-		local(
+		fixedManually(clusterFileCheck(
 			"kubectl-bin", "its bin is a kubectl that users may run",
 			"upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binExists,
-			file,
-		),
-		local(
+			clusterFileName,
+		)),
+		clusterFileCheck(
 			"config-file", "it names no kubeconfig under ~",
 			"the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it "+
 				"runs in. The published page has it so",
-			inBatch, clusterConfigFile, file,
+			inBatch, clusterConfigFile, clusterFileName,
 		),
-		local(
+	}
+}
+
+// clusterAccessChecks are about the API server that the file names, and how users reach it.
+func clusterAccessChecks() []steps.Check {
+	trusted := fixedManually(clusterFileCheck(
+		"endpoint-tls", "users' kubectl trusts the endpoint's certificate",
+		"kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint",
+	))
+	trusted.From = "this machine"
+	return []steps.Check{
+		clusterFileCheck(
 			"endpoint", "its endpoint is the API server's",
 			"the dashboard writes it into each user's kubeconfig at each start, with auth type managed, too. Without one it "+
 				"writes https://localhost:8080",
-			inK8sInit, endpointIs, file,
+			inK8sInit, endpointIs, clusterFileName,
 		),
-		local(
-			"endpoint-tls", "users' kubectl trusts the endpoint's certificate",
-			"kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint",
-		),
-		local(
+		trusted,
+		fixedManually(clusterFileCheck(
 			"cluster-name-free", "nobody has its cluster name for another server",
 			"kubectl config set-cluster overwrites the entry of that name in the user's kubeconfig, at each start of "+
 				"the dashboard",
-			inK8sInit, clusterNameFree, file,
-		),
-		local(
+			inK8sInit, clusterNameFree, clusterFileName,
+		)),
+		fixedManually(clusterFileCheck(
 			"prefixes-agree", "its prefixes are those of hook.env",
 			"the hook makes the namespace, and the dashboard looks for it: with another prefix no app ever starts", inBatch,
-			prefixesAgree, file, "hook-env",
-		),
-		local(
+			prefixesAgree, clusterFileName, "hook-env",
+		)),
+		clusterFileCheck(
 			"no-ssh", "the portal offers no shell on the cluster's nodes",
 			"without ssh_allow: false the page of each app has a button that opens SSH to a worker node; a login host makes "+
 				"one in the menu",
-			clusterSource, noSSH, file,
+			clusterSource, noSSH, clusterFileName,
 		),
 	}
-	managed := local(
+}
+
+// clusterAuthChecks are about the keys that one auth type requires.
+func clusterAuthChecks() []steps.Check {
+	managed := clusterFileCheck(
 		"managed-context", "it names a context that users have",
 		"with auth type managed the dashboard makes no context: without the key kubectl uses whatever is current", inBatch,
-		managedContext, file,
+		managedContext, clusterFileName,
 	)
 	managed.When = func(e steps.Env) bool { return auth(e) == "managed" }
-	gke := local(
+	gke := clusterFileCheck(
 		"gke-account", "it names Google's service account file",
 		"the dashboard calls gcloud with it at each start, as the user; without the key it ends there. Whether Google lets "+
 			"that account in is not looked at: that takes its key",
-		inBatch, gkeAccount, file,
+		inBatch, gkeAccount, clusterFileName,
 	)
 	gke.When, gke.FixedBy = func(e steps.Env) bool { return auth(e) == "gke" }, ""
-	for i := range out {
-		switch out[i].Name {
-		case "endpoint-tls":
-			out[i].From, out[i].FixedBy = "this machine", ""
-		case "cluster-name-free", "kubectl-bin", "prefixes-agree":
-			out[i].FixedBy = ""
-		}
-	}
-	return append(out, managed, gke)
+	return []steps.Check{managed, gke}
 }
 
 // lintOf are the faults of a kind in the file.

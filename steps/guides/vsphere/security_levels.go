@@ -191,29 +191,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	bounded := parted(refused, check.OverLimit)
-	var none, narrow, wide, held []string
-	for _, ns := range spaces {
-		has := ns.Labels[check.EnforceLabel]
-		switch at, want := check.Narrowness(has), check.Narrowness(level(e)); {
-		case has == "" && refused[ns.Name] != "":
-			held = append(held, ns.Name)
-		case has == "":
-			none = append(none, ns.Name)
-		case at > want:
-			narrow = append(narrow, ns.Name+" ("+clean.Text(has)+")")
-		case at < want:
-			wide = append(wide, ns.Name+" ("+clean.Text(has)+")")
-		}
-	}
-	byHand := func(names []string) string {
-		var lines []string
-		for _, of := range names {
-			name, _, _ := strings.Cut(of, " ")
-			lines = append(lines, relabel(e, name))
-		}
-		lines[0] += "    # the profile controller never changes a level that is there"
-		return strings.Join(lines, "\n")
-	}
+	none, narrow, wide, held := sortByLevel(e, spaces, refused)
 	switch {
 	case len(held) > 0:
 		return onItsWay(
@@ -228,7 +206,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case len(narrow) > 0:
 		return steps.Failed(
-			fmt.Sprintf("the level is to be %s; narrower are %s", level(e), check.Some(narrow)), byHand(narrow),
+			fmt.Sprintf("the level is to be %s; narrower are %s", level(e), check.Some(narrow)), relabelAll(e, narrow),
 		).WithoutAction()
 	case len(none) > 0:
 		return onItsWay(
@@ -246,7 +224,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
 		return steps.Warned(
-			fmt.Sprintf("the level is to be %s; wider are %s", level(e), check.Some(wide)), byHand(wide),
+			fmt.Sprintf("the level is to be %s; wider are %s", level(e), check.Some(wide)), relabelAll(e, wide),
 		).WithoutAction()
 	case len(bounded) > 0:
 		names := slices.Sorted(maps.Keys(bounded))
@@ -266,6 +244,36 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
+}
+
+// sortByLevel sorts namespaces by their level: none; narrower or wider than the answered one, with the level after the
+// name; and held, which have none while the cluster's own refuses a notebook.
+func sortByLevel(e steps.Env, spaces []*corev1.Namespace, refused map[string]string) (none, narrow, wide, held []string) {
+	for _, ns := range spaces {
+		has := ns.Labels[check.EnforceLabel]
+		switch at, want := check.Narrowness(has), check.Narrowness(level(e)); {
+		case has == "" && refused[ns.Name] != "":
+			held = append(held, ns.Name)
+		case has == "":
+			none = append(none, ns.Name)
+		case at > want:
+			narrow = append(narrow, ns.Name+" ("+clean.Text(has)+")")
+		case at < want:
+			wide = append(wide, ns.Name+" ("+clean.Text(has)+")")
+		}
+	}
+	return none, narrow, wide, held
+}
+
+// relabelAll are the commands that set the level of namespaces of sortByLevel.
+func relabelAll(e steps.Env, names []string) string {
+	var lines []string
+	for _, of := range names {
+		name, _, _ := strings.Cut(of, " ")
+		lines = append(lines, relabel(e, name))
+	}
+	lines[0] += "    # the profile controller never changes a level that is there"
+	return strings.Join(lines, "\n")
 }
 
 // parted takes those out of all for whom it is so, and returns them.
