@@ -22,6 +22,7 @@ type trouble struct {
 	stops    bool     // the API server itself is down
 	harmless bool     // all results are the same as without it
 	watches  bool     // it affects only watches
+	typical  bool     // it is tried with every guide
 	holds    []string // checks that hold in this trouble, because it does not affect them
 }
 
@@ -41,21 +42,26 @@ const (
 
 func troubles() []trouble {
 	return []trouble{
-		{fault: proxy.Reset()},
+		{fault: proxy.Reset(), typical: true},
 		{fault: proxy.ResetInBody()},
 		{fault: proxy.Throttled(time.Second)},
 		{fault: proxy.Broken()},
 		{fault: proxy.Unavailable()},
-		{fault: proxy.Forbidden(), holds: []string{"reachable"}},
+		{fault: proxy.Forbidden(), holds: []string{"reachable"}, typical: true},
 		{fault: proxy.Hang()},
 		{fault: proxy.NotJSON()},
 		{fault: proxy.Huge(hugeBody)},
 		{fault: proxy.Short()},
-		{fault: proxy.Fault{Name: "a server that is away"}, stops: true},
+		{fault: proxy.Fault{Name: "a server that is away"}, stops: true, typical: true},
 		{fault: proxy.Latency(200 * time.Millisecond), harmless: true},
 		{fault: proxy.CutWatch(300 * time.Millisecond), harmless: true, watches: true},
 		{fault: proxy.Expired(), harmless: true, watches: true},
 	}
+}
+
+// tried returns the troubles that an apply and a live session are tried in.
+func (x Proof) tried() []trouble {
+	return slices.DeleteFunc(troubles(), func(one trouble) bool { return !x.EveryTrouble && !one.typical && !one.harmless })
 }
 
 // rules returns the proxy's rules for a fault of that kind.
@@ -96,9 +102,6 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 func (x Proof) Faults(t *testing.T) {
 	t.Parallel()
 	t.Run("apply", func(t *testing.T) {
-		if x.SharedActions {
-			t.Skip("its actions are of kinds that other guides try")
-		}
 		t.Parallel()
 		x.stage(t).faultsOfApply(t)
 	})

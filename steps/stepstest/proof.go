@@ -42,8 +42,9 @@ type Proof struct {
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
-	// SharedActions: its actions are of kinds that the other guides have too, and whose faults in an apply are tried there.
-	SharedActions bool
+	// EveryTrouble: an apply and a live session are tried in each trouble of an API server. How an error of each is handled
+	// is common to all guides, so the others are tried in the typical ones only.
+	EveryTrouble bool
 }
 
 // Remade is a kind of object, and the arguments before and after the name with which kubectl creates one.

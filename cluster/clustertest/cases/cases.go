@@ -26,9 +26,9 @@ type Case struct {
 }
 
 // Run tries one case as a subtest.
-func Run(t *testing.T, kind, name string, try func(t *testing.T)) {
+func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) {
+	return t.Run(name, func(t *testing.T) {
 		defer func() {
 			if !t.Skipped() { // a skipped subtest is no case
 				Note(t, kind, t.Name(), !t.Failed())

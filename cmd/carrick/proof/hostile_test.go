@@ -47,20 +47,19 @@ func TestVerifyHostileClusters(t *testing.T) {
 		for _, args := range [][]string{
 			{"check", "link.yaml"},
 			{"check", "link.yaml", "-o", "json"},
-			{"check", "link.yaml", "-o", "yaml"},
 			{"check", "link.yaml", "-o", "junit"},
-			{"check", "link.yaml", "--wait", "2s"},
 			{"diff", "link.yaml"},
-			{"apply", "--dry-run", "link.yaml"},
 			{"apply", "--yes", "link.yaml"},
 			{"check", "link.yaml"},
-			{"diff", "link.yaml"},
 			{"export", "link.yaml", "out"},
 			{"explain"},
 			{screens},
 			{"undo", "--yes", "link.yaml"},
 		} {
 			if args[0] == screens {
+				if !slices.Contains(screened, s.guide.Name) {
+					continue
+				}
 				cases.Run(s.T, "hostile", screens, func(t *testing.T) {
 					one := *o
 					one.T = t
@@ -91,6 +90,10 @@ func TestVerifyHostileClusters(t *testing.T) {
 
 // screens stands for the wizard among commands.
 const screens = "the screen"
+
+// screened are the guides whose screens are walked through: one of two clusters and one of a machine and a cluster. All
+// guides share the screen, and what their rows say is in the output of check.
+var screened = []string{"liqo", "ondemand"}
 
 // hostileScreens goes through the wizard: none of what does something to a
 // terminal gets there, and the rest of it does.

@@ -116,28 +116,23 @@ func (s site) rights(side steps.Side) {
 	if granted == nil {
 		return
 	}
-	idle := map[string][]stepstest.Lacked{} // by verb: what apply would begin without
-	left := in(s.T).without(side, granted, stepstest.Rights(granted), several, idle)
-	in(s.T).without(side, granted, left, 1, idle)
-	for verb, list := range idle {
-		held := s.T.Run("dispensable: "+verb, func(t *testing.T) { in(t).dispensable(side, granted, list) })
-		for _, w := range list {
-			cases.Note(s.T, "right", s.Name()+"/"+w.Right().String(), held)
-		}
+	left, idle := in(s.T).without(side, granted, stepstest.Rights(granted), several)
+	_, more := in(s.T).without(side, granted, left, 1)
+	idle = append(idle, more...)
+	held := cases.Run(s.T, "right", "all that was printed", func(t *testing.T) { in(t).enough(side, name, granted, idle) })
+	for _, w := range idle {
+		cases.Note(s.T, "right", s.Name()+"/"+w.Right().String(), held)
 	}
-	cases.Run(s.T, "right", "all that was printed", func(t *testing.T) {
-		in(t).enough(side, name, groupsOf(granted), true)
-	})
 }
 
 // without takes rights away from somebody who has all the others, so many at
 // once, and returns those of which nothing can be told because others were away,
-// too. What apply would begin without is added to idle.
+// too, and those that apply would begin without.
 func (s site) without(
-	side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int, idle map[string][]stepstest.Lacked,
-) (left []stepstest.Lacked) {
+	side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int,
+) (left, idle []stepstest.Lacked) {
 	if len(rights) == 0 {
-		return nil
+		return nil, nil
 	}
 	var mu sync.Mutex
 	s.Run(fmt.Sprintf("without %d", many), func(t *testing.T) {
@@ -159,9 +154,9 @@ func (s site) without(
 				mu.Lock()
 				defer mu.Unlock()
 				for i, l := range w.Lacks {
-					switch verb := l.Right().Verb; {
+					switch {
 					case !refused:
-						idle[verb] = append(idle[verb], l)
+						idle = append(idle, l)
 					case named[i]:
 						cases.Note(t, "right", s.Name()+"/"+l.Right().String(), !t.Failed())
 					case many > 1:
@@ -179,7 +174,7 @@ func (s site) without(
 			}
 		})
 	})
-	return left
+	return left, idle
 }
 
 // makes tells whether the guide makes anything on a side.
@@ -333,19 +328,15 @@ func isNamed(head string, right permission.Rule) bool {
 	return false
 }
 
-// dispensable is somebody who lacks all at once that carrick does not ask for: it
-// is printed so that everything can be looked at, and without it apply goes
-// through all the same.
-func (s site) dispensable(side steps.Side, granted []stepstest.Granted, without []stepstest.Lacked) {
-	user := "carrick-clerk-" + string(side) + "-less-" + without[0].Right().Verb
-	groups := stepstest.Less(s, s.box, side, granted, without, user)
-	s.known(side, user, stepstest.Remaining(granted, without, groups))
-	s.enough(side, user, groups, false)
-}
-
-// enough is somebody with those rights and nothing else: apply goes to its end,
-// and where green is meant, all is.
-func (s site) enough(side steps.Side, user string, groups []string, green bool) {
+// enough applies as a user with the permissions in granted but those in idle, which carrick does not ask for: they
+// are printed so that everything can be checked. For a user with all of them everything is green then.
+func (s site) enough(side steps.Side, name string, granted []stepstest.Granted, idle []stepstest.Lacked) {
+	user, groups := name, groupsOf(granted)
+	if len(idle) > 0 {
+		user = name + "-less"
+		groups = stepstest.Less(s, s.box, side, granted, idle, user)
+		s.known(side, user, stepstest.Remaining(granted, idle, groups))
+	}
 	c := s.clerk(side, user, groups...)
 	session := c.session(cluster.Options{})
 	p, err := c.refused(s.Context(), session)
@@ -355,10 +346,8 @@ func (s site) enough(side steps.Side, user string, groups []string, green bool) 
 	admin := stepstest.Open(s, s.box, s.guide, s.assets, "proof", s.answers)
 	if err := session.Apply(s.Context(), p, s.options(), nil); err != nil {
 		s.Errorf("apply: %v", err)
-	} else if green {
-		stepstest.Green(s, session)
 	} else {
-		stepstest.Green(s, admin)
+		stepstest.Green(s, s.clerk(side, name, groupsOf(granted)...).session(cluster.Options{}))
 	}
 	stepstest.Undo(s, admin)
 }

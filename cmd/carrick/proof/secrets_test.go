@@ -67,19 +67,17 @@ func (o *office) useAll() {
 	o.run(carricktest.Quick, "help", "exit-codes")
 	o.run(carricktest.Quick, "explain")
 	o.run(carricktest.Quick, "explain", o.guide.Name+"/"+o.guide.Cells()[0].Check)
-	looks := func() {
-		for _, format := range []string{"table", "json", "yaml", "junit"} {
-			o.run(carricktest.CommandWithin, "check", "link.yaml", "-o", format)
-		}
-		o.run(carricktest.CommandWithin, "diff", "link.yaml")
-	}
-	looks()
+	o.run(carricktest.CommandWithin, "check", "link.yaml")
+	o.run(carricktest.CommandWithin, "diff", "link.yaml")
 	o.run(carricktest.CommandWithin, "apply", "--dry-run", "link.yaml")
 	if h := o.run(carricktest.CommandWithin, "apply", "--yes", "link.yaml"); h.code != 0 {
 		o.Fatalf("apply: exit code %d:\n%s", h.code, h.text.String())
 	}
 	o.run(carricktest.CommandWithin, "check", "link.yaml", "--wait", "5m")
-	looks()
+	for _, format := range []string{"table", "json", "yaml", "junit"} {
+		o.run(carricktest.CommandWithin, "check", "link.yaml", "-o", format)
+	}
+	o.run(carricktest.CommandWithin, "diff", "link.yaml")
 	o.runUntil(len(o.guide.Cells()), "check", "--watch", "link.yaml")
 	o.run(carricktest.CommandWithin, "apply", "--yes", "link.yaml")
 	o.run(carricktest.CommandWithin, "export", "link.yaml", "out")

@@ -11,7 +11,8 @@ import (
 // proof is on users that nobody logs in as: what is made for them carrick has made, and takes back.
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
-		Bench: bench(), Theirs: ofUsers,
+		EveryTrouble: true,
+		Bench:        bench(), Theirs: ofUsers,
 		Remade: &stepstest.Remade{Resource: "serviceaccounts", Before: []string{"serviceaccount"}},
 		Blind:  map[steps.Side][]string{steps.Remote: {}}, Asked: []string{"idle.prometheus"},
 	}
