@@ -121,9 +121,9 @@ MINUTES := Growth|Idle|Memory
 BENCHED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func Benchmark' cmd steps ui cluster))))
 
 .PHONY: bench-short
-bench-short: sandbox ## the same, in a short run: of two guides, and without idle, memory and growth
+bench-short: sandbox ## the same, in a short run: of one guide, and without idle, memory and growth
 	CARRICK_SANDBOX=$(SANDBOX) $(GO) test $(QUICK) -run '^$$' -bench . -skip '$(MINUTES)' -benchtime 1x -timeout 30m \
-		$(filter-out ./steps/guides/%,$(BENCHED)) ./steps/guides/renku ./steps/guides/ondemand | $(GO) run ./cluster/clustertest/budgets -skip '$(MINUTES)'
+		$(filter-out ./steps/guides/%,$(BENCHED)) ./steps/guides/renku | $(GO) run ./cluster/clustertest/budgets -skip '$(MINUTES)'
 
 .PHONY: golden
 golden: ## write the goldens anew; look at the diff

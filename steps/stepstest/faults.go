@@ -59,9 +59,9 @@ func troubles() []trouble {
 	}
 }
 
-// tried returns the troubles that an apply and a live session are tried in.
+// tried returns the troubles that the guide is tried in.
 func (x Proof) tried() []trouble {
-	return slices.DeleteFunc(troubles(), func(one trouble) bool { return !x.EveryTrouble && !one.typical && !one.harmless })
+	return slices.DeleteFunc(troubles(), func(one trouble) bool { return !x.EveryTrouble && !one.typical })
 }
 
 // rules returns the proxy's rules for a fault of that kind.
@@ -121,7 +121,7 @@ func (x Proof) Faults(t *testing.T) {
 func (s *stage) faultsOfCheck(t *testing.T) {
 	s.without(t)
 	sides := clusters(s.Guide)
-	for _, x := range troubles() {
+	for _, x := range s.tried() {
 		for _, side := range sides {
 			if len(sides) > 1 && side == ground(s.Guide) && !x.stops {
 				continue

@@ -42,8 +42,8 @@ type Proof struct {
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
-	// EveryTrouble: an apply and a live session are tried in each trouble of an API server. How an error of each is handled
-	// is common to all guides, so the others are tried in the typical ones only.
+	// EveryTrouble: the guide is tried in each trouble of an API server. How an error of each is handled is common to all
+	// guides, so the others are tried in the typical ones only.
 	EveryTrouble bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +28,9 @@ func TestVerifySecrets(t *testing.T) {
 		secrets := s.plant()
 		o := s.office()
 		o.useAll()
-		o.walkScreens(madeByThen)
+		if slices.Contains(screened, s.guide.Name) {
+			o.walkScreens(madeByThen)
+		}
 		s.collect(secrets, 4) // what carrick made is among them now
 		o.lookAtSpoilt("proof")
 		if h := o.run(carricktest.CommandWithin, "undo", "--yes", "link.yaml"); h.code != 0 {
