@@ -69,7 +69,7 @@ KINDS := crash,fault,right,hostile,secret,trust,live,cycle,adopt,owner,walk,fuzz
 CASES := $(BIN)/cases.jsonl
 
 .PHONY: verify
-verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secrets, live faults, walks, fuzzing; GUIDES="renku liqo" for some
+verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secrets, live faults, walks, fuzzing; GUIDES="renku liqo" for some; BRIEF=1 as CI runs it
 	@rm -f $(CASES)
 	@$(MAKE) --no-print-directory -k -j2 verify-tests verify-fuzz; status=$$?; \
 		$(GO) run ./cluster/clustertest/cases/table $(if $(GUIDES),,-want $(KINDS)) $(CASES) && exit $$status
@@ -81,13 +81,13 @@ VERIFIED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '
 # A test that fails is run once more, alone, and named: what fails by chance is seen, and what is broken fails again.
 verify-tests: TIMES := -times
 verify-tests: $(BIN)/gotestsum
-	CARRICK_GUIDES="$(GUIDES)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped \
+	CARRICK_GUIDES="$(GUIDES)" CARRICK_BRIEF="$(BRIEF)" CARRICK_CASES=$(CASES) $(ON_SANDBOXES) $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped \
 		--rerun-fails=1 --rerun-fails-run-root-test --packages '$(if $(GUIDES),$(GUIDES:%=./steps/guides/%) ./cmd/carrick/walks ./cmd/carrick/proof,$(VERIFIED))' -- \
 		$(QUICK) -count=1 -p 6 -parallel 100 -timeout 80m -run '^TestVerify'
 # Packages that parse what strangers write; .ci/fuzz alone tries all targets. make test runs their seeds.
 FUZZED := ./cluster/bearer ./cluster/clean ./cluster/kubeconfig ./cluster/probe ./steps/action ./steps/facts ./steps/linkfile
 verify-fuzz:
-	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz 8s 2s $(FUZZED) >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
+	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz $(if $(BRIEF),4s 1s,8s 2s) $(FUZZED) >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 
 # The packages with such tests.
 UPSTREAMED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func TestUpstream' cmd steps ui cluster))))

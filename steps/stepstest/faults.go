@@ -101,8 +101,14 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 // and continues when the trouble is over.
 func (x Proof) Faults(t *testing.T) {
 	t.Parallel()
+	if !x.EveryTrouble {
+		cases.Thorough(t, "two guides are tried in every trouble, and crashes with all")
+	}
 	t.Run("apply", func(t *testing.T) {
 		t.Parallel()
+		if x.SharedActions {
+			t.Skip("its actions are of kinds that other guides try")
+		}
 		x.stage(t).faultsOfApply(t)
 	})
 	t.Run("green", func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/engine"
 )
@@ -26,6 +27,9 @@ type First struct {
 // action of key f is not empty there. The table must contain each fault.
 func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]First) {
 	t.Helper()
+	if len(clusters(g)) == len(steps.Sides) && g.Name != "renku" {
+		cases.Thorough(t, "causes are found in the same way for all guides")
+	}
 	Live(t, "live", slices.Sorted(maps.Keys(table)), func(t *testing.T, box *clustertest.Sandbox, fault string) {
 		known := box.Faults(t, g.Name)
 		if known[fault] == "" {

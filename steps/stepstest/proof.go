@@ -45,6 +45,8 @@ type Proof struct {
 	// EveryTrouble: the guide is tried in each trouble of an API server. How an error of each is handled is common to all
 	// guides, so the others are tried in the typical ones only.
 	EveryTrouble bool
+	// SharedActions: its actions are of kinds that the other guides have too, and whose faults in an apply are tried there.
+	SharedActions bool
 }
 
 // Remade is a kind of object, and the arguments before and after the name with which kubectl creates one.

@@ -13,6 +13,17 @@ import (
 // fileEnv is the environment variable that names the file of cases.
 const fileEnv = "CARRICK_CASES"
 
+// briefEnv is the environment variable of a brief run.
+const briefEnv = "CARRICK_BRIEF"
+
+// Thorough skips the test in a brief run, with the reason that the rest of the run covers what it is about.
+func Thorough(t *testing.T, covered string) {
+	t.Helper()
+	if os.Getenv(briefEnv) != "" {
+		t.Skip("left out of a brief run: " + covered)
+	}
+}
+
 // Case is one line of the file.
 type Case struct {
 	Kind string `json:"kind"` // what was tried; unique within its kind and package

@@ -37,6 +37,7 @@ var raw = []string{
 func TestVerifyHostileClusters(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
+		s.thorough()
 		o := s.office()
 		var paths []string
 		for _, side := range steps.Sides {
@@ -95,6 +96,14 @@ const screens = "the screen"
 // guides share the screen, and what their rows say is in the output of check.
 var screened = []string{"liqo", "ondemand"}
 
+// thorough skips the other guides in a brief run.
+func (s site) thorough() {
+	s.Helper()
+	if !slices.Contains(screened, s.guide.Name) {
+		cases.Thorough(s.T, "all guides read clusters, and write and print, through the same code")
+	}
+}
+
 // hostileScreens goes through the wizard: none of what does something to a
 // terminal gets there, and the rest of it does.
 func (o *office) hostileScreens() {
@@ -147,6 +156,7 @@ func (o *office) cleanFiles(t *testing.T) {
 func TestVerifyForeignKubeconfigs(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
+		s.thorough()
 		o := s.office()
 		if h := o.run(carricktest.CommandWithin, "apply", "--yes", "link.yaml"); h.code != 0 {
 			s.Fatalf("apply: exit code %d:\n%s", h.code, h.text.String())
@@ -203,6 +213,9 @@ func TestVerifyTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	two := slices.DeleteFunc(guides.All(), func(g *steps.Guide) bool { return g.Name != "renku" && g.Name != "ondemand" })
 	eachOf(t, two, func(s site) {
+		if s.guide.Name != "renku" {
+			cases.Thorough(s.T, "what keeps two carricks apart is common to all guides")
+		}
 		cases.Run(s.T, "hostile", "two at once", func(t *testing.T) {
 			o := s.office()
 			codes := make(chan *letOut, 2)

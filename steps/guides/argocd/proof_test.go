@@ -41,7 +41,7 @@ func BenchmarkPass(b *testing.B)   { bench().Pass(b) }
 func BenchmarkIdle(b *testing.B)   { bench().Idle(b) }
 func BenchmarkMemory(b *testing.B) { bench().Memory(b) }
 
-func proof() stepstest.Proof { return stepstest.Proof{Bench: benchOf("proof")} }
+func proof() stepstest.Proof { return stepstest.Proof{Bench: benchOf("proof"), SharedActions: true} }
 
 func TestVerifyCrashes(t *testing.T) { proof().Crashes(t) }
 func TestVerifyTrust(t *testing.T)   { proof().Trust(t) }
