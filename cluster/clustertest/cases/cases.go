@@ -16,10 +16,13 @@ const fileEnv = "CARRICK_CASES"
 // briefEnv is the environment variable of a brief run.
 const briefEnv = "CARRICK_BRIEF"
 
+// Brief reports whether this is a brief run.
+func Brief() bool { return os.Getenv(briefEnv) != "" }
+
 // Thorough skips the test in a brief run, with the reason that the rest of the run covers what it is about.
 func Thorough(t *testing.T, covered string) {
 	t.Helper()
-	if os.Getenv(briefEnv) != "" {
+	if Brief() {
 		t.Skip("left out of a brief run: " + covered)
 	}
 }

@@ -100,7 +100,7 @@ var screened = []string{"liqo", "ondemand"}
 func (s site) thorough() {
 	s.Helper()
 	if !slices.Contains(screened, s.guide.Name) {
-		cases.Thorough(s.T, "all guides read clusters, and write and print, through the same code")
+		cases.Thorough(s.T, "all guides read clusters through the same code")
 	}
 }
 
