@@ -61,7 +61,7 @@ func troubles() []trouble {
 
 // tried returns the troubles that the guide is tried in.
 func (x Proof) tried() []trouble {
-	all := x.EveryTrouble && (!cases.Brief() || x.Guide.Name == "renku")
+	all := x.EveryTrouble && !cases.Brief()
 	return slices.DeleteFunc(troubles(), func(one trouble) bool { return !all && !one.typical })
 }
 

@@ -25,7 +25,7 @@ import (
 func TestVerifySecrets(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
-		if s.guide.Name != "renku" && s.guide.Name != "ondemand" {
+		if s.guide.Name != "renku" {
 			cases.Thorough(s.T, "all guides write and print through the same code")
 		}
 		secrets := s.plant()
