@@ -22,7 +22,7 @@ type trouble struct {
 	stops    bool     // the API server itself is down
 	harmless bool     // all results are the same as without it
 	watches  bool     // it affects only watches
-	typical  bool     // it is tried with every guide
+	typical  bool     // a brief run tries it
 	holds    []string // checks that hold in this trouble, because it does not affect them
 }
 
@@ -40,8 +40,9 @@ const (
 	briefly       = 4 * time.Second
 )
 
+// troubles returns the troubles of this run.
 func troubles() []trouble {
-	return []trouble{
+	return slices.DeleteFunc([]trouble{
 		{fault: proxy.Reset(), typical: true},
 		{fault: proxy.ResetInBody()},
 		{fault: proxy.Throttled(time.Second)},
@@ -56,13 +57,7 @@ func troubles() []trouble {
 		{fault: proxy.Latency(200 * time.Millisecond), harmless: true},
 		{fault: proxy.CutWatch(300 * time.Millisecond), harmless: true, watches: true},
 		{fault: proxy.Expired(), harmless: true, watches: true},
-	}
-}
-
-// tried returns the troubles that the guide is tried in.
-func (x Proof) tried() []trouble {
-	all := x.EveryTrouble && !cases.Brief()
-	return slices.DeleteFunc(troubles(), func(one trouble) bool { return !all && !one.typical })
+	}, func(x trouble) bool { return cases.Brief() && !x.typical })
 }
 
 // rules returns the proxy's rules for a fault of that kind.
@@ -102,14 +97,12 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 // and continues when the trouble is over.
 func (x Proof) Faults(t *testing.T) {
 	t.Parallel()
-	if !x.EveryTrouble {
-		cases.Thorough(t, "two guides are tried in every trouble, and crashes with all")
-	}
+	cases.LeftOut(t, "fault", x.Guide.Name)
 	t.Run("apply", func(t *testing.T) {
-		t.Parallel()
 		if x.SharedActions {
 			t.Skip("its actions are of kinds that other guides try")
 		}
+		t.Parallel()
 		x.stage(t).faultsOfApply(t)
 	})
 	t.Run("green", func(t *testing.T) {
@@ -128,7 +121,7 @@ func (x Proof) Faults(t *testing.T) {
 func (s *stage) faultsOfCheck(t *testing.T) {
 	s.without(t)
 	sides := clusters(s.Guide)
-	for _, x := range s.tried() {
+	for _, x := range troubles() {
 		for _, side := range sides {
 			if len(sides) > 1 && side == ground(s.Guide) && !x.stops {
 				continue

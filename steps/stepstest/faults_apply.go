@@ -15,7 +15,7 @@ import (
 // faultsOfApply runs an apply from nothing in each trouble. Each run begins where the previous one ended; the last one
 // completes.
 func (s *stage) faultsOfApply(t *testing.T) {
-	for i, x := range s.tried() {
+	for i, x := range troubles() {
 		if x.harmless {
 			continue
 		}

@@ -85,7 +85,7 @@ func (s *stage) faultsOfLive(t *testing.T) {
 	f.until(t, recovers, f.notGreen)
 	_, step := s.Guide.Check(s.Breaks)
 	broken := steps.Cell{Step: step.Name, Check: s.Breaks, Side: side}
-	for _, x := range s.tried() {
+	for _, x := range troubles() {
 		cases.Run(t, "fault", x.fault.Name, func(t *testing.T) { s.lived(t, f, x, admin, broken) })
 	}
 }

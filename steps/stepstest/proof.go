@@ -42,9 +42,6 @@ type Proof struct {
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
-	// EveryTrouble: the guide is tried in each trouble of an API server. How an error of each is handled is common to all
-	// guides, so the others are tried in the typical ones only.
-	EveryTrouble bool
 	// SharedActions: its actions are of kinds that the other guides have too, and whose faults in an apply are tried there.
 	SharedActions bool
 }

@@ -37,7 +37,7 @@ var raw = []string{
 func TestVerifyHostileClusters(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
-		s.thorough()
+		cases.LeftOut(s.T, "hostile", s.guide.Name)
 		o := s.office()
 		var paths []string
 		for _, side := range steps.Sides {
@@ -48,19 +48,20 @@ func TestVerifyHostileClusters(t *testing.T) {
 		for _, args := range [][]string{
 			{"check", "link.yaml"},
 			{"check", "link.yaml", "-o", "json"},
+			{"check", "link.yaml", "-o", "yaml"},
 			{"check", "link.yaml", "-o", "junit"},
+			{"check", "link.yaml", "--wait", "2s"},
 			{"diff", "link.yaml"},
+			{"apply", "--dry-run", "link.yaml"},
 			{"apply", "--yes", "link.yaml"},
 			{"check", "link.yaml"},
+			{"diff", "link.yaml"},
 			{"export", "link.yaml", "out"},
 			{"explain"},
 			{screens},
 			{"undo", "--yes", "link.yaml"},
 		} {
 			if args[0] == screens {
-				if !slices.Contains(screened, s.guide.Name) {
-					continue
-				}
 				cases.Run(s.T, "hostile", screens, func(t *testing.T) {
 					one := *o
 					one.T = t
@@ -91,18 +92,6 @@ func TestVerifyHostileClusters(t *testing.T) {
 
 // screens stands for the wizard among commands.
 const screens = "the screen"
-
-// screened are the guides whose screens are walked through: one of two clusters and one of a machine and a cluster. All
-// guides share the screen, and what their rows say is in the output of check.
-var screened = []string{"liqo", "ondemand"}
-
-// thorough skips the other guides in a brief run.
-func (s site) thorough() {
-	s.Helper()
-	if s.guide.Name != "ondemand" {
-		cases.Thorough(s.T, "all guides read clusters through the same code")
-	}
-}
 
 // hostileScreens goes through the wizard: none of what does something to a
 // terminal gets there, and the rest of it does.
@@ -156,7 +145,7 @@ func (o *office) cleanFiles(t *testing.T) {
 func TestVerifyForeignKubeconfigs(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
-		s.thorough()
+		cases.LeftOut(s.T, "hostile", s.guide.Name)
 		o := s.office()
 		if h := o.run(carricktest.CommandWithin, "apply", "--yes", "link.yaml"); h.code != 0 {
 			s.Fatalf("apply: exit code %d:\n%s", h.code, h.text.String())
@@ -213,7 +202,7 @@ func TestVerifyTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	two := slices.DeleteFunc(guides.All(), func(g *steps.Guide) bool { return g.Name != "renku" && g.Name != "ondemand" })
 	eachOf(t, two, func(s site) {
-		cases.Thorough(s.T, "only the whole make verify tries it")
+		cases.LeftOut(s.T, "two at once", s.guide.Name)
 		cases.Run(s.T, "hostile", "two at once", func(t *testing.T) {
 			o := s.office()
 			codes := make(chan *letOut, 2)
