@@ -254,7 +254,7 @@ func (a *app) interrupt() tea.Cmd {
 // leave quits, unless something is running.
 func (a *app) leave() tea.Cmd {
 	if a.run.busy() {
-		a.notice = "still at work: ctrl+c stops it"
+		a.notice = "still running: ctrl+c stops it"
 		return nil
 	}
 	a.left = quit

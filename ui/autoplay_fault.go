@@ -15,23 +15,23 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 		return move{}, false
 	}
 	if done, all := p.a.live.Looked(); done < all {
-		return move{id: "fault/look", kind: wait, text: "Looking at every check of every step, once …", what: p.unseen}, true
+		return move{id: "fault/look", kind: wait, text: "Running every check of every step once …", what: p.unseen}, true
 	}
 	cell, ok := p.broken(s)
 	switch {
 	case ok && cell.Step != s.step().Name:
 		return p.toStep(
-			s, cell.Step, fmt.Sprintf("The fault shows in step %s already. There first.", s.guide().Step(cell.Step).Title),
+			s, cell.Step, fmt.Sprintf("The fault shows in step %s. Going there first.", s.guide().Step(cell.Step).Title),
 		), true
 	case ok && p.a.now().Sub(p.still) < sure:
-		return move{id: "sure/" + s.step().Name, kind: wait, text: "Looking …", what: p.unseen}, true
+		return move{id: "sure/" + s.step().Name, kind: wait, text: "Checking …", what: p.unseen}, true
 	case ok:
 		return p.mend(s, cell)
 	case !p.told["fault/mended"] && p.fixed(s):
 		return move{id: "fault/mended", text: p.mended()}, true
 	}
 	if first := &s.guide().Steps[0]; s.step() != first {
-		return p.toStep(s, first.Name, "Now the whole way, from the first step."), true
+		return p.toStep(s, first.Name, "Now all steps, from the first."), true
 	}
 	p.told["fault/over"] = true
 	return move{}, false
@@ -63,13 +63,13 @@ func (p *player) fixed(s *stepPage) bool {
 
 // mended says that the fault's first check passes again, and which checks still fail.
 func (p *player) mended() string {
-	text := fmt.Sprintf("The check holds now, by %s.", model.Plural(p.a.run.Changed, "change"))
+	text := fmt.Sprintf("The check passes now, by %s.", model.Plural(p.a.run.Changed, "change"))
 	for _, c := range p.w.Broken {
 		if !p.a.live.Board.Verdict(c).Status.Holds() {
-			return text + " What else is broken comes up on the way."
+			return text + " Other faults show up on the way."
 		}
 	}
-	return text + " Nothing else is broken that a check has shown."
+	return text + " No other check has failed."
 }
 
 // toStep goes to another step by its number, if a single digit can reach it.

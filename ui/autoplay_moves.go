@@ -30,12 +30,12 @@ func (p *player) next() move {
 		return p.onSummary(page)
 	case *opening:
 		return move{
-			id: "opening", kind: wait, text: "Opening the link …", what: func() string { return "the link to be opened" },
+			id: "opening", kind: wait, text: "Opening the link …", what: func() string { return "the link to open" },
 		}
 	case *standing:
-		return move{id: "standing", kind: wait, text: "Looking where the clusters stand …", what: p.unseen}
+		return move{id: "standing", kind: wait, text: "Reading the state of both clusters …", what: p.unseen}
 	}
-	return move{id: "pick", kind: halt, text: "A person picks the guide and the sides here."}
+	return move{id: "pick", kind: halt, text: "Here you pick the guide and the sides."}
 }
 
 // onSides handles the page of a new link.
@@ -51,7 +51,7 @@ func (p *player) onSides(s *sides) move {
 	case !s.naming() || !s.read:
 		return move{
 			id: "sides/read", kind: wait, text: "Reading the contexts …",
-			what: func() string { return "two sides to be picked" },
+			what: func() string { return "you to pick two sides" },
 		}
 	}
 	for side, spec := range s.spec {
@@ -60,8 +60,8 @@ func (p *player) onSides(s *sides) move {
 		case spec.Context == "":
 		case m == nil || !m.done:
 			return move{
-				id: "sides/meet", kind: wait, text: "Asking both sides who they are …",
-				what: func() string { return "the " + sideWord(s.guide, side) + " to say who it is" },
+				id: "sides/meet", kind: wait, text: "Reading the identity of both sides …",
+				what: func() string { return "the " + sideWord(s.guide, side) + " to answer" },
 			}
 		case m.err != nil:
 			return move{
@@ -71,7 +71,7 @@ func (p *player) onSides(s *sides) move {
 	}
 	text := fmt.Sprintf("%s. %s", s.guide.Title, s.guide.About)
 	if p.w.Fault != "" {
-		text += " Here something is broken from the start: " + p.w.Fault
+		text += " This demo starts with a fault: " + p.w.Fault
 	}
 	return move{id: "sides/begin", text: text, key: "enter", hint: p.a.k.Open.as("begin")}
 }
@@ -85,15 +85,15 @@ func (p *player) onStep(s *stepPage) move {
 		return p.running(run)
 	case s.asked != nothing:
 		return move{
-			id: "plan/" + step.Name, kind: wait, text: "Finding out what would change: a dry run, nothing is written …",
+			id: "plan/" + step.Name, kind: wait, text: "Planning the changes with a dry run; nothing is written …",
 			what: func() string { return "the plan of this step" },
 		}
 	case s.typing():
 		return move{id: "typing", kind: at1, key: "esc"}
 	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
-		return move{id: p.runID("failed"), kind: halt, text: "That did not go through: " + run.err.Error()}
+		return move{id: p.runID("failed"), kind: halt, text: "That failed: " + run.err.Error()}
 	case a.live.Seen(step.Name).IsZero():
-		return move{id: "look/" + step.Name, kind: wait, text: "Looking at both sides …", what: p.unseen}
+		return move{id: "look/" + step.Name, kind: wait, text: "Checking both sides …", what: p.unseen}
 	}
 	if m, ok := p.onFault(s); ok {
 		return m
@@ -131,7 +131,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 		if p.last == "form/save/"+step.Name && q != nil {
 			return move{
 				id: "answers/save/" + step.Name, kind: wait, text: "Saving the answers …",
-				what: func() string { return "the answers to be saved" },
+				what: func() string { return "the answers to save" },
 			}, true
 		}
 		return move{}, false
@@ -147,7 +147,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 		return move{
 			id: id, kind: halt,
 			text: fmt.Sprintf(
-				"This step can't go on without an answer that a person gives: %s. e opens the questions.",
+				"This step requires an answer from you: %s. e opens the questions.",
 				missing[0].Question.Title,
 			),
 		}, true
@@ -187,7 +187,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	}
 	if _, pending := live.Known(step.Name); pending {
 		return move{
-			id: "plan/" + step.Name, kind: hold, text: "Finding out what this step would change …",
+			id: "plan/" + step.Name, kind: hold, text: "Planning the changes of this step …",
 			what: func() string { return "the plan of this step" },
 		}, true
 	}
@@ -204,7 +204,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	}
 	text := "a applies the step."
 	if p.first("apply") {
-		text = "a applies the step. It asks before it does anything, and says how much it is."
+		text = "a applies the step. It shows the number of changes and asks first."
 	}
 	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
 }
@@ -215,13 +215,13 @@ func (p *player) verdict(s *stepPage) move {
 	n := a.live.Board.Count(step.Name)
 	if n.Of(steps.Waiting)+n.Of(steps.Pending) > 0 {
 		return move{
-			id: "waiting/" + step.Name, kind: wait, text: "What was started comes up. The rows follow it by themselves …",
+			id: "waiting/" + step.Name, kind: wait, text: "The workloads are starting. The rows update automatically …",
 			what: func() string { return p.waited(s) },
 		}
 	}
 	cell, bad := p.firstBad(s)
 	if bad && a.now().Sub(p.still) < sure {
-		return move{id: "sure/" + step.Name, kind: wait, text: "Looking again …", what: p.unseen}
+		return move{id: "sure/" + step.Name, kind: wait, text: "Checking again …", what: p.unseen}
 	}
 	if bad {
 		if m, ok := p.mend(s, cell); ok {
@@ -257,7 +257,7 @@ func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if !p.told["cause/"+id] {
 		return move{id: "cause/" + id, text: p.cause(s, c)}, true
 	}
-	text := fmt.Sprintf("f does only what makes this check hold: %s.", lowerFirst(oneLine(action.Title)))
+	text := fmt.Sprintf("f does only what fixes this check: %s.", lowerFirst(oneLine(action.Title)))
 	return move{id: "fix/" + id, text: text, key: "f", hint: p.a.k.Fix.hint()}, true
 }
 

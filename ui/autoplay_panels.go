@@ -25,7 +25,9 @@ func (p *player) onPanel(top screen) move {
 	}
 	name := s.step().Name
 	if p.troubled(top) {
-		return move{id: "stopped/" + name, kind: halt, text: "carrick stops here; the screen says why. Nothing was changed."}
+		return move{
+			id: "stopped/" + name, kind: halt, text: "carrick stops here; the screen shows the reason. Nothing was changed.",
+		}
 	}
 	switch {
 	case p.told["diff/"+name] && !p.told["read/"+name]:
@@ -50,7 +52,7 @@ func (p *player) troubled(top screen) bool {
 // onDiff scrolls through the changes of a step, and closes them.
 func (p *player) onDiff(s *stepPage, top screen) move {
 	name := s.step().Name
-	text := "This is what it comes to."
+	text := "This is the plan."
 	if plan, _ := p.a.live.Known(name); plan != nil {
 		text = p.deeds(plan)
 	}
@@ -59,7 +61,7 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 			if page > 0 {
 				text = "Line by line …"
 				if p.first("lines") {
-					text = "Line by line, as the API servers' own dry run gave it; secrets are masked."
+					text = "Line by line, from the API servers' dry run; secrets are masked."
 				}
 			}
 			if p.atEnd(top) {
@@ -72,7 +74,7 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 		return move{id: id, text: "And so on, to the end.", key: "G", hint: p.a.k.Bottom.as("the end")}
 	}
 	if p.told["diff/"+name+"/0"] {
-		text = "That is all of it. Nothing was changed yet."
+		text = "That is the whole diff. Nothing was changed yet."
 	}
 	return move{id: "read/" + name, text: text, key: "esc", hint: p.a.k.Esc.hint()}
 }
@@ -107,19 +109,19 @@ func (p *player) onConfirm(c *confirm) move {
 	if cell, yes := p.broken(s); yes && !p.told["fault/over"] && len(a.unmet(c.plan, 80)) > 0 {
 		return move{
 			id:   "later/" + s.guide().ID(cell),
-			text: "That needs earlier steps first, as it says. So: no, and the whole way from the first step.", key: "n",
+			text: "That requires earlier steps. So: no, and all steps from the first.", key: "n",
 			hint: a.k.No.hint(),
 		}
 	}
 	text := p.tally(c.plan)
 	if p.first("confirm") {
-		text += " Nothing else is touched."
+		text += " Nothing else changes."
 	}
 	switch {
 	case c.at > 0:
-		text = "This is asked by itself, because it touches what others have or takes something away first."
+		text = "This has a question of its own, because it changes what another tool set, or deletes something first."
 	case c.plan.Undo:
-		text = p.tally(c.plan) + " That is what this link made, and nothing of others."
+		text = p.tally(c.plan) + " That is only what this link created."
 	}
 	return move{id: id, text: text, key: "y", hint: a.k.Yes.hint()}
 }
@@ -137,7 +139,7 @@ func (p *player) onForm(f *form) move {
 			if d := f.drafts()[q.Question.Key]; q.Value == nil && !q.Question.Opt && (d == nil || strings.TrimSpace(*d) == "") {
 				return move{
 					id: "form/missing/" + q.Question.Key, kind: halt,
-					text: fmt.Sprintf("A person has to answer here: %s.", q.Question.Title),
+					text: fmt.Sprintf("Your answer is required: %s.", q.Question.Title),
 				}
 			}
 		}
@@ -166,7 +168,7 @@ func (p *player) onForm(f *form) move {
 	case q.Question.Kind == steps.Pick:
 		m.id, m.key, m.kind = "form/down", "down", at1
 	case q.Question.Kind == steps.YAML:
-		m.kind, m.text = halt, "A person has to answer here: "+q.Question.Title+"."
+		m.kind, m.text = halt, "Your answer is required: "+q.Question.Title+"."
 	case *f.draft(*q) != "":
 		m.id, m.key, m.kind = "form/clear", "ctrl+u", at1
 	default:
@@ -183,7 +185,7 @@ func (p *player) onSummary(s *summary) move {
 	}
 	done, all := a.live.Looked()
 	if (s.made == nil && s.err == nil) || done < all {
-		return move{id: "summary/look", kind: wait, text: "The summary: looking at every step once more …", what: p.unseen}
+		return move{id: "summary/look", kind: wait, text: "The summary: running every check once more …", what: p.unseen}
 	}
 	round := fmt.Sprint(p.told["undo"])
 	if id := "summary/" + round; !p.told[id] {
@@ -191,7 +193,7 @@ func (p *player) onSummary(s *summary) move {
 	}
 	if id := "summary/end/" + round; !p.told[id] && len(s.lines(a.w-2)) > a.h-5 {
 		return move{
-			id: id, text: "Below: what stands because of this link, what runs out when, and how to go on without the screen.",
+			id: id, text: "Below: what this link created, what expires and when, and how to go on without the screen.",
 			key: "pgdown", hint: a.k.PageDown.as("scroll"),
 		}
 	}
@@ -203,15 +205,15 @@ func (p *player) onSummary(s *summary) move {
 	switch {
 	case p.w.Undo && !p.told["undo"]:
 		return move{
-			id: "undo", text: "All of it can be taken back: what this link made, in the order in which that is possible.",
+			id: "undo", text: "All of it can be undone: what this link created is deleted, in a safe order.",
 			key: "u", hint: a.k.Undo.as("undo all"),
 		}
 	case a.live.Board.Count("").Green() || p.told["undo"]:
-		return move{id: "end", kind: end, text: "That was the walk. The screen is yours: every key works. q leaves."}
+		return move{id: "end", kind: end, text: "That was the demo. Now every key works. q quits."}
 	}
 	return move{
 		id: "end", kind: end,
-		text: "The walk ends here, and not all is green: the summary says what is left. The screen is yours; q leaves.",
+		text: "The demo ends here, and some checks still fail: the summary lists them. Now every key works; q quits.",
 	}
 }
 
@@ -223,18 +225,18 @@ func (p *player) taking(s *summary) (move, bool) {
 		return p.running(run), true
 	case s.from.asked != nothing:
 		return move{
-			id: "plan/undo", kind: wait, text: "Finding out what would be taken back …",
+			id: "plan/undo", kind: wait, text: "Planning the undo …",
 			what: func() string { return "the plan of the undo" },
 		}, true
 	case run == nil || !run.Plan.Undo || p.told["undone"]:
 		return move{}, false
 	case run.err != nil:
-		return move{id: "undone", kind: halt, text: "That did not go through: " + run.err.Error()}, true
+		return move{id: "undone", kind: halt, text: "That failed: " + run.err.Error()}, true
 	}
 	return move{
 		id: "undone",
 		text: fmt.Sprintf(
-			"Taken back: %s. The checks say so: what was green fails again.", model.Plural(run.Changed, "change"),
+			"Undone: %s. The checks confirm it: rows that were green fail again.", model.Plural(run.Changed, "change"),
 		),
 	}, true
 }

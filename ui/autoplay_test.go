@@ -79,18 +79,18 @@ func TestAWalkGoesFromTheFirstOpenStepToTheSummary(t *testing.T) {
 					t.Fatal("it applied before it was confirmed")
 				}
 				p.until("Applying Tunnel keys …")
-				p.until("On the consumer this can't be told: the log can be read.")
+				p.until("On the consumer this is unknown: the log can be read.")
 				if !m.made() {
 					t.Fatal("nothing was applied")
 				}
-				p.until("a person has to look here. space goes on")
+				p.until("this one is for you to fix. space goes on")
 				p.after(10 * time.Minute)
 				p.shows("step 2 of 3")
 				p.press(" ")
-				p.until("Left as it is: 3 ok, 1 unknown, 1 warning.")
+				p.until("Left unchanged: 3 ok, 1 unknown, 1 warning.")
 				p.until("Step 3 is green: 2 ok.")
-				p.until("Not all is green: 8 ok")
-				p.until("The walk ends here, and not all is green")
+				p.until("Not all checks pass: 8 ok")
+				p.until("The demo ends here, and some checks still fail")
 				p.shows("summary")
 				p.press("b")
 				p.shows("step 3 of 3")
@@ -130,7 +130,7 @@ func TestAWalkPausesAndGoesOn(t *testing.T) {
 	walking(t, m, Walk{Pace: 1}, 80, 24, func(p *play) {
 		p.until("Step 2 of 3")
 		p.press(" ")
-		p.until("paused: space goes on")
+		p.until("paused: space resumes")
 		p.after(10 * time.Minute)
 		p.shows("step 2 of 3")
 		if m.made() || len(p.a.panels) > 0 {
@@ -142,7 +142,7 @@ func TestAWalkPausesAndGoesOn(t *testing.T) {
 
 		p.press("left") // a person's key works, and pauses
 		p.shows("step 1 of 3")
-		p.until("paused: space goes on")
+		p.until("paused: space resumes")
 		p.after(10 * time.Minute)
 		p.shows("step 1 of 3")
 		p.press("?")
@@ -163,7 +163,7 @@ func TestWhilePausedASpaceIsASpaceInAField(t *testing.T) {
 		p.until("Step 2 of 3")
 		p.press("1", "e", "tab", "tab", "a", " ", "b")
 		p.shows("> a b")
-		p.until("paused: leave the field with esc, then space")
+		p.until("paused: press esc to leave the field, then space")
 		p.press("esc", " ")
 		p.until("Step 1 of 3, Sites.")
 	})
@@ -174,7 +174,7 @@ func TestAWalkSaysWhatTakesLong(t *testing.T) {
 		p.until("Applying Tunnel keys …")
 		p.never("Still waiting", 55*time.Second)
 		p.until("Still waiting, for 1 min now: provider: making the keys")
-		p.until("On the consumer this can't be told")
+		p.until("On the consumer this is unknown")
 	})
 }
 
@@ -182,9 +182,9 @@ func TestAWalkWaitsForTheChecksBeforeItGoesOn(t *testing.T) {
 	// the bubble's clock begins with that day; it is answered 30 s after
 	m := &tunnel{came: time.Date(2000, 1, 1, 0, 0, 20, 0, time.UTC)}
 	walking(t, m, Walk{Pace: 20}, 80, 24, func(p *play) {
-		p.until("What was started comes up.")
-		p.never("can't be told", 15*time.Second)
-		p.until("On the consumer this can't be told")
+		p.until("The workloads are starting.")
+		p.never("is unknown", 15*time.Second)
+		p.until("On the consumer this is unknown")
 		if p.verdict("handshake", steps.Local) != steps.Pass {
 			t.Fatal("it did not wait for the handshake")
 		}
@@ -194,27 +194,27 @@ func TestAWalkWaitsForTheChecksBeforeItGoesOn(t *testing.T) {
 func TestAWalkStopsWhereApplyingFails(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk is full")}
 	walking(t, m, Walk{Pace: 4}, 80, 24, func(p *play) {
-		p.until("That did not go through:")
+		p.until("That failed:")
 		p.until("space goes on")
 		p.after(10 * time.Minute)
 		p.shows("step 2 of 3", "the disk is full")
 		p.press(" ")
 		p.until("On the provider this fails: the keys Secret holds one key pair.")
-		p.until("f does only what makes this check hold: make the keys.")
-		p.until("That did not go through:")
+		p.until("f does only what fixes this check: make the keys.")
+		p.until("That failed:")
 		p.until("space goes on")
 		p.press(" ")
-		p.until("f did not mend it. A person has to look here.")
+		p.until("f did not fix it. This one is for you to fix.")
 	})
 }
 
 func TestAWalkStopsWhereThereIsNoPlan(t *testing.T) {
 	m := &tunnel{blind: errors.New("the API server is away")}
 	walking(t, m, Walk{Pace: 4}, 80, 24, func(p *play) {
-		p.until("carrick stops here; the screen says why. Nothing was changed.")
-		p.shows("What would change could not be found out", "the API server is away")
+		p.until("carrick stops here; the screen shows the reason. Nothing was changed.")
+		p.shows("The changes could not be planned", "the API server is away")
 		p.after(10 * time.Minute)
-		p.shows("What would change could not be found out")
+		p.shows("The changes could not be planned")
 	})
 }
 
@@ -226,13 +226,13 @@ func TestAWalkBeginsWhereTheFaultShows(t *testing.T) {
 	walking(t, m, w, 80, 24, func(p *play) {
 		p.until("On the provider this fails: the keys Secret holds one key pair. It found: there is no key pair.")
 		p.until("Why it matters: a half pair answers nobody.")
-		p.until("f does only what makes this check hold: make the keys.")
+		p.until("f does only what fixes this check: make the keys.")
 		p.until("Yes makes 1 thing on the provider.")
-		p.until("The check holds now, by 1 change. Nothing else is broken")
+		p.until("The check passes now, by 1 change. No other check has failed")
 		if !m.made() {
 			t.Fatal("nothing was made")
 		}
-		p.until("Now the whole way, from the first step.")
+		p.until("Now all steps, from the first.")
 		p.until("Step 1 of 3, Sites.")
 		p.until("Step 2 of 3, Tunnel keys.")
 	})
@@ -266,7 +266,7 @@ func TestAWalkAsksAPersonForWhatItWasNotGiven(t *testing.T) {
 	o.Walk = &Walk{Pace: 2}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.resize(80, 24)
-		p.until("A person has to answer here: Owner of the keys.")
+		p.until("Your answer is required: Owner of the keys.")
 		p.after(10 * time.Minute)
 		p.press("a", "n", "a", "ctrl+s", " ")
 		p.until("Yes makes 1 thing on the provider.")
@@ -279,12 +279,12 @@ func TestAWalkAsksAPersonForWhatItWasNotGiven(t *testing.T) {
 func TestAWalkTakesEverythingBack(t *testing.T) {
 	m := &tunnel{keys: true}
 	walking(t, m, Walk{Pace: 4, Undo: true}, 80, 24, func(p *play) {
-		p.until("a person has to look here. space goes on")
+		p.until("this one is for you to fix. space goes on")
 		p.press(" ")
-		p.until("All of it can be taken back")
+		p.until("All of it can be undone")
 		p.until("Yes deletes 1 thing on the provider.")
-		p.until("Taken back: 1 change.")
-		p.until("That was the walk.")
+		p.until("Undone: 1 change.")
+		p.until("That was the demo.")
 		p.shows("summary")
 		if m.made() {
 			t.Fatal("the keys are still there")
@@ -299,7 +299,7 @@ func TestNewLinkIsWalkedFromItsFirstPage(t *testing.T) {
 	o.Walk = &Walk{Pace: 2, Fault: "A cable was cut."}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.resize(80, 24)
-		p.until("Here something is broken from the start: A cable was cut.")
+		p.until("This demo starts with a fault: A cable was cut.")
 		p.until("enter begin")
 		p.until("Step 1 of")
 	})

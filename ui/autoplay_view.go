@@ -112,7 +112,7 @@ func sentences(text string) []string {
 func (p *player) right(m move) string {
 	switch {
 	case p.paused:
-		return "paused: space goes on"
+		return "paused: space resumes"
 	case p.ended:
 		return ""
 	case m.kind == halt:
@@ -139,7 +139,7 @@ func (p *player) caption() []string {
 		}
 	}
 	if p.paused && a.top().typing() {
-		right = "paused: leave the field with esc, then space"
+		right = "paused: press esc to leave the field, then space"
 	}
 	lines := wrap(text, p.captionRoom(right))
 	if len(lines) > n {

@@ -29,7 +29,8 @@ func (p *player) intro(s *stepPage) string {
 	text := fmt.Sprintf("Step %d of %d, %s. %s", s.at+1, len(guide.Steps), step.Title, oneLine(step.Why))
 	if s.at == 0 {
 		text += fmt.Sprintf(
-			" Each row is a check. The columns are the %s and the %s; both are watched, so a row moves when its cluster does.",
+			" Each row is a check. The columns are the %s and the %s; carrick watches both, so a row changes when its "+
+				"cluster does.",
 			p.side(steps.Local), p.side(steps.Remote),
 		)
 	}
@@ -58,17 +59,17 @@ func (p *player) standing(s *stepPage) string {
 	}
 	held := n.Of(steps.Pass) + n.Of(steps.Warn)
 	if held == 0 {
-		return "Nothing of this holds yet."
+		return "No check passes yet."
 	}
 	if held == all {
-		return fmt.Sprintf("All of %s hold already.", model.Plural(all, "check"))
+		return fmt.Sprintf("All of %s pass already.", model.Plural(all, "check"))
 	}
-	return fmt.Sprintf("%d of %s hold by now.", held, model.Plural(all, "check"))
+	return fmt.Sprintf("%d of %s pass now.", held, model.Plural(all, "check"))
 }
 
 // does are the verbs of a plan within a sentence.
 var does = map[steps.Verb]string{
-	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and makes anew", steps.Release: "lets go of",
+	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and recreates", steps.Release: "releases",
 	steps.Delete: "deletes", steps.Run: "runs",
 }
 
@@ -114,9 +115,9 @@ func (p *player) tally(plan *engine.Plan) string {
 	case len(sides) == 0 && later == 0:
 		return "Yes changes nothing."
 	case len(sides) == 0:
-		return fmt.Sprintf("Yes does %s, as soon as what they need is there.", model.Plural(later, "action"))
+		return fmt.Sprintf("Yes does %s, as soon as their requirements are met.", model.Plural(later, "action"))
 	case later > 0:
-		return fmt.Sprintf("Yes %s; %s more once that is there.", strings.Join(sides, " and "), model.Plural(later, "action"))
+		return fmt.Sprintf("Yes %s; %s more after that.", strings.Join(sides, " and "), model.Plural(later, "action"))
 	}
 	return "Yes " + strings.Join(sides, " and ") + "."
 }
@@ -128,8 +129,8 @@ func (p *player) running(r *run) move {
 	}
 	if r.asks() && r.Asked.Person {
 		m.id = p.runID("asks")
-		m.text = strings.TrimSpace("Here carrick waits for a person: what to do stands above. " + p.w.Helped)
-		m.what = func() string { return "a person to do what is asked above" }
+		m.text = strings.TrimSpace("carrick waits for you to do what is shown above. " + p.w.Helped)
+		m.what = func() string { return "you to do what is shown above" }
 	}
 	return m
 }
@@ -138,7 +139,7 @@ func (p *player) running(r *run) move {
 func (p *player) awaited(r *run) string {
 	if c, waits := p.a.live.Awaits(r.Run); waits && r.Says == "" {
 		check, step := p.a.live.Guide().Check(c.Check)
-		return fmt.Sprintf("until it holds on the %s side: %s (step %s)", p.side(c.Side), check.Title, step.Title)
+		return fmt.Sprintf("for this on the %s side: %s (step %s)", p.side(c.Side), check.Title, step.Title)
 	}
 	return r.doing(p.a)
 }
@@ -164,10 +165,10 @@ func (p *player) unseen() string {
 	for _, c := range guide.Cells() {
 		if p.a.live.Look(c).Began.IsZero() {
 			check, _ := guide.Check(c.Check)
-			return fmt.Sprintf("a first look at this on the %s: %s", p.side(c.Side), check.Title)
+			return fmt.Sprintf("the first result of this check on the %s: %s", p.side(c.Side), check.Title)
 		}
 	}
-	return "the checks to be looked at"
+	return "the checks to run"
 }
 
 // cause returns the finding of a cell, and why it matters.
@@ -175,7 +176,7 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 	v, check := p.a.live.Board.Verdict(c), checkOf(s, c)
 	how := "fails"
 	if v.Status == steps.Unknown {
-		how = "can't be told"
+		how = "is unknown"
 	}
 	text := fmt.Sprintf(
 		"On the %s this %s: %s. It found: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found),
@@ -190,11 +191,11 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 	switch fix := oneLine(p.a.live.Board.Verdict(c).Fix); {
 	case p.told["fix/"+s.guide().ID(c)]:
-		return "f did not mend it. A person has to look here."
+		return "f did not fix it. This one is for you to fix."
 	case fix != "":
-		return "No key of carrick's mends that; a person does, as it says under Fix: " + sentence(fix)
+		return "carrick cannot fix that. You can, as shown under Fix: " + sentence(fix)
 	}
-	return "No key of carrick's mends that: a person has to look here."
+	return "carrick cannot fix that: this one is for you to fix."
 }
 
 // verdictText says whether a step passes, and what comes next.
@@ -208,15 +209,15 @@ func (p *player) verdictText(s *stepPage) string {
 	case steps.Skip:
 		text = fmt.Sprintf("%s: skipped, each row with its reason.", model.Plural(n.Of(steps.Skip), "check"))
 		if a.live.Held(step.Name) {
-			text = "Nothing can be told here before an earlier step holds. Each row says which."
+			text = "These rows are blocked by an earlier step. Each row names it."
 		}
 	default:
 		text = fmt.Sprintf(
-			"Left as it is: %s. The next step is never a locked door.", strings.ReplaceAll(n.String(), " · ", ", "),
+			"Left unchanged: %s. You can always go to the next step.", strings.ReplaceAll(n.String(), " · ", ", "),
 		)
 	}
 	if a.live.State(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
-		text += " What is skipped says why."
+		text += " Skipped rows show the reason."
 	}
 	for _, c := range s.guide().Cells() {
 		if v := a.live.Board.Verdict(c); c.Step == step.Name && v.Status == steps.Warn {
@@ -229,12 +230,12 @@ func (p *player) verdictText(s *stepPage) string {
 
 func (p *player) summaryText(s *summary) string {
 	if p.told["undo"] {
-		return "The summary after it: what this link made is gone, and carrick looked again."
+		return "The summary after the undo: what this link created is gone, and all checks ran again."
 	}
 	n := p.a.live.Board.Count("")
-	text := "Not all is green: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
+	text := "Not all checks pass: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
 	if n.Green() {
-		text = "All is green: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
+		text = "All checks pass: " + strings.ReplaceAll(n.String(), " · ", ", ") + "."
 	}
 	if s.made == nil {
 		return text
@@ -245,7 +246,7 @@ func (p *player) summaryText(s *summary) string {
 			made += many
 		}
 	}
-	return text + fmt.Sprintf(" This link made or changed %s, and knows each by its mark.", model.Plural(made, "thing"))
+	return text + fmt.Sprintf(" This link created or changed %s, and has labelled each.", model.Plural(made, "thing"))
 }
 
 // shown describes the walk's answer.

@@ -117,7 +117,7 @@ func TestOnATerminalTheBackgroundIsAsked(t *testing.T) {
 	p.types("\x1b]11;rgb:ffff/ffff/eaea\x1b\\")
 	p.until("\x1b[1;38;5;124m✗") // the red of the light theme: an e or an a in the answer was no key
 	p.types("q")
-	p.until("takes back what it made")
+	p.until("undoes what it created")
 	if err := <-p.done; err != nil {
 		t.Fatal(err)
 	}

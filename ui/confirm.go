@@ -49,8 +49,8 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 			"Take over fields of " + oneLine(strings.Join(model.Managers(items), ", ")) + "?",
 			func(w int) []string {
 				return a.itemLines(
-					"One thing more has to be asked, and nothing was changed yet. The fields below are set by another tool "+
-						"or by hand. Yes changes them, too, and makes them carrick's. "+steps.AppliedAgain+" No changes nothing at all.",
+					"Another question first; nothing was changed yet. The fields below are set by another tool or manually. Yes "+
+						"changes them, and carrick manages them from then on. "+steps.AppliedAgain+" No changes nothing.",
 					items, w,
 				)
 			},
@@ -60,11 +60,11 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	if plan.Has(steps.Replace) {
 		items := plan.Of(steps.Replace)
 		c.questions = append(c.questions, question{
-			"Delete and make anew?",
+			"Delete and recreate?",
 			func(w int) []string {
 				return a.itemLines(
-					"One thing more has to be asked, and nothing was changed yet. These can't be changed in place. Yes deletes them "+
-						"and makes them anew; No changes nothing at all.",
+					"Another question first; nothing was changed yet. These cannot be changed in place. Yes deletes and recreates "+
+						"them; No changes nothing.",
 					items, w,
 				)
 			},
@@ -83,7 +83,7 @@ func (p *stepPage) confirmSigners(m plannedMsg) screen {
 		c.questions = append(c.questions, question{s.Question(), func(w int) []string {
 			return wrap(
 				oneLine(s.String())+
-					". Yes keeps the key in the link file, and refuses a file with another one. No changes nothing.",
+					". Yes saves the key in the link file; carrick then rejects files with another key. No changes nothing.",
 				w,
 			)
 		}, func(*steps.ApplyOptions) {}})
@@ -173,7 +173,7 @@ func (c *confirm) view() []string {
 	if len(lines) > h {
 		first = append(first, hint{"↑↓", "scroll"})
 	}
-	first = append(first, hint{"←→", "yes or no"}, hint{"enter", "choose it"})
+	first = append(first, hint{"←→", "yes or no"}, hint{"enter", "choose"})
 	if c.plan != nil {
 		first = append(first, a.k.Diff.hint())
 	}

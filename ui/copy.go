@@ -41,16 +41,16 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 		return nil
 	case len(text) > copyLimit && saves:
 		a.notice = fmt.Sprintf(
-			"%d kB are too much for a terminal's clipboard; %s saves the %s into a file", len(text)/1000, a.k.Save.hint().key,
+			"%d kB is too much for a terminal's clipboard; %s saves the %s to a file", len(text)/1000, a.k.Save.hint().key,
 			kind,
 		)
 		return nil
 	case len(text) > copyLimit:
-		a.notice = fmt.Sprintf("%d kB are too much for a terminal's clipboard", len(text)/1000)
+		a.notice = fmt.Sprintf("%d kB is too much for a terminal's clipboard", len(text)/1000)
 		return nil
 	case secretLooking.MatchString(text) && guarded != text:
 		a.guarded = text
-		a.notice = fmt.Sprintf("this looks as if a secret were in it: %s once more copies it", a.k.Copy.hint().key)
+		a.notice = fmt.Sprintf("this may contain a secret: press %s again to copy it", a.k.Copy.hint().key)
 		return nil
 	}
 	a.guarded = ""

@@ -72,9 +72,9 @@ func (s *sheet) side(side steps.Side) {
 		s.action(act)
 	}
 	if left > 0 {
-		text := model.Plural(left, "more thing") + " as it should be"
+		text := model.Plural(left, "more thing") + " unchanged"
 		if left > 1 {
-			text = model.Plural(left, "more thing") + " as they should be"
+			text = model.Plural(left, "more thing") + " unchanged"
 		}
 		if s.diffs {
 			text += "; " + a.k.Rest.hint().key + " shows them"
@@ -96,7 +96,7 @@ func (s *sheet) action(act engine.Planned) {
 		case s.plan.Undo:
 			word = "stays: "
 		case act.Refused:
-			word = "can't be told: "
+			word = "unknown: "
 		}
 		s.starts = append(s.starts, len(s.lines))
 		s.add(hang("  "+a.t.accent.Render("◌")+" ", wrap(word+oneLine(act.Pending), max(1, s.w-4)))...)
@@ -120,7 +120,9 @@ func (a *app) unmet(plan *engine.Plan, w int) []string {
 	var out []string
 	for _, need := range a.live.Unmet(plan) {
 		check, step := a.live.Guide().Check(need.Check)
-		text := fmt.Sprintf("this needs first, on the %s side: %s (step %s)", a.live.Role(need.Side), check.Title, step.Title)
+		text := fmt.Sprintf(
+			"this first requires, on the %s side: %s (step %s)", a.live.Role(need.Side), check.Title, step.Title,
+		)
 		out = append(out, hang(a.t.warn.Render("!")+" ", wrap(text, max(1, w-2)))...)
 	}
 	if out != nil {
@@ -140,7 +142,7 @@ func (a *app) item(it steps.Item, diff bool, w int) []string {
 	out := hang(head, what)
 	indent := strings.Repeat(" ", 12)
 	if it.Note != "" && it.Refused {
-		out = append(out, hang(indent+a.t.warn.Render("!")+" ", wrap("not allowed now: "+oneLine(it.Note), max(1, w-14)))...)
+		out = append(out, hang(indent+a.t.warn.Render("!")+" ", wrap("not possible now: "+oneLine(it.Note), max(1, w-14)))...)
 	} else if it.Note != "" {
 		for _, l := range wrap(oneLine(it.Note), max(1, w-12)) {
 			out = append(out, indent+a.t.faint.Render(l))
@@ -241,9 +243,9 @@ func tallyText(n map[steps.Verb]int) string {
 	switch n[steps.Leave] {
 	case 0:
 	case 1:
-		parts = append(parts, "1 stays as it is")
+		parts = append(parts, "1 unchanged")
 	default:
-		parts = append(parts, fmt.Sprintf("%d stay as they are", n[steps.Leave]))
+		parts = append(parts, fmt.Sprintf("%d unchanged", n[steps.Leave]))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -262,7 +264,7 @@ func amount(plan *engine.Plan, side steps.Side) string {
 	}
 	word := "not known yet"
 	if plan.Undo {
-		word = "can't be taken back now"
+		word = "cannot be undone now"
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%s · %d %s", text, pending, word), " · ")
 }

@@ -55,7 +55,7 @@ func (a *app) planHead(plan *engine.Plan) []string {
 	guide, link := s.Guide(), s.Link()
 	what := "What carrick would change"
 	if plan.Undo {
-		what = "What carrick would take back"
+		what = "What carrick would undo"
 	}
 	by := ""
 	if a.o.Version != "" {
@@ -83,7 +83,7 @@ func (a *app) planHead(plan *engine.Plan) []string {
 	return append(out,
 		"# in all: "+orNothing(amount(plan, "")),
 		"#",
-		"# This is to be read. It is no manifest: carrick apply makes the plan anew. Values",
+		"# This is for reading. It is not a manifest: carrick apply plans again. Values",
 		"# of Secrets are masked: (hidden).",
 		"",
 	)

@@ -45,9 +45,9 @@ func (d *diffPanel) keys() []hint {
 		out = append(out, k.Object.as("next object"))
 	}
 	if n := d.plan.Tally("")[steps.Leave]; n > 0 && !d.plan.Undo {
-		text := "also what is left"
+		text := "show unchanged"
 		if d.rest {
-			text = "only what changes"
+			text = "only changes"
 		}
 		out = append(out, k.Rest.as(text))
 	}
@@ -88,7 +88,7 @@ func (d *diffPanel) pressed(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.ObjBack.Binding):
 		d.a.notice = "this is the first object"
 	case key.Matches(k, keys.Rest.Binding) && d.plan.Undo:
-		d.a.notice = "all that stays is shown here already"
+		d.a.notice = "unchanged objects are shown already"
 	case key.Matches(k, keys.Rest.Binding):
 		d.rest, d.at, d.from = !d.rest, 0, 0
 	}
@@ -153,9 +153,9 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 		out = append(out, hang(pad(r[0], column)+"  ", wrap(r[1], max(1, w-column-2)))...)
 	}
 	if n := countMasked(plan); n > 0 {
-		text := model.Plural(n, "secret value") + " masked: it says (hidden) here, in copies and in files"
+		text := model.Plural(n, "secret value") + " masked: shown as (hidden) here, in copies and in files"
 		if n > 1 {
-			text = model.Plural(n, "secret value") + " masked: they say (hidden) here, in copies and in files"
+			text = model.Plural(n, "secret value") + " masked: shown as (hidden) here, in copies and in files"
 		}
 		out = append(out, faint(a.t, wrap(text, w))...)
 	}

@@ -184,11 +184,11 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 	row("Check", check.Name)
 	row("From", oneLine(a.live.From(cell)))
 	if !k.Began.IsZero() {
-		seen := fmt.Sprintf("looked at %s, in %d ms", k.Began.Format("15:04:05"), k.Took.Milliseconds())
+		seen := fmt.Sprintf("checked at %s, in %d ms", k.Began.Format("15:04:05"), k.Took.Milliseconds())
 		if why := k.Trace.Unwatched(); why != nil {
 			seen += "; polled: " + oneLine(why.Error())
 		} else if _, polled := k.Trace.Seen(); polled {
-			seen += "; polled, because it may not be watched"
+			seen += "; polled, because watching is not permitted"
 		}
 		row("Seen", seen)
 	}

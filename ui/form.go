@@ -46,14 +46,14 @@ func (p *stepPage) openForm() tea.Cmd {
 	}
 	switch {
 	case len(p.step().Ask) == 0:
-		p.a.notice = "this step asks nothing"
+		p.a.notice = "this step has no questions"
 		return nil
 	case len(pl.answers) == 0:
-		p.a.notice = "the answers are being read …"
+		p.a.notice = "reading the answers …"
 		pl.wanted = true
 		return p.learnAnswers()
 	case len(asked) == 0:
-		p.a.notice = "none of this step's questions applies"
+		p.a.notice = "no question of this step applies"
 		return nil
 	}
 	pl.formed = true
@@ -86,7 +86,7 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 			return f.edit(q)
 		case key.Matches(k, f.p.a.k.Esc.Binding):
 			f.p.a.lift()
-			f.p.a.notice = "not saved; what was typed is kept"
+			f.p.a.notice = "not saved; your input is kept"
 			return nil
 		case key.Matches(k, f.p.a.k.Store.Binding):
 			return f.save()
@@ -179,7 +179,7 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 		p.a.trouble(m.err)
 		return p.a.lay(p.a.errorPanel("The answers could not be saved", m.err))
 	case m.changes == 0:
-		p.a.notice = "the answers stand as they were"
+		p.a.notice = "the answers are unchanged"
 	default:
 		if p.a.run.failed() {
 			p.a.run.dismiss() // it was of other answers
@@ -189,7 +189,7 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 	return tea.Batch(p.learnAnswers(), p.forecast(true))
 }
 
-var errNeeded = errors.New("an answer is needed")
+var errNeeded = errors.New("an answer is required")
 
 // typed returns the typed answer, and whether it differs from the current one. An unchanged default stays a default.
 func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
@@ -269,6 +269,6 @@ func (f *form) view() []string {
 	if q := f.focused(); q != nil && f.texts[q.Question.Key] != nil {
 		first = []hint{a.k.Edit.hint(), {"tab", "next"}, a.k.Store.hint(), {"shift+tab", "back"}}
 	}
-	foot := a.footer(first, []hint{a.k.Esc.as("leave, nothing lost")})
+	foot := a.footer(first, []hint{a.k.Esc.as("leave, keep input")})
 	return a.panelFrame("Answers of step "+f.step.Title, model.Plural(len(f.asked), "question"), body, foot)
 }

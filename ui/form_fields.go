@@ -69,21 +69,21 @@ func (f *form) help(q engine.Answered) string {
 	parts := []string{oneLine(q.Question.Help)}
 	switch {
 	case q.Question.Secret && q.Value != nil:
-		parts = append(parts, "Given already; empty leaves it. Kept in memory only.")
+		parts = append(parts, "Already given; leave empty to keep it. Kept in memory only.")
 	case q.Question.Secret:
 		parts = append(parts, "Kept in memory only.")
 	case q.Value != nil && q.From == "given":
 		parts = append(parts, "(your answer)")
 	case q.Value != nil && q.From != "":
-		parts = append(parts, "(from: "+oneLine(q.From)+")")
+		parts = append(parts, "(from "+strings.TrimPrefix(oneLine(q.From), "from ")+")")
 	case q.Question.Opt:
-		parts = append(parts, "(may stay empty)")
+		parts = append(parts, "(optional)")
 	}
 	if q.Proposed != "" {
 		parts = append(parts, "("+oneLine(q.Proposed)+")")
 	}
 	if q.Question.Many {
-		parts = append(parts, "Many: separated by commas.")
+		parts = append(parts, "Separate several values with commas.")
 	}
 	return strings.TrimSpace(strings.Join(parts, " "))
 }

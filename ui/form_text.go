@@ -62,7 +62,7 @@ type editedMsg struct {
 func (f *form) edit(q *engine.Answered) tea.Cmd {
 	words := f.p.a.editor
 	if len(words) == 0 {
-		f.said = "no editor is known here: set VISUAL or EDITOR before you start carrick, or type in the field"
+		f.said = "no editor is set: set VISUAL or EDITOR before you start carrick, or type in the field"
 		return nil
 	}
 	path, err := model.DraftFile(*f.draft(*q))
@@ -91,7 +91,7 @@ func (f *form) edited(m editedMsg) {
 			continue
 		}
 		if m.err != nil {
-			f.said = "the text is as it was: " + m.err.Error()
+			f.said = "the text is unchanged: " + m.err.Error()
 			return
 		}
 		*f.draft(q) = m.text

@@ -29,7 +29,7 @@ func TestALongAnswerIsTyped(t *testing.T) {
 		p.press("ctrl+s")
 		p.shows("✗ Routes: line 4: not everything may go through", "  - 0.0.0.0/0")
 		p.press("esc")
-		p.shows("not saved; what was typed is kept")
+		p.shows("not saved; your input is kept")
 		p.press("e", "tab", "tab", "tab", "ctrl+end")
 		p.shows("  - 0.0.0.0/0")
 		for range "0.0.0.0/0" {
@@ -53,16 +53,16 @@ func TestALongAnswerIsTyped(t *testing.T) {
 func TestALongAnswerThatIsNotTouched(t *testing.T) {
 	onRoutes(t, 60, 20, func(p *play, o Options) {
 		p.press("ctrl+s")
-		p.shows("the answers stand as they were")
+		p.shows("the answers are unchanged")
 	})
 }
 
 func TestNoEditor(t *testing.T) {
 	onRoutes(t, 80, 24, func(p *play, _ Options) {
 		p.press("ctrl+e")
-		p.shows("no editor is known here: set VISUAL or EDITOR")
+		p.shows("no editor is set: set VISUAL or EDITOR")
 		p.press("x")
-		p.hides("no editor is known here")
+		p.hides("no editor is set")
 		sweep(p)
 	})
 }

@@ -66,7 +66,7 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	case p.Trouble != "":
 		trouble := oneLine(p.Trouble)
 		if width(p.Name+trouble)+3 > room {
-			trouble = "no good answer"
+			trouble = "bad answer"
 		}
 		name := clipName(p.Name, max(8, room-width(trouble)-3))
 		return head + name + " " + a.t.bad.Render("✗ "+clip(trouble, room-width(name)-3))

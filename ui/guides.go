@@ -20,8 +20,7 @@ func (p *guides) typing() bool        { return false }
 func (p *guides) pace() time.Duration { return 0 }
 
 func (p *guides) about() string {
-	return "carrick joins two clusters and proves each step with checks that stay live on both. Pick what they shall be " +
-		"joined for."
+	return "carrick joins two clusters, step by step, and checks each step live on both sides. Pick a guide."
 }
 
 func (p *guides) update(msg tea.Msg) tea.Cmd {
@@ -42,7 +41,7 @@ func (p *guides) view() []string {
 	a := p.a
 	body := []string{a.headline("joins two clusters", "new link")}
 	if a.h >= middleFrom {
-		body = append(body, a.rule(), "", " What shall they be joined for?", "")
+		body = append(body, a.rule(), "", " Which guide?", "")
 	}
 	body = append(body, p.rows(a.h-1-len(body))...)
 	return append(
@@ -82,7 +81,7 @@ func sidesOf(g *steps.Guide) string {
 			text += " (a machine)"
 		}
 		if r.Optional {
-			text += " (may be left out)"
+			text += " (optional)"
 		}
 		return text
 	}

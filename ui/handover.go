@@ -42,7 +42,7 @@ func (a *app) handoverPanel() screen {
 	s := a.live.Session
 	h := &handover{a: a, here: s.Here(), inputs: []textinput.Model{textinput.New(), textinput.New()}}
 	if len(h.here) == 0 {
-		a.notice = "neither side is here: there is nothing to hand over"
+		a.notice = "you have no context for either side: there is nothing to hand over"
 		return nil
 	}
 	h.side = h.here[0]
@@ -193,8 +193,8 @@ func (h *handover) view() []string {
 func (h *handover) fields(w int) []string {
 	a := h.a
 	out := wrap(
-		" The other admin gets these facts in a file, and none of your credentials. What is secret is sealed for the one "+
-			"whom you name, else left out.",
+		" The other admin gets these facts in a file, without your credentials. Secrets are encrypted for the recipient "+
+			"you name, or left out.",
 		w,
 	)
 	if a.h < middleFrom {
@@ -208,13 +208,16 @@ func (h *handover) fields(w int) []string {
 		h.inputs[i].Width = max(1, w-18)
 		typed := h.inputs[i].View()
 		if i == 1 && h.inputs[i].Value() == "" && h.at != i {
-			typed = a.t.faint.Render("nobody")
+			typed = a.t.faint.Render("none")
 		}
 		out = append(out, " "+mark+" "+pad(title, 12)+" "+typed)
 	}
 	out = append(
 		out,
-		"   "+a.t.faint.Render(clip("an age recipient (age1…), an SSH public key, or @FILE; empty: nobody", max(1, w-3))),
+		"   "+
+			a.t.faint.Render(
+				clip("an age recipient (age1…), an SSH public key, or @FILE; empty: leave secrets out", max(1, w-3)),
+			),
 	)
 	if h.said != "" {
 		out = append(out, hang(" "+a.t.bad.Render("✗")+" ", wrap(oneLine(h.said), max(1, w-3)))...)
@@ -230,11 +233,11 @@ func (h *handover) foot() string {
 	case h.done != nil:
 		return a.footer([]hint{a.k.Esc.as("close"), a.k.Copy.hint()}, []hint{a.k.Quit.as("close")})
 	}
-	enter := a.k.Open.as("write it")
+	enter := a.k.Open.as("write")
 	if h.at == 0 {
 		enter = a.k.Open.as("next")
 	}
-	first := []hint{enter, {"↑↓", "move"}, a.k.Esc.as("leave it")}
+	first := []hint{enter, {"↑↓", "move"}, a.k.Esc.as("cancel")}
 	if len(h.here) > 1 {
 		first = append(first, a.k.Tab.as("the other side"))
 	}

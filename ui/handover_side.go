@@ -22,7 +22,7 @@ const (
 // askFile asks for a facts file instead of a context. At least one side must be a context.
 func (p *sides) askFile() tea.Cmd {
 	if p.spec[p.side().Peer()].Facts != "" {
-		p.said = "the " + p.guide.Sides[p.side().Peer()].Name + " is a file already; one side has to be a context of yours"
+		p.said = "the " + p.guide.Sides[p.side().Peer()].Name + " is already a file; one side must be a context of yours"
 		return nil
 	}
 	p.said, p.file = "", filePath
@@ -67,7 +67,7 @@ func (p *sides) filed() tea.Cmd {
 func (p *sides) filedAway() tea.Cmd {
 	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
 	p.said = "The facts file is signed with the key " + oneLine(p.signer) + ". Compare it with the " +
-		p.guide.Sides[p.side()].Name + "'s admin: carrick asks whether it is theirs before its first change."
+		p.guide.Sides[p.side()].Name + "'s admin: carrick asks you to confirm it before the first change."
 	p.stage++
 	return p.advance()
 }
@@ -75,7 +75,7 @@ func (p *sides) filedAway() tea.Cmd {
 // fileLine returns the line of a side while its file is being chosen.
 func (p *sides) fileLine(name string) string {
 	a := p.a
-	what := map[filing]string{filePath: "file of facts ", filePhrase: "its passphrase "}[p.file]
+	what := map[filing]string{filePath: "facts file ", filePhrase: "its passphrase "}[p.file]
 	p.input.Width = max(1, a.w-p.labels()-width(what)-8)
 	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render(what) + p.input.View()
 }
@@ -84,7 +84,7 @@ func (p *sides) fileLine(name string) string {
 func (p *sides) fileLines() []string {
 	role, flag := p.guide.Sides[p.side()].Name, p.guide.Sides[p.side()].Flag()
 	text := "   Where you have no credentials for the " + role +
-		", its admin hands you a file, and you hand them one. Ask them for:"
+		", its admin sends you a file, and you send them one. Ask them to run:"
 	out := wrap(text, max(1, p.a.w-4))
 	return append(out, "", "     "+clip("carrick handover LINK --side "+flag+" -o "+flag+".facts", max(1, p.a.w-6)))
 }

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/facts"
 )
 
-// fileOfFacts writes a file of facts of the provider, sealed by a passphrase.
+// fileOfFacts writes a facts file of the provider, sealed by a passphrase.
 func fileOfFacts(t *testing.T, link string) string {
 	t.Helper()
 	to, err := facts.ForPassphrase("correct horse")
@@ -45,7 +45,7 @@ func fileOfFacts(t *testing.T, link string) string {
 	return path
 }
 
-// A file of facts stands for a side in place of a context: it is looked into at once,
+// A facts file stands for a side in place of a context: it is looked into at once,
 // its passphrase is asked for and not shown, and the link takes its name.
 func TestAFileOfFactsStandsForASide(t *testing.T) {
 	var path string
@@ -60,7 +60,7 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 	onStage(t, o, 80, 24, func(p *play) {
 		path = fileOfFacts(t, "oslo-rome") // by the clock of the stage
 		p.press("enter", "enter", "h")
-		p.shows("file of facts", "carrick handover LINK --side provider -o provider.facts")
+		p.shows("facts file", "carrick handover LINK --side provider -o provider.facts")
 		p.press(strings.Split(path+".no", "")...)
 		p.press("enter")
 		p.shows("no such")
@@ -76,7 +76,7 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 		p.shows("this is not its passphrase")
 		p.press(strings.Split("correct horse", "")...)
 		p.press("enter")
-		p.shows("oslo-rome", "rome.facts", "enter begin", "signed with the key", "SHA256:", "before its first change")
+		p.shows("oslo-rome", "rome.facts", "enter begin", "signed with the key", "SHA256:", "before the first change")
 	})
 	if len(given) != 2 || given[1] != path+" correct horse" {
 		t.Errorf("given: %q", given)

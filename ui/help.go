@@ -49,11 +49,11 @@ var signs = []struct {
 	means  string
 }{
 	{steps.Pass, "ok", "holds"},
-	{steps.Fail, "FAIL", "does not hold; enter says what to do"},
-	{steps.Warn, "warn", "holds, but should not stay so"},
-	{steps.Unknown, "unknown", "could not be looked at: not a pass"},
-	{steps.Skip, "skip", "not looked at; the detail says why"},
-	{steps.Waiting, "3 s", "on its way, for so long"},
+	{steps.Fail, "FAIL", "fails; enter shows what to do"},
+	{steps.Warn, "warn", "passes with a warning"},
+	{steps.Unknown, "unknown", "could not be checked: not a pass"},
+	{steps.Skip, "skip", "not checked; the detail says why"},
+	{steps.Waiting, "3 s", "in progress, for so long"},
 }
 
 // noteLines returns the notes in Options.

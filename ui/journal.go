@@ -37,7 +37,7 @@ func (a *app) trouble(err error) {
 func (a *app) logPanel() screen {
 	p := a.pager("Log", func(w int) []string {
 		if len(a.log) == 0 {
-			return []string{a.t.faint.Render("Nothing was changed and nothing went wrong so far.")}
+			return []string{a.t.faint.Render("Nothing was changed and no error occurred so far.")}
 		}
 		var out []string
 		for _, e := range a.log {

@@ -75,7 +75,7 @@ func TestDetail(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("enter")
 		p.shows(
-			"there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "looked at",
+			"there is no key pair", "a half pair answers nobody", "example/tunnel: docs/keys.md", "checked at",
 			"the files and commands of the provider, rome",
 		)
 		p.press("f")
@@ -106,7 +106,7 @@ func TestReportIsSavedAndNamed(t *testing.T) {
 	for _, want := range []string{
 		"# Tunnel: milan-rome", "| provider | `rome` | `a machine` |",
 		"- **fail**, provider, step Tunnel keys: the keys Secret holds one key pair\n  - found: `there is no key pair`",
-		"    ```sh\n    tunnel keys --make\n    ```", "because of this 3 other checks could not be told",
+		"    ```sh\n    tunnel keys --make\n    ```", "because of this 3 other checks blocked",
 		"### 2 Tunnel keys: ", "- **fail** · provider · the keys Secret",
 	} {
 		if !strings.Contains(string(text), want) {
@@ -120,7 +120,7 @@ func TestSummary(t *testing.T) {
 	onStage(t, m.options(t), 80, 40, func(p *play) {
 		p.press("3", "n")
 		p.shows(
-			"summary · milan-rome", "Left to do", "? consumer: the log can be read", "Made by this link",
+			"summary · milan-rome", "Left to do", "? consumer: the log can be read", "Created by this link",
 			"provider   Secret tunnel/keys", "carrick undo ",
 		)
 		p.press("b")
@@ -136,9 +136,9 @@ func TestAnUndoNamesWhatOthersNeed(t *testing.T) {
 	}
 	onStage(t, m.options(t), 80, 40, func(p *play) {
 		p.press("3", "n")
-		p.shows("Made by this link", "Secret tunnel/keys: an undo leaves it: alice/mydata uses it", "carrick undo")
+		p.shows("Created by this link", "Secret tunnel/keys: undo keeps it: alice/mydata uses it", "carrick undo")
 		p.press("u")
-		p.shows("Left, for others need it", "leave", "Secret tunnel/keys", "alice/mydata uses it")
+		p.shows("Kept: used by others", "leave", "Secret tunnel/keys", "alice/mydata uses it")
 	})
 }
 

@@ -42,7 +42,7 @@ func (p *sides) entered() tea.Cmd {
 	typed := strings.TrimSpace(p.input.Value())
 	if p.onHost() {
 		if !strings.HasPrefix(typed, "/") {
-			p.said = "an absolute path: / is this machine, another folder stands for one"
+			p.said = "an absolute path: / is this machine, another folder represents one"
 			return nil
 		}
 		p.spec[p.side()] = linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: typed}}

@@ -120,10 +120,10 @@ func (p *standing) view() []string {
 	link := a.live.Session.Link()
 	lines := []string{
 		a.headline(a.live.Guide().Title, oneLine(link.Name())), a.sidesLine(), a.rule(), "",
-		fmt.Sprintf(" %s looking where the clusters stand: %d of %d checks", a.t.accent.Render(a.spin()), done, all), "",
+		fmt.Sprintf(" %s checking both sides: %d of %d checks", a.t.accent.Render(a.spin()), done, all), "",
 	}
 	lines = append(lines, a.stepList(-1, a.w-2)...)
-	return append(fill(lines, a.h-1), a.footer([]hint{a.k.Open.as("go on now")}, []hint{a.k.Quit.hint()}))
+	return append(fill(lines, a.h-1), a.footer([]hint{a.k.Open.as("continue now")}, []hint{a.k.Quit.hint()}))
 }
 
 // stepList returns a line for each step: its state, title and counts. at is the index of the current step.

@@ -21,5 +21,5 @@ var (
 	// ErrInterrupted means that the user left with ctrl+c.
 	ErrInterrupted = errors.New("interrupted")
 	// ErrNoTerminal means that there is no terminal for the wizard.
-	ErrNoTerminal = errors.New("the wizard needs a terminal; carrick check, diff, apply and undo do without")
+	ErrNoTerminal = errors.New("the wizard requires a terminal; carrick check, diff, apply and undo do not")
 )

@@ -12,7 +12,7 @@ import (
 	"carrick/steps"
 )
 
-// many is a plan of things, some of which are as they should be.
+// many is a plan of things, some of which are unchanged.
 func many() []steps.Item {
 	long := "+  note: " + strings.Repeat("a-long-value ", 12) + "end-of-it\n"
 	return []steps.Item{
@@ -20,7 +20,7 @@ func many() []steps.Item {
 			Verb: steps.Create, What: "Secret a/keys", Diff: "@@ -0,0 +1,2 @@\n+kind: Secret\n+data: (hidden, 3 bytes)\n" + long,
 			Hash: "1",
 		},
-		{Verb: steps.Leave, What: "Role a/as-it-is", Note: "is as it should be", Hash: "2"},
+		{Verb: steps.Leave, What: "Role a/as-it-is", Note: "is unchanged", Hash: "2"},
 		{
 			Verb: steps.Update, What: "ConfigMap a/settings", Diff: "@@ -1,2 +1,2 @@\n kind: ConfigMap\n-port: 1\n+port: 2\n",
 			Hash: "3",
@@ -34,21 +34,21 @@ func TestDiffGoesFromObjectToObject(t *testing.T) {
 	onStage(t, (&tunnel{items: many()}).options(t), 80, 16, func(p *play) {
 		p.press("d")
 		p.shows(
-			"object 1 of 3", "provider  1 create · 1 change · 1 delete · 2 stay as they are", "1 secret value masked",
+			"object 1 of 3", "provider  1 create · 1 change · 1 delete · 2 unchanged", "1 secret value masked",
 			"▸ + create  Secret a/keys",
 		)
 		p.hides("as-it-is")
 		p.press("]")
 		p.shows("object 2 of 3", "▸ ~ change  ConfigMap a/settings")
 		p.press("tab")
-		p.shows("object 3 of 3", "▸ - delete  Pod a/old", "2 more things as they should be; . shows them")
+		p.shows("object 3 of 3", "▸ - delete  Pod a/old", "2 more things unchanged; . shows them")
 		p.press("]")
 		p.shows("this is the last object", "object 3 of 3")
 		p.press("[", "[", "[")
 		p.shows("this is the first object", "object 1 of 3")
 		p.press(".")
 		p.press("]")
-		p.shows("object 2 of 5", "▸ · leave   Role a/as-it-is", "only what changes")
+		p.shows("object 2 of 5", "▸ · leave   Role a/as-it-is", "only changes")
 		p.press(".", "g")
 		p.shows("object 1 of 3")
 		p.hides("as-it-is")
@@ -78,13 +78,13 @@ func TestNothingOfADiffIsHidden(t *testing.T) {
 
 func TestSearchInEveryPanel(t *testing.T) {
 	for name, c := range map[string]struct{ open, text string }{
-		"diff": {"d", "KIND: secret"}, "detail": {"enter", "half pair"}, "help": {"?", "back to the shell"},
-		"log": {"l", "nothing went"},
+		"diff": {"d", "KIND: secret"}, "detail": {"enter", "half pair"}, "help": {"?", "open the details"},
+		"log": {"l", "was changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, (&tunnel{}).options(t), 60, 20, func(p *play) {
 				p.press(c.open, "/")
-				p.shows("type what to look for")
+				p.shows("type the text to find")
 				for _, r := range c.text {
 					p.press(string(r))
 				}
@@ -154,8 +154,8 @@ func TestPlanIsSaved(t *testing.T) {
 	for _, want := range []string{
 		"# What carrick would change", "# link      milan-rome (", "# guide     Tunnel (tunnel)",
 		"# seen      2000-01-01T00:00:00Z, by carrick v9", "# consumer  milan", "# provider  rome",
-		"# in all: 1 create · 1 change · 1 delete · 2 stay as they are", "## provider: Make the keys",
-		"# create Secret a/keys", "+data: (hidden, 3 bytes)", "# leave Role a/as-it-is (is as it should be)",
+		"# in all: 1 create · 1 change · 1 delete · 2 unchanged", "## provider: Make the keys",
+		"# create Secret a/keys", "+data: (hidden, 3 bytes)", "# leave Role a/as-it-is (is unchanged)",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the file lacks %q:\n%s", want, text)
@@ -170,7 +170,7 @@ func TestCopyRefusesWhatIsTooLong(t *testing.T) {
 		p.press("d")
 		p.out.Reset()
 		p.press("y")
-		p.shows("90 kB are too much for a terminal's clipboard; s saves the plan into a file")
+		p.shows("90 kB is too much for a terminal's clipboard; s saves the plan to a file")
 		if p.out.Len() != 0 {
 			t.Fatal("it was sent all the same")
 		}
@@ -187,7 +187,7 @@ func TestCopyOfWhatLooksSecretNeedsASecondPress(t *testing.T) {
 			p.out.Reset()
 			p.do(p.a.copy(text))
 			p.settle()
-			p.shows("y once more copies it")
+			p.shows("y again to copy it")
 			if p.out.Len() != 0 {
 				t.Fatalf("%q was sent at once", text)
 			}
@@ -236,7 +236,7 @@ func TestClipboardOfTmux(t *testing.T) {
 		"its own command":      {"external/off", nil, "", "copied, also for tmux's own prefix ]"},
 		"no way": {
 			"off/off", errors.New("no server"), "",
-			`not copied: tmux takes nothing from programs (set-clipboard is "off"); mark it by hand`,
+			`not copied: tmux refuses it (set-clipboard is "off"); select the text with the mouse`,
 		},
 	} {
 		var given string

@@ -19,7 +19,7 @@ func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 		}
 		return strings.Join(parts, "---\n")
 	}
-	p := a.pager("Rights are missing", func(w int) []string {
+	p := a.pager("Missing permissions", func(w int) []string {
 		out := wrap("Nothing was changed. An admin of that cluster can apply this and bind it to you.", w)
 		for _, side := range steps.Sides {
 			lack, missing := lacking[side]
@@ -33,7 +33,7 @@ func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r), max(1, w-4)))...)
 			}
 			if lack.Partly {
-				out = append(out, wrap("What more it takes can be told once these are there.", w)...)
+				out = append(out, wrap("Once these are granted, carrick can check for others.", w)...)
 			}
 			out = append(out, "")
 			for _, l := range manyLines(lack.Grant(name)) {

@@ -36,10 +36,10 @@ func (p *stepPage) ask(why purpose, title string, scope engine.Scope) tea.Cmd {
 	a := p.a
 	switch {
 	case a.run.busy():
-		a.notice = "still at work: ctrl+c stops it"
+		a.notice = "still running: ctrl+c stops it"
 		return nil
 	case len(p.step().Actions) == 0 && len(scope.Steps) > 0:
-		a.notice = "this step changes nothing: it only looks"
+		a.notice = "this step changes nothing: it only checks"
 		return nil
 	}
 	return p.plan(why, title, scope)
@@ -81,7 +81,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	switch {
 	case m.Err != nil:
 		a.trouble(m.Err)
-		return a.lay(a.errorPanel("What would change could not be found out", m.Err))
+		return a.lay(a.errorPanel("The changes could not be planned", m.Err))
 	case len(m.Signers) > 0:
 		return a.lay(p.confirmSigners(m))
 	case m.purpose == toShow:
@@ -89,9 +89,9 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	case plan.Empty() && leftTitle(plan) != "":
 		return a.lay(a.diffOf(leftTitle(plan), plan))
 	case plan.Empty() && plan.Undo:
-		a.notice = "there is nothing to take back in this step"
+		a.notice = "there is nothing to undo in this step"
 		if _, all := a.page.(*summary); all {
-			a.notice = "there is nothing to take back: this link has made nothing"
+			a.notice = "there is nothing to undo: this link has created nothing"
 		}
 		return nil
 	case plan.Empty() && m.purpose == toFix: // another action of its step must fix it
@@ -110,11 +110,11 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 func leftTitle(p *engine.Plan) string {
 	switch {
 	case len(p.Held()) > 0:
-		return "Left, for others need it"
+		return "Kept: used by others"
 	case len(p.Unentered()) > 0:
-		return "Left: not in the inventory of this link"
+		return "Kept: not in the inventory of this link"
 	case len(p.Left()) > 0:
-		return "Left: changed since carrick wrote it"
+		return "Kept: changed since carrick wrote it"
 	}
 	return ""
 }
@@ -129,13 +129,13 @@ func (p *stepPage) nothingToChange() string {
 	})
 	switch {
 	case n[steps.Fail] > 0:
-		return "nothing that carrick creates here is missing: each failed row has its own fix"
+		return "everything that carrick creates here exists: each failed row has its own fix"
 	case n[steps.Warn] > 0 && !blocked && n.Green():
 		return "there is nothing to change: each row with a warning has its own fix"
 	case blocked || !n.Green():
-		return "there is nothing to change here now: some rows of this step are not ok yet"
+		return "there is nothing to change now: some rows of this step do not pass yet"
 	}
-	return "there is nothing to change: all is as it should be"
+	return "there is nothing to change: everything is up to date"
 }
 
 // deed describes an execution: as a question, while it runs, and afterwards.
@@ -147,7 +147,7 @@ type deed struct {
 func deedOf(m plannedMsg) deed {
 	switch m.purpose {
 	case toUndo:
-		return deed{question: "Take back " + m.title + "?", doing: "taking back " + m.title, done: "took back " + m.title}
+		return deed{question: "Undo " + m.title + "?", doing: "undoing " + m.title, done: "undid " + m.title}
 	case toFix:
 		return deed{question: m.title + "?", doing: m.title, done: m.title, fixes: true}
 	}

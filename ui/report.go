@@ -22,7 +22,7 @@ func (a *app) report(now time.Time) []string {
 	}
 	out := []string{
 		"# " + guide.Title + ": " + oneLine(link.Name()), "",
-		fmt.Sprintf("Looked at %s%s (guide %s).", now.Format(time.RFC3339), by, guide.Name),
+		fmt.Sprintf("Checked at %s%s (guide %s).", now.Format(time.RFC3339), by, guide.Name),
 	}
 	if a.o.Banner != "" {
 		out = append(out, "This is a "+oneLine(a.o.Banner)+".")
@@ -63,7 +63,7 @@ func (a *app) reportSides() []string {
 		case p.Trouble != "":
 			answers = "no: " + oneLine(p.Trouble)
 		case p.Name == "":
-			answers = "not asked yet"
+			answers = "not checked yet"
 		case p.Latency > 0:
 			answers = fmt.Sprintf("in %d ms", max(1, p.Latency.Milliseconds()))
 		}
@@ -95,7 +95,7 @@ func (a *app) reportWrongs() []string {
 			out = append(out, "  - why it matters: "+oneLine(check.Why))
 		}
 		if n := causes[c]; n > 0 {
-			out = append(out, "  - because of this "+model.Plural(n, "other check")+" could not be told")
+			out = append(out, "  - because of this "+model.Plural(n, "other check")+" blocked")
 		}
 		if fix := strings.TrimSpace(r.Fix); fix != "" {
 			out = append(out, "  - what to do:", "", "    ```sh")

@@ -61,7 +61,7 @@ func endedBy(err error) error {
 	if errors.Is(err, tea.ErrInterrupted) {
 		return ErrInterrupted
 	}
-	return fmt.Errorf("the screen broke: %w", err)
+	return fmt.Errorf("the screen failed: %w", err)
 }
 
 // NeedTerminal returns ErrNoTerminal if the wizard could not be shown. Callers use it before they prepare anything.

@@ -76,7 +76,7 @@ func TestRunLeavesTheTerminalAsItWas(t *testing.T) {
 	p := onTerminal(t, t.Context(), o)
 	p.until("there is no key pair")
 	p.types("q")
-	p.until("takes back what it made")
+	p.until("undoes what it created")
 	if err := <-p.done; err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestRunInterrupted(t *testing.T) {
 	p := onTerminal(t, t.Context(), (&tunnel{}).options(t))
 	p.until("there is no key pair")
 	p.types("\x03")
-	p.until("goes on here")
+	p.until("continues here")
 	if err := <-p.done; !errors.Is(err, ErrInterrupted) {
 		t.Fatalf("ctrl+c: %v", err)
 	}

@@ -45,7 +45,7 @@ func TestARunSaysHowFarItIs(t *testing.T) {
 		p.shows("2 of 3 · 25 s", "5 s: provider: Secret a/three")
 		p.after(40 * time.Second) // all is done, and the check does not hold
 		p.shows("3 of 3", "5 s of 1 min: there is no key pair.")
-		p.panelSays("Waiting until it holds on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
+		p.panelSays("Waiting for this on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
 		sweep(p)
 	})
 }
@@ -77,9 +77,9 @@ func TestARunThatStoppedSaysWhatToDo(t *testing.T) {
 				p.after(time.Minute)
 				p.panelSays(
 					"✗ provider: Make the keys: the disk is full", "Done 2 of 3", "Left provider: Secret a/three",
-					"Next a goes on from there", "Or y carrick apply",
+					"Next a continues", "Or y carrick apply",
 				)
-				p.shows("✗ provider: Make the keys", "Next  a goes on from there")
+				p.shows("✗ provider: Make the keys", "Next  a continues")
 				p.unbroken()
 				p.out.Reset()
 				p.press("y")
@@ -117,8 +117,8 @@ func TestARunStoppedByTheUserSaysWhatStays(t *testing.T) {
 		p.press("ctrl+c")
 		p.after(time.Second)
 		p.panelSays(
-			"! stopped by you after 2 changes", "Done 2 of 3", "it stays",
-			"a goes on from there, d shows what is left to do, u takes back what was done",
+			"! stopped by you after 2 changes", "Done 2 of 3", "it is kept",
+			"a continues, d shows what is left to do, u undoes what was done",
 		)
 	})
 }
@@ -133,7 +133,7 @@ func TestANewFailureIsSeenAfterARun(t *testing.T) {
 		p.hides("still fails")
 		m.set(false) // somebody takes the keys away
 		p.after(2 * time.Second)
-		p.shows("✗ provider: there is no key pair", "applied Tunnel keys; since then this has gone wrong")
+		p.shows("✗ provider: there is no key pair", "applied Tunnel keys; since then this check fails")
 		p.hides("✓ applied")
 	})
 }
@@ -144,10 +144,10 @@ func TestUndoFromTheSummaryStaysThere(t *testing.T) {
 		p.press("3", "n")
 		p.shows("summary · milan-rome", "provider   Secret tunnel/keys")
 		p.press("u")
-		p.shows("Take back all that this link made?")
+		p.shows("Undo all that this link created?")
 		p.press("y")
 		p.after(2 * time.Second)
-		p.shows("summary · milan-rome", "✓ took back all that this link made: 1 change", "Made by this link\n   nothing")
+		p.shows("summary · milan-rome", "✓ undid all that this link created: 1 change", "Created by this link\n   nothing")
 		if m.made() {
 			t.Fatal("it was not taken back")
 		}
@@ -155,9 +155,9 @@ func TestUndoFromTheSummaryStaysThere(t *testing.T) {
 		p.resize(80, 40)
 		p.press("esc")
 		p.shows("summary · milan-rome")
-		p.hides("took back")
+		p.hides("undid")
 		p.press("u")
-		p.shows("there is nothing to take back: this link has made nothing")
+		p.shows("there is nothing to undo: this link has created nothing")
 		p.press("/", "c", "h", "e", "c", "k", "enter")
 		p.shows("n next (line ")
 		p.press("esc", "b")
@@ -189,9 +189,9 @@ func TestARunThatCameTooEarlyNamesTheStepThatIsMissing(t *testing.T) {
 	}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("3", "a")
-		p.shows("this needs first, on the provider side: the keys Secret holds one key pair")
+		p.shows("this first requires, on the provider side: the keys Secret holds one")
 		p.press("y")
 		p.after(time.Second)
-		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a tries it again", "Or y carrick apply")
+		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a retries it", "Or y carrick apply")
 	})
 }

@@ -54,9 +54,9 @@ func (r *run) verdict(a *app, w int) []string {
 	switch {
 	case !r.Plan.Undo:
 	case len(r.Plan.Held()) > 0:
-		text += ". What others need is left"
+		text += ". What others use is kept"
 	case r.Plan.Leaves():
-		text += ". Some of it is left; l shows what and why"
+		text += ". Some of it is kept; l shows what and why"
 	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
 	step := ""
@@ -77,7 +77,7 @@ func (r *run) going(a *app, w int) []string {
 	text, count := r.deed.doing, r.Count()
 	head := a.t.accent.Render(a.spin())
 	if r.stopping {
-		head, text = a.t.warn.Render("!"), "stopping once what is in hand is done"
+		head, text = a.t.warn.Render("!"), "stopping after the current change"
 	}
 	took := " · " + span(now.Sub(r.began))
 	if whole := text + " · " + count; count != "" && width(whole+took)+3 <= w {
@@ -115,7 +115,7 @@ func (r *run) doing(a *app) string {
 	case len(ahead) > 0:
 		return a.overtly(ahead[0])
 	}
-	return "looking whether all of it holds"
+	return "running the checks"
 }
 
 // awaited says what is awaited, for how long, and its current state.
@@ -125,7 +125,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	v := a.live.Board.Verdict(c)
 	found := oneLine(v.Found)
 	if found == "" {
-		found = "not looked at yet"
+		found = "not checked yet"
 	}
 	since := waited(quiet, settles) // a failure gets no more time, as in engine.Session.Apply
 	switch {
@@ -135,7 +135,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 		since = waited(quiet, max(settles, check.Timeout))
 	}
 	return fmt.Sprintf(
-		"%s: %s. Waiting until it holds on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title,
+		"%s: %s. Waiting for this on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title,
 		step.Title,
 	)
 }
@@ -156,7 +156,7 @@ func (r *run) failure(a *app, w int) [][]string {
 		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", wrap(text, max(1, w-10))))
 	}
 	if r.Events > 0 {
-		label("Done", r.didSoFar(a)+"; it stays")
+		label("Done", r.didSoFar(a)+"; it is kept")
 	}
 	if ahead := r.Ahead(); len(ahead) > 0 && r.Events > 0 {
 		label("Left", a.some(ahead))
@@ -220,14 +220,14 @@ func (r *run) next(a *app) string {
 	case r.deed.fixes:
 		again = k.Fix
 	}
-	text := again.hint().key + " goes on from there"
+	text := again.hint().key + " continues"
 	if r.Events == 0 {
-		text = again.hint().key + " tries it again"
+		text = again.hint().key + " retries it"
 	}
 	if _, ok := a.page.(*stepPage); ok && !r.Plan.Undo {
 		text += ", " + k.Diff.hint().key + " shows what is left to do"
 		if r.Events > 0 {
-			text += ", " + k.Undo.hint().key + " takes back what was done"
+			text += ", " + k.Undo.hint().key + " undoes what was done"
 		}
 	}
 	return r.earlier(a) + text + ", " + k.Log.hint().key + " is the log"

@@ -165,7 +165,7 @@ var scenes = []scene{
 	{name: "detail", keys: []string{"1", "enter"}, stays: []string{"the site is there"}},
 	{name: "steps", keys: []string{"S", "down"}, stays: []string{"Steps", "▸ - 3 Ca"}},
 	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}},
-	{name: "page", keys: []string{"o"}, stays: []string{"Where"}},
+	{name: "page", keys: []string{"o"}, stays: []string{"References"}},
 	{name: "error", then: func(p *play) {
 		p.a.lay(p.a.errorPanel("This can't be planned", errors.New(strings.Repeat(longName+" "+wideName+"\n", 20))))
 	}, stays: []string{"This"}},
@@ -176,7 +176,7 @@ var scenes = []scene{
 			lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 		}
 		p.a.lay(p.a.lackingPanel(engine.MissingPermissions{steps.Remote: lack}))
-	}, stays: []string{"Rights"}},
+	}, stays: []string{"Missing permissions"}},
 	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},
 	{name: "summary's end", keys: []string{"3", "n", "G"}},

@@ -123,7 +123,7 @@ func (s *search) line(text []string, w int) string {
 	said := ""
 	switch n := len(s.lines(text)); {
 	case !s.on():
-		said = "type what to look for; esc ends it"
+		said = "type the text to find; esc cancels"
 	case n == 0:
 		said = "no line has this text"
 	default:

@@ -84,7 +84,7 @@ func (p *sides) begin() tea.Cmd {
 }
 
 func (p *sides) about() string {
-	return "A side is a context of your kubeconfig. carrick reads it the way kubectl does, and writes nothing into it."
+	return "A side is a context of your kubeconfig. carrick reads it as kubectl does, and never changes it."
 }
 
 func (p *sides) typing() bool { return p.naming() || p.onHost() || p.file != unfiled }
@@ -217,7 +217,7 @@ func (p *sides) choose() tea.Cmd {
 	c := p.list[p.row.at]
 	if other, taken := p.spec.Taken(c.Context, p.side()); taken {
 		p.said = fmt.Sprintf(
-			"%s is the %s already; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name,
+			"%s is already the %s; the %s must be another cluster", oneLine(c.Context), p.guide.Sides[other].Name,
 			p.guide.Sides[p.side()].Name,
 		)
 		return nil

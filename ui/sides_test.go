@@ -37,9 +37,9 @@ func TestNewLink(t *testing.T) {
 func TestOneClusterTwiceIsRefused(t *testing.T) {
 	onStage(t, clusters(t), 80, 24, func(p *play) {
 		p.press("enter", "down", "enter", "g", "down", "enter")
-		p.shows("kind-rome is the consumer already")
+		p.shows("kind-rome is already the consumer")
 		p.press("down", "enter")
-		p.shows("kind-rome and rome-again are one cluster")
+		p.shows("kind-rome and rome-again are the same cluster")
 		p.press("g", "enter")
 		p.shows("name")
 	})
@@ -52,7 +52,7 @@ func TestEscGoesBackAndKeepsTheName(t *testing.T) {
 		p.press("enter")
 		p.shows("milan-romex")
 		p.press("esc", "esc", "esc")
-		p.shows("What shall they be joined for?")
+		p.shows("Which guide?")
 		p.press("esc")
 		if p.quit {
 			t.Fatal("esc quit")
@@ -99,7 +99,7 @@ func TestSidesThatAreMachines(t *testing.T) {
 	o.Link = nil
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("enter")
-		p.shows("▸ consumer  /", "another folder stands for one")
+		p.shows("▸ consumer  /", "another folder represents one")
 		p.press("backspace", "x", "enter")
 		p.shows("an absolute path")
 		p.press("backspace", "/", "s", "enter", "enter")

@@ -68,14 +68,14 @@ func (p *sides) chosen(stage int, side steps.Side) string {
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Host.Root)
 	case spec.Facts != "":
 		return " " + a.t.good.Render("✓") + " " + name + "  " + oneLine(spec.Facts) + "  " +
-			a.t.faint.Render("a file of facts")
+			a.t.faint.Render("a facts file")
 	case spec.Context != "":
 		says := p.met[spec.Context].says(a)
 		room := max(a.w/3, a.w-width(name)-width(says)-8)
 		return " " + a.t.good.Render("✓") + " " + name + "  " + clipName(oneLine(spec.Context), room) + "  " + says
 	case p.stage == stage && p.onHost():
 		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + p.input.View() + "  " +
-			a.t.faint.Render("this machine; another folder stands for one")
+			a.t.faint.Render("this machine; another folder represents one")
 	case p.stage == stage:
 		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render("pick a context")
 	case p.stage > stage:
@@ -112,7 +112,9 @@ func (p *sides) rows(h int) []string {
 	case !p.read:
 		return []string{a.t.faint.Render("   reading the contexts")}
 	case len(p.list) == 0:
-		return wrap("   There are no contexts: set KUBECONFIG, or make one with your provider's command line.", max(1, a.w-1))
+		return wrap(
+			"   There are no contexts: set KUBECONFIG, or create one with your provider's command line.", max(1, a.w-1),
+		)
 	}
 	name, server := 7, 6
 	for _, c := range p.list {
@@ -188,10 +190,10 @@ func (p *sides) foot() string {
 		first = append(first, a.k.Omit.hint())
 	}
 	if !p.naming() {
-		first = append(first, a.k.Hand.as("a file of facts"))
+		first = append(first, a.k.Hand.as("a facts file"))
 	}
 	if p.file != unfiled {
-		return a.footer([]hint{a.k.Open.as("take it"), a.k.Esc.hint()}, []hint{a.k.Interrupt.as("quit")})
+		return a.footer([]hint{a.k.Open.as("use it"), a.k.Esc.hint()}, []hint{a.k.Interrupt.as("quit")})
 	}
 	last := []hint{a.k.Help.hint(), a.k.Quit.hint()}
 	if p.naming() {

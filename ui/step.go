@@ -144,9 +144,9 @@ func (pl *place) missing() []engine.Answered {
 }
 
 // forecast computes in the background how much applying the step would change, for the footer.
-func (p *stepPage) forecast(anew bool) tea.Cmd {
+func (p *stepPage) forecast(again bool) tea.Cmd {
 	ctx, live, step := p.a.ctx, p.a.live, p.step().Name
-	if p.a.run.busy() || !live.ForecastDue(step, anew) {
+	if p.a.run.busy() || !live.ForecastDue(step, again) {
 		return nil
 	}
 	return func() tea.Msg {
@@ -162,7 +162,7 @@ func (p *stepPage) boardMoved() tea.Cmd {
 		p.a.run.dismiss()
 	}
 	if c, wrong := p.a.run.overtaken(p.a, step.Name); wrong {
-		p.a.notice = p.a.run.deed.done + "; since then this has gone wrong"
+		p.a.notice = p.a.run.deed.done + "; since then this check fails"
 		p.a.run.dismiss()
 		p.to(c)
 	}

@@ -119,7 +119,7 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.Copy.Binding):
 		return p.a.copy(p.a.live.Copied(cell))
 	case key.Matches(k, keys.Page.Binding):
-		return p.a.lay(p.a.pagePanel("Where to read on", p.a.live.Pages(check)))
+		return p.a.lay(p.a.pagePanel("References", p.a.live.Pages(check)))
 	}
 	return nil
 }
@@ -170,13 +170,13 @@ func (p *stepPage) fix() tea.Cmd {
 	case action != nil:
 		return p.ask(toFix, oneLine(action.Title), engine.Scope{Actions: []string{action.Name}})
 	case v.Status == steps.Pass:
-		p.a.notice = "this check holds: there is nothing to fix"
+		p.a.notice = "this check passes: there is nothing to fix"
 	case mend == nil:
 		p.a.notice = "carrick has no action for this check; the fix says what to do"
 	case v.Status == steps.Fail || v.Status == steps.Warn:
 		p.a.notice = p.nothingToChange()
 	default:
-		p.a.notice = "there is nothing to fix yet: enter says why"
+		p.a.notice = "there is nothing to fix yet: enter shows why"
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestApplyThenUndo(t *testing.T) {
 			t.Fatal("applied, and the board does not show it")
 		}
 		p.press("u")
-		p.shows("Take back Tunnel keys?", "delete")
+		p.shows("Undo Tunnel keys?", "delete")
 		p.press("right", "enter")
 		p.after(2 * time.Second)
 		if m.made() || p.verdict("pair", steps.Remote) != steps.Fail {
@@ -78,7 +78,7 @@ func TestWhatIsMadeIsNotOffered(t *testing.T) {
 		p.shows("there is no key pair", "y  tunnel keys --make")
 		p.hides("f  Make the keys")
 		p.press("f")
-		p.shows("nothing that carrick creates here is missing")
+		p.shows("everything that carrick creates here exists")
 	})
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) { p.shows("f  Make the keys", "y  tunnel keys --make") })
 }
@@ -102,7 +102,7 @@ func TestInterruptStopsTheRunFirst(t *testing.T) {
 		p.press("a", "y")
 		p.shows("applying Tunnel keys", "ctrl+c stop")
 		p.press("q")
-		p.shows("still at work")
+		p.shows("still running")
 		p.press("ctrl+c")
 		p.after(time.Second)
 		if p.quit || m.made() {
@@ -130,7 +130,7 @@ func TestConflictIsAskedByItself(t *testing.T) {
 		p.press("a", "y")
 		p.shows("Take over fields of helm?", "Helm 3 and kubectl apply overwrite them", ".data.x is set by helm", "▸ No")
 		p.press("y")
-		p.shows("Delete and make anew?", "Role a/c")
+		p.shows("Delete and recreate?", "Role a/c")
 		p.hides("ConfigMap")
 		p.press("n")
 		p.shows("nothing was changed")
@@ -214,7 +214,7 @@ func TestFormKeepsWhatWasTyped(t *testing.T) {
 		p.press("1", "e")
 		p.shows("Port of the gateway", "from: WireGuard's own", "51820")
 		p.press("0", "esc")
-		p.shows("what was typed is kept")
+		p.shows("your input is kept")
 		p.press("e")
 		p.shows("518200")
 		p.press("ctrl+s")
@@ -258,7 +258,7 @@ func TestFormOpensOnceTheAnswersAreRead(t *testing.T) {
 	}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("1", "e")
-		p.shows("the answers are being read")
+		p.shows("reading the answers")
 		p.hides("Port of the gateway")
 		p.after(5 * time.Second)
 		p.shows("Port of the gateway")
@@ -384,7 +384,7 @@ func TestAFormThatFillsItself(t *testing.T) {
 	}}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("1", "ctrl+s") // what asks for an answer opens by itself
-		p.shows("✗ Largest packet: an answer is needed")
+		p.shows("✗ Largest packet: an answer is required")
 		for _, r := range "fibre" {
 			p.press(string(r))
 		}

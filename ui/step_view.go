@@ -28,7 +28,7 @@ func (p *stepPage) view() []string {
 	out = append(out, p.table(l)...)
 	if l.note > 0 {
 		out = append(
-			out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab changes; %d×%d shows both", bothFrom, tallFrom)),
+			out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab switches; %d×%d shows both", bothFrom, tallFrom)),
 		)
 	}
 	if l.list > 0 {
@@ -172,7 +172,7 @@ func (p *stepPage) totals() string {
 	a := p.a
 	right := a.t.faint.Render(a.live.Follows(p.step().Name)) + " "
 	if p.asked != nothing {
-		right = a.t.accent.Render(a.spin()) + " finding out what would change "
+		right = a.t.accent.Render(a.spin()) + " planning the changes "
 	}
 	if a.notice != "" {
 		return spread(" "+a.notice, right, a.w)

@@ -41,7 +41,9 @@ func (s *summary) pace() time.Duration {
 	return 0
 }
 
-func (s *summary) about() string { return "What stands, what is left, and how to go on." }
+func (s *summary) about() string {
+	return "The state of every step, what is left to do, and how to go on."
+}
 
 // begin makes all checks live, because the summary shows the state of all of them.
 func (s *summary) begin() tea.Cmd {
@@ -96,7 +98,7 @@ func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.All.Binding):
 		return a.again()
 	case key.Matches(k, keys.Undo.Binding):
-		return s.from.ask(toUndo, "all that this link made", engine.Scope{})
+		return s.from.ask(toUndo, "all that this link created", engine.Scope{})
 	case key.Matches(k, keys.Open.Binding) && a.run.visible():
 		return a.lay(a.logPanel())
 	case key.Matches(k, keys.Open.Binding):
@@ -135,7 +137,7 @@ func (s *summary) foot(all int) string {
 	case a.notice != "" || s.typing() || s.scroll.search.on():
 		return s.scroll.foot(true)
 	case s.from.asked != nothing:
-		return a.footer([]hint{{a.spin(), "finding out what there is to take back"}}, []hint{a.k.Esc.as("leave it")})
+		return a.footer([]hint{{a.spin(), "planning the undo"}}, []hint{a.k.Esc.as("cancel")})
 	case a.run.busy():
 		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
@@ -159,13 +161,13 @@ func (s *summary) foot(all int) string {
 func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.Board.Count("")
-	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("everything is as it should be")
+	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("all checks pass")
 	switch {
 	case n.Green() && n[steps.Warn] > 0:
 		verdict = a.t.warn.Render("!") + " " +
-			a.t.title.Render("nothing fails, and "+model.Plural(n[steps.Warn], "warning")+" to look at")
+			a.t.title.Render("no check fails, and "+model.Plural(n[steps.Warn], "warning")+" to review")
 	case !n.Green():
-		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("not everything is as it should be")
+		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("some checks do not pass")
 	}
 	out := []string{"", verdict, "  " + s.from.tally(n), ""}
 	out = append(out, a.stepList(-1, w)...)
@@ -195,12 +197,12 @@ func (s *summary) left(w int) []string {
 // madeLines returns the objects that this link created.
 func (s *summary) madeLines(w int) []string {
 	a := s.a
-	head := a.t.title.Render("Made by this link")
+	head := a.t.title.Render("Created by this link")
 	switch {
 	case s.err != nil:
 		return append([]string{head}, hang("  "+a.t.unknown.Render("?")+" ", wrap(oneLine(s.err.Error()), max(1, w-4)))...)
 	case s.made == nil:
-		return []string{head, "  " + a.t.faint.Render("being looked for")}
+		return []string{head, "  " + a.t.faint.Render("searching")}
 	}
 	out := []string{head}
 	for i := len(s.made.Actions) - 1; i >= 0; i-- {
@@ -211,7 +213,7 @@ func (s *summary) madeLines(w int) []string {
 			}
 			text := oneLine(it.What)
 			if it.Held || it.Left {
-				text += ": an undo leaves it: " + oneLine(it.Note)
+				text += ": undo keeps it: " + oneLine(it.Note)
 			}
 			side := "  " + pad(a.live.Guide().Sides[act.Side].Name, 10) + " "
 			out = append(out, hang(side, wrap(text, max(1, w-width(side))))...)
@@ -230,8 +232,8 @@ func (s *summary) upcoming(w int) []string {
 	if len(list) == 0 {
 		return nil
 	}
-	out := []string{a.t.title.Render("Comes up")}
-	out = append(out, hang("  ", faint(a.t, wrap("from that day on this is no longer so by itself:", max(1, w-2))))...)
+	out := []string{a.t.title.Render("Expires")}
+	out = append(out, hang("  ", faint(a.t, wrap("from that day on these checks fail unless renewed:", max(1, w-2))))...)
 	for _, d := range list {
 		day := "  " + pad(d.At.Format("2 Jan 2006"), 11) + "  "
 		out = append(out, hang(day, wrap(a.live.Title(d.Cell, d.Cell), max(1, w-width(day))))...)
@@ -242,7 +244,7 @@ func (s *summary) upcoming(w int) []string {
 // onward says how to continue without the wizard, and how to undo.
 func (s *summary) onward(w int) []string {
 	a := s.a
-	out := []string{a.t.title.Render("From here")}
+	out := []string{a.t.title.Render("Next")}
 	column, widest := 0, 0
 	for _, c := range s.next {
 		column, widest = max(column, width(c.command)), max(widest, width(c.what))

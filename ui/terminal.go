@@ -80,7 +80,7 @@ func (t abilities) sequence(text string) (seq, said string) {
 	case inTmux:
 		return t.throughTmux(text)
 	}
-	return "", "not copied, as this terminal has no clipboard; mark it by hand"
+	return "", "not copied: this terminal has no clipboard; select the text with the mouse"
 }
 
 // throughTmux asks tmux how programs can set the clipboard: directly, by passthrough, or not at all; then it uses
@@ -98,9 +98,9 @@ func (t abilities) throughTmux(text string) (seq, said string) {
 		return "", "copied, also for tmux's own prefix ]"
 	}
 	if _, err := t.mux(text, "load-buffer", "-"); err == nil { // before tmux 3.2
-		return "", "copied into tmux alone: prefix ] pastes it"
+		return "", "copied into tmux only: prefix ] pastes it"
 	}
-	return "", fmt.Sprintf("not copied: tmux takes nothing from programs (set-clipboard is %q); mark it by hand", reach)
+	return "", fmt.Sprintf("not copied: tmux refuses it (set-clipboard is %q); select the text with the mouse", reach)
 }
 
 // link returns a text that links to an address, if the terminal supports links.

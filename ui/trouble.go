@@ -165,9 +165,9 @@ func (t *trouble) view() []string {
 	if len(list) == 0 {
 		text := "nothing is wrong"
 		if t.filter.Value() != "" {
-			text = "nothing of what is wrong has this text; esc shows all"
+			text = "no row has this text; esc shows all"
 		} else if done, all := a.live.Looked(); done < all {
-			text = fmt.Sprintf("nothing is wrong as far as was looked: %d of %d checks", done, all)
+			text = fmt.Sprintf("nothing is wrong so far: %d of %d checks done", done, all)
 		}
 		return a.panelFrame(title, right, []string{"", "   " + a.t.faint.Render(text)}, t.foot(list))
 	}

@@ -27,7 +27,7 @@ func main() {
 	flag.StringVar(&o.out, "o", "", "the file to write")
 	flag.StringVar(&o.title, "title", "", "title of the recording")
 	flag.StringVar(&o.until, "until", "q leaves", "what the screen shows at the end")
-	flag.StringVar(&o.never, "never", "space goes on", "what the screen must not show: nobody is there to help")
+	flag.StringVar(&o.never, "never", "space goes on", "text that must not appear on the screen")
 	flag.StringVar(&o.leave, "leave", "q", "the keys that are typed then, off the record")
 	flag.IntVar(&o.columns, "columns", 80, "columns of the terminal")
 	flag.IntVar(&o.rows, "rows", 24, "rows of the terminal")

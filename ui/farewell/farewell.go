@@ -16,10 +16,10 @@ import (
 )
 
 // Nothing is the message if the user left before a link was opened.
-const Nothing = "carrick: left before anything was set up"
+const Nothing = "carrick: quit before anything was set up"
 
 // Gone is the message at the end of a demo, instead of how to continue.
-const Gone = "The clusters of the demo are gone, and what was made in them. For your own clusters: carrick"
+const Gone = "The clusters of the demo are deleted. For your own clusters, run: carrick"
 
 // Stand is the state in which a session was left.
 type Stand struct {
@@ -42,7 +42,7 @@ func Behind(n int) string {
 	if n == 1 {
 		checks = "1 check"
 	}
-	return checks + " as before the last change: carrick was left before they were looked at again"
+	return checks + " as before the last change: carrick quit before they ran again"
 }
 
 // Wrong is a cell that fails or is unknown.
@@ -82,12 +82,12 @@ type Command struct{ Run, What string }
 func (s Stand) Commands() []Command {
 	path := s.Path()
 	out := append(
-		s.install(), Command{"carrick " + path, "goes on here"}, Command{"carrick check " + path, "every check, once"},
+		s.install(), Command{"carrick " + path, "continues here"}, Command{"carrick check " + path, "runs every check once"},
 	)
 	if s.Nothing {
 		return out
 	}
-	return append(out, Command{"carrick undo " + path, "takes back what it made"})
+	return append(out, Command{"carrick undo " + path, "undoes what it created"})
 }
 
 // install returns the remaining work for folders that represent machines: copying their files to the machine.
@@ -105,7 +105,7 @@ func (s Stand) install() []Command {
 				Command{
 					"sh INSTALL",
 					"on the " + s.Guide.Sides[side].Name + " itself, in a copy of " + ShortPath(s.Dir, root) +
-						": puts the files where they belong",
+						": installs the files",
 				},
 			)
 		}

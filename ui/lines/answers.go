@@ -65,7 +65,7 @@ func (w *walk) askAnswers(needed bool) error {
 		return err
 	}
 	if len(list) == 0 {
-		w.out.say("This step asks nothing.")
+		w.out.say("This step has no questions.")
 		return errBack
 	}
 	was := map[string]bool{}
@@ -120,7 +120,7 @@ func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 		case err != nil && w.passes(err):
 			return false, err
 		case err != nil:
-			w.out.sentence("That is no answer: %s", err)
+			w.out.sentence("Invalid answer: %s", err)
 			continue
 		case !changed:
 			return false, nil
@@ -139,16 +139,16 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	q := a.Question
 	switch {
 	case q.Secret && a.Value != nil:
-		w.out.say("It is given already, and kept in memory only.")
+		w.out.say("Already given, and kept in memory only.")
 	case q.Secret:
-		w.out.say("It is kept in memory only, and what you type is not shown.")
+		w.out.say("Kept in memory only, and not shown while you type.")
 	case a.Err != nil:
 		w.out.sentence("Its default can't be read: %s", failure.Explain(a.Err))
 	case a.Value == nil || q.Show(a.Value) == "":
-		w.out.say("It is empty now.")
+		w.out.say("Now empty.")
 	case q.Kind == steps.YAML:
 		w.out.sentence(
-			"It has %s now, %s", model.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a),
+			"Now %s, %s", model.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a),
 		)
 	default:
 		w.out.sentence("Now: %s, %s", shown(q, a.Value), from(a))
@@ -166,7 +166,7 @@ func from(a engine.Answered) string {
 	if a.From == "given" || a.From == "" {
 		return "given by you"
 	}
-	return "from " + model.OneLine(a.From)
+	return "from " + strings.TrimPrefix(model.OneLine(a.From), "from ")
 }
 
 // shown formats an answer.
@@ -197,13 +197,13 @@ func (w *walk) answerPrompt(a engine.Answered) string {
 	case q.Secret:
 		return model.OneLine(q.Title) + rest + ":"
 	case q.Kind == steps.YAML:
-		return "Text, s says it" + rest + ":"
+		return "Text, s reads it" + rest + ":"
 	case q.Kind == steps.YesNo:
 		return "Yes or no" + rest + ":"
 	case len(q.Of) > 0:
 		return fmt.Sprintf("1 to %d%s:", len(q.Of), rest)
 	case q.Many:
-		return "Values with commas between" + rest + ":"
+		return "Values separated by commas" + rest + ":"
 	}
 	return "Answer" + rest + ":"
 }
@@ -215,15 +215,15 @@ func (w *walk) answerHelp(a engine.Answered) {
 	if q.Many {
 		kind = "many of kind " + kind + ", separated by commas"
 	}
-	w.out.sentence("What is asked for: %s", kind)
-	w.out.say("Enter keeps the answer that stands. A hyphen alone empties it, or brings its default back. b goes to the " +
-		"question before.")
+	w.out.sentence("Type of the answer: %s", kind)
+	w.out.say("Enter keeps the current answer. A hyphen alone empties it, or restores the default. b goes to the " +
+		"previous question.")
 	if q.Kind == steps.YAML {
-		w.out.say("s says the text. To write a new one, type its lines and then a line with a full stop alone. e opens the " +
-			"text in your editor.")
+		w.out.say("s reads the text. To enter a new text, type its lines and then a line with only a full stop. e opens " +
+			"the text in your editor.")
 	}
 	if !q.Secret {
-		w.out.say(`A backslash before b, q, ?, s, e or a hyphen makes it an answer: \b is the answer b.`)
+		w.out.say(`To answer b, q, ?, s, e or a hyphen itself, type a backslash first: \b is the answer b.`)
 	}
 }
 
@@ -242,7 +242,7 @@ func (w *walk) save(q *steps.Question, value any) error {
 		return nil
 	}
 	if q.Secret {
-		w.out.say("It is kept until you leave.")
+		w.out.say("It is kept until you quit.")
 		return nil
 	}
 	if err := w.live.Session.Save(); err != nil {

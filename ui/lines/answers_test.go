@@ -29,26 +29,26 @@ func TestAnswers(t *testing.T) {
 			"Answer, Enter keeps it:",
 		)
 		k.says("99999", "")
-		k.hears(`That is no answer: "99999" is not a port`, "Answer 2 of 7: Use jumbo frames.", "Now: no, from most can't.")
+		k.hears(`Invalid answer: "99999" is not a port`, "Answer 2 of 7: Use jumbo frames.", "Now: no, from most can't.")
 		k.says("maybe", "y")
 		k.hears(
-			`That is no answer: "maybe" is neither yes nor no.`, "Saved.", "Answer 3 of 7: Which side listens.",
+			`Invalid answer: "maybe" is neither yes nor no.`, "Saved.", "Answer 3 of 7: Which side listens.",
 			"Now: 2, the provider, from the usual one.", "1: the consumer.", "2: the provider.", "1 to 2, Enter keeps it:",
 		)
 		k.says("3", "b")
-		k.hears("That is no answer: ", "Answer 2 of 7: Use jumbo frames.", "Now: yes, given by you.")
+		k.hears("Invalid answer: ", "Answer 2 of 7: Use jumbo frames.", "Now: yes, given by you.")
 		k.says("-", "1")
-		k.hears("Saved.", "Saved.", "Answer 4 of 7: A note.", "It is empty now.")
+		k.hears("Saved.", "Saved.", "Answer 4 of 7: A note.", "Now empty.")
 		k.says("?", `\b`)
 		k.hears("net.note: For whoever comes next.", `\b is the answer b.`, "Saved.")
 		k.says("", "", "s")
 		k.hears(
-			"Answer 7 of 7: Routes.", "It has 3 lines now, from an example.", "# what it carries\nroutes:\n  - 10.1.0.0/16\n",
+			"Answer 7 of 7: Routes.", "Now 3 lines, from an example.", "# what it carries\nroutes:\n  - 10.1.0.0/16\n",
 		)
 		k.says("e")
-		k.hears("an editor needs a terminal; type the lines")
+		k.hears("an editor requires a terminal; type the lines")
 		k.says("routes:\n  - 0.0.0.0/0\n.")
-		k.hears("That is no answer: line 2: not everything may go through.")
+		k.hears("Invalid answer: line 2: not everything may go through.")
 		k.says("routes:\n  - 10.9.0.0/16\n.")
 		k.hears("Saved.", "No check of this step has changed", "Step 1, Sites:")
 	})
@@ -70,13 +70,13 @@ func TestASecretIsNeverSaid(t *testing.T) {
 	converse(t, o, func(k *talk) {
 		k.says("1", "e", "80", "", "", "", token)
 		k.hears(
-			"Token, Enter keeps it:", "It is kept in memory only, and what you type is not shown.",
-			"It is kept until you leave.",
+			"Token, Enter keeps it:", "Kept in memory only, and not shown while you type.",
+			"It is kept until you quit.",
 		)
 		k.says("4711-is-no-number", "")
-		k.hears("That is no answer: what was typed is not of kind number.")
+		k.hears("Invalid answer: the input is not of kind number.")
 		k.says("", "e", "", "", "", "")
-		k.hears("It is given already, and kept in memory only.")
+		k.hears("Already given, and kept in memory only.")
 		k.says("b", "q")
 		if err := k.leaves(); err != nil {
 			t.Fatal(err)
@@ -99,11 +99,11 @@ func TestASecretIsNeverSaid(t *testing.T) {
 func TestANeededAnswerIsAskedFirst(t *testing.T) {
 	m := &tunnel{}
 	converse(t, ownerless(t, m), func(k *talk) {
-		k.hears("Step 2 of 3", "Answer 1 of 1: Owner of the keys.", "It is empty now.", "Answer:")
+		k.hears("Step 2 of 3", "Answer 1 of 1: Owner of the keys.", "Now empty.", "Answer:")
 		k.says("", "Not A Name", "b")
 		k.hears(
-			"That is no answer: an answer is needed.", `"Not A Name" is not a name`,
-			"An answer is missing still: e asks for it.", "In this step",
+			"Invalid answer: an answer is required.", `"Not A Name" is not a name`,
+			"An answer is missing: e asks for it.", "In this step",
 		)
 		k.says("e", "ana")
 		k.hears("Saved.", "Step 2, Tunnel keys:")

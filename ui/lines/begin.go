@@ -31,7 +31,7 @@ func (w *walk) open() error {
 			return err
 		}
 		if w.o.Guide != "" {
-			w.out.say("This is the first question: q leaves.")
+			w.out.say("This is the first question: q quits.")
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 	if g := w.o.Named(); g != nil {
 		return g, nil
 	}
-	w.out.say("What shall two clusters be joined for?")
+	w.out.say("Which guide?")
 	for i, g := range list {
 		w.out.sentence(
 			"%d: %s, %s, %s and %s", i+1, g.Title, model.Plural(len(g.Steps), "step"), g.Sides[steps.Local].Name,
@@ -61,7 +61,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 				"lists the guides",
 		})
 		if errors.Is(err, errBack) {
-			w.out.say("This is the first question: q leaves.")
+			w.out.say("This is the first question: q quits.")
 			continue
 		}
 		if err != nil {
@@ -76,7 +76,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 				return g, nil
 			}
 		}
-		w.out.sentence("%s is no guide: a number from 1 to %d, or a name", quoted(text), len(list))
+		w.out.sentence("%s is not a guide: enter a number from 1 to %d, or a name", quoted(text), len(list))
 	}
 }
 
@@ -117,7 +117,7 @@ func (p *sides) name() error {
 				prompt: fmt.Sprintf("Name of this link [%s]:", suggested),
 				help: func() {
 					w.out.sentence(
-						"The link file gets this name, and all that carrick makes is marked with it: lower-case letters, digits and "+
+						"The link file gets this name, and carrick labels what it creates with it: lower-case letters, digits and "+
 							"hyphens, at most %d",
 						linkfile.MaxName,
 					)
@@ -188,7 +188,7 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	title := w.guide().Title
 	if !resumed {
 		w.out.sentence(
-			"This begins %s, link %s, saved in %s. It has %s", title, l.Name(), w.path(),
+			"This is a new link for %s: %s, saved in %s. It has %s", title, l.Name(), w.path(),
 			model.Plural(len(w.guide().Steps), "step"),
 		)
 		w.sides()
@@ -196,11 +196,11 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	}
 	w.out.sentence("This is %s, link %s", title, l.Name())
 	w.sides()
-	w.out.say("Looking where the clusters stand.")
+	w.out.say("Checking both sides.")
 	if err := w.untilLooked(w.guide().Cells(), time.Time{}); err != nil {
 		return err
 	}
-	w.out.sentence("All in all: %s", tally(w.live.Board.Count("")))
+	w.out.sentence("In total: %s", tally(w.live.Board.Count("")))
 	w.at = w.live.FirstOpen()
 	return nil
 }

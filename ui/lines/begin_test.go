@@ -16,23 +16,23 @@ func TestANewLink(t *testing.T) {
 	o := clusters(t, m)
 	converse(t, o, func(k *talk) {
 		k.hears(
-			"What shall two clusters be joined for?", "1: Tunnel, 3 steps, consumer and provider.", "2: Bridge",
+			"Which guide?", "1: Tunnel, 3 steps, consumer and provider.", "2: Bridge",
 			"Guide, 1 to 2 [1]:",
 		)
 		k.says("7", "?", "")
-		k.hears(`"7" is no guide`, "1: tunnel: Joins two sites by a tunnel.", "Which context is the consumer?",
+		k.hears(`"7" is not a guide`, "1: tunnel: Joins two sites by a tunnel.", "Which context is the consumer?",
 			"1: kind-milan, at https://10.0.0.1: answers in 12 ms, v1.36.3.",
 			"4: gone, at https://10.0.0.9: nothing listens there.", "The consumer, 1 to 4 [1]:")
 		k.says("")
-		k.hears("Which context is the provider?", "1: kind-milan, the consumer already.", "The provider, 1 to 4 [2]:")
+		k.hears("Which context is the provider?", "1: kind-milan, already the consumer.", "The provider, 1 to 4 [2]:")
 		k.says("1", "9", "b")
 		k.hears(
-			"kind-milan is the consumer already; the provider must be another cluster.", `"9" is none of them`,
+			"kind-milan is already the consumer; the provider must be another cluster.", `"9" is none of them`,
 			"Which context is the consumer?",
 		)
 		k.says("kind-rome", "3")
 		k.hears(
-			"kind-rome and rome-again are one cluster: both have the same kube-system namespace. Two are needed.",
+			"kind-rome and rome-again are the same cluster: their kube-system namespaces have the same UID. Pick two clusters.",
 			"Which context is the provider?",
 		)
 		k.says("1")
@@ -46,11 +46,11 @@ func TestANewLink(t *testing.T) {
 	// The name is taken: by the same two sides, and by others.
 	converse(t, o, func(k *talk) {
 		k.says("1", "2", "1", "there")
-		k.hears("This is Tunnel, link there.", "Looking where the clusters stand.")
+		k.hears("This is Tunnel, link there.", "Checking both sides.")
 	})
 	converse(t, o, func(k *talk) {
 		k.says("1", "1", "2", "there")
-		k.hears("is there already and joins something else; choose another name.", "Name of this link [milan-rome]:")
+		k.hears("already exists and joins something else; choose another name.", "Name of this link [milan-rome]:")
 	})
 }
 
@@ -59,9 +59,9 @@ func TestAGivenLinkBeginsAtOnce(t *testing.T) {
 	o := clusters(t, &tunnel{})
 	o.Guide, o.Name = "tunnel", "demo"
 	o.Sides = map[steps.Side]string{steps.Local: "kind-milan", steps.Remote: "kind-rome"}
-	converse(t, o, func(k *talk) { k.hears("This begins Tunnel, link demo", "Step 1 of 3: Sites.") })
+	converse(t, o, func(k *talk) { k.hears("This is a new link for Tunnel: demo", "Step 1 of 3: Sites.") })
 	o.Sides[steps.Remote] = "kind-milan"
-	if said, err := piped(t, o, ""); err == nil || !strings.Contains(err.Error(), "are one cluster") {
+	if said, err := piped(t, o, ""); err == nil || !strings.Contains(err.Error(), "are the same cluster") {
 		t.Errorf("one cluster twice: %v\n%s", err, said)
 	}
 }
@@ -89,7 +89,7 @@ func TestSidesThatAreMachines(t *testing.T) {
 	converse(t, o, func(k *talk) {
 		k.says("1", "srv", "/srv", "b", "", "")
 		k.hears(
-			"Folder of the consumer [/]:", `"srv" is no absolute path`, "Folder of the provider [/]:",
+			"Folder of the consumer [/]:", `"srv" is not an absolute path`, "Folder of the provider [/]:",
 			"Name of this link [consumer-provider]:",
 		)
 	})
@@ -113,6 +113,6 @@ func TestAContextThatAnswersLate(t *testing.T) {
 		k.says("r")
 		k.hears("3: rome-again, at https://10.0.0.2: answers in")
 		k.says("2", "3")
-		k.hears("are one cluster")
+		k.hears("are the same cluster")
 	})
 }

@@ -56,11 +56,11 @@ func (w *walk) change(d deed) error {
 		return nil
 	case p.Empty() && len(p.Left()) > 0:
 		for _, it := range p.Left() {
-			w.out.sentence("%s is left: it %s", it.What, it.Note)
+			w.out.sentence("%s is kept: it %s", it.What, it.Note)
 		}
 		return nil
 	case p.Empty() && d.undo:
-		w.out.sentence("There is nothing to take back: nothing of %s is left that this link made", d.what)
+		w.out.sentence("There is nothing to undo: nothing that this link created in %s is left", d.what)
 		return nil
 	case p.Empty():
 		w.out.say("There is nothing to change.")
@@ -111,10 +111,10 @@ func (w *walk) cannot(err error) {
 		for _, q := range missing.Questions {
 			names = append(names, q.Title)
 		}
-		w.out.sentence("First an answer is needed: %s. e asks for it", listed(names))
+		w.out.sentence("An answer is required first: %s. e asks for it", listed(names))
 		return
 	}
-	w.trouble("This can't be planned: ", err)
+	w.trouble("Planning failed: ", err)
 }
 
 // do executes a confirmed plan, and prints the result.
@@ -147,13 +147,13 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 		w.out.say("Stopped by you: nothing was changed.")
 	case errors.Is(err, errCancelled) && failed != nil:
 		w.out.sentence(
-			"Stopped by you after %s. What was done stays, and doing it again goes on from there",
+			"Stopped by you after %s. Completed changes are kept; running it again continues from there",
 			model.Plural(k.Events, "change"),
 		)
 	case err != nil && w.mine(err) && !errors.Is(err, errCancelled):
 		return err
 	case failed != nil:
-		w.trouble("This went wrong: ", failed)
+		w.trouble("Error: ", failed)
 	default:
 		w.out.sentence("Done: %s in %s", model.Plural(k.Changed, "change"), span(max(time.Second, time.Since(began))))
 	}
@@ -173,7 +173,7 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 		return allowed, err
 	}
 	if items := p.Conflicts(); len(items) > 0 {
-		w.out.say("These fields are set by another tool or by hand. Yes makes them carrick's. " + steps.AppliedAgain)
+		w.out.say("These fields are set by another tool or manually. Yes lets carrick manage them. " + steps.AppliedAgain)
 		for _, it := range items {
 			w.item(it, false)
 		}
@@ -183,11 +183,11 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 		allowed.TakeOver = true
 	}
 	if p.Has(steps.Replace) {
-		w.out.say("These can't be changed in place. Yes deletes them and makes them anew.")
+		w.out.say("These cannot be changed in place. Yes deletes and recreates them.")
 		for _, it := range p.Of(steps.Replace) {
 			w.item(it, false)
 		}
-		if err := w.yes("Delete and make anew?", command+" --replace", p); err != nil {
+		if err := w.yes("Delete and recreate?", command+" --replace", p); err != nil {
 			return allowed, err
 		}
 		allowed.Replace = true
@@ -203,7 +203,7 @@ func (w *walk) yes(what, instead string, p *engine.Plan) error {
 			help: func() {
 				w.out.say("y is yes. Enter, n and b are no, and change nothing.")
 				if p != nil {
-					w.out.say("d says each change line by line.")
+					w.out.say("d reads each change line by line.")
 				}
 			},
 			instead: instead,

@@ -47,11 +47,11 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	}
 	switch {
 	case args != "":
-		w.out.sentence("%s is no check of this step; c says them by number", quoted(args))
+		w.out.sentence("%s is not a check of this step; c lists them by number", quoted(args))
 	case len(fitting) == 1:
 		return only, true
 	case len(fitting) == 0:
-		w.out.say("Which check? c says them by number.")
+		w.out.say("Which check? c lists them by number.")
 	default:
 		w.out.sentence("Which check? %s", listed(fitting))
 	}

@@ -23,19 +23,19 @@ var errMoved = errors.New("moved")
 // choices returns the choices of a step.
 func (w *walk) choices() []choice {
 	return []choice{
-		{"a", "apply", "", "applies this step: says what would change, and asks", w.apply},
-		{"d", "diff", "", "says line by line what applying would change", w.diff},
-		{"f", "fix", "N", "does only what makes check N hold", w.fix},
-		{"e", "answers", "", "says the answers of this step, and changes them", w.answers},
-		{"c", "checks", "", "says all checks of this step by number, with what was found", w.checks},
+		{"a", "apply", "", "applies this step: shows the plan, and asks", w.apply},
+		{"d", "diff", "", "reads line by line what applying would change", w.diff},
+		{"f", "fix", "N", "fixes only check N", w.fix},
+		{"e", "answers", "", "reads the answers of this step, and changes them", w.answers},
+		{"c", "checks", "", "lists all checks of this step by number, with their findings", w.checks},
 		{"x", "explain", "N", "explains check N", w.explain},
-		{"r", "again", "", "looks again, and says what has changed", w.again},
-		{"u", "undo", "", "takes back what this step made; u all takes back all that this link made", w.undo},
+		{"r", "again", "", "checks again, and reads what has changed", w.again},
+		{"u", "undo", "", "undoes this step; u all undoes the whole link", w.undo},
 		{"n", "next", "", "goes to the next step", w.goOn},
 		{"b", "back", "", "goes to the step before", nil},
-		{"h", "handover", "", "writes facts of one side into a file for the admin of the other", w.handOver},
-		{"s", "summary", "", "says where all steps stand", w.toSummary},
-		{"l", "log", "", "says what was done, and what went wrong", w.sayLog},
+		{"h", "handover", "", "writes a facts file of one side for the admin of the other", w.handOver},
+		{"s", "summary", "", "lists the state of all steps", w.toSummary},
+		{"l", "log", "", "reads the log: changes and errors", w.sayLog},
 	}
 }
 
@@ -97,7 +97,7 @@ func (w *walk) chosen(text string, enter func(string) error, list []choice) erro
 		w.at = at
 		return errMoved
 	}
-	w.out.sentence("%s is none of the choices, nor a step; ? says them all", quoted(text))
+	w.out.sentence("%s is not a choice or a step; ? lists them all", quoted(text))
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (w *walk) goOn(string) error {
 
 func (w *walk) goBack(string) error {
 	if w.at == 0 {
-		w.out.say("This is the first step: q leaves.")
+		w.out.say("This is the first step: q quits.")
 		return nil
 	}
 	w.at--
@@ -135,7 +135,7 @@ func (w *walk) toSummary(string) error {
 
 func (w *walk) sayLog(string) error {
 	if len(w.log) == 0 {
-		w.out.say("Nothing was changed and nothing went wrong so far.")
+		w.out.say("Nothing was changed and no error occurred so far.")
 	}
 	for _, e := range w.log {
 		w.out.sentence("%s: %s", e.at.Format("15:04:05"), e.text)
@@ -152,17 +152,17 @@ func (w *walk) help(list []choice) {
 		"A number from 1 to %d, or the name of a step: goes to that step; %d is the summary", len(w.guide().Steps),
 		len(w.guide().Steps)+1,
 	)
-	w.out.say("q: leaves; the clusters keep how far you are.")
-	w.out.say("Enter: says what has changed since it was said last. Nothing is said by itself while this waits for you.")
-	w.out.say("Words do as well as letters: apply, diff, next. Ctrl+c cancels what runs; where nothing runs it leaves.")
+	w.out.say("q: quits; you can continue later.")
+	w.out.say("Enter: reads what has changed since. carrick says nothing while it waits for you.")
+	w.out.say("Words work like letters: apply, diff, next. Ctrl+c cancels what is running, or quits.")
 	for _, s := range []struct {
 		status steps.Status
 		means  string
 	}{
-		{steps.Warn, "it holds, but should not stay so"},
-		{steps.Unknown, "it could not be looked at, so it is no pass"},
-		{steps.Skip, "it was not looked at, and why is said"},
-		{steps.Waiting, "it is on its way"},
+		{steps.Warn, "it passes, with a warning"},
+		{steps.Unknown, "it could not be checked, so it is not a pass"},
+		{steps.Skip, "it was not checked, for the reason given"},
+		{steps.Waiting, "it is in progress"},
 	} {
 		w.out.sentence("Of a check, %q means: %s", word(s.status), s.means)
 	}
@@ -174,5 +174,5 @@ func (w *walk) help(list []choice) {
 // instead returns the commands that work without prompts.
 func (w *walk) instead() string {
 	path := w.path()
-	return fmt.Sprintf("carrick check %s looks, and carrick apply %s --yes does it all", path, path)
+	return fmt.Sprintf("carrick check %s checks, and carrick apply %s --yes applies everything", path, path)
 }

@@ -44,16 +44,16 @@ func (w *walk) explained(r row) {
 		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Says())
 	}
 	if c.From != "" {
-		w.out.sentence("It is looked at from %s", c.From)
+		w.out.sentence("Checked from %s", c.From)
 	}
 	if c.NotChecked != "" {
-		w.out.sentence("carrick does not look: %s", c.NotChecked)
+		w.out.sentence("Not checked by carrick: %s", c.NotChecked)
 	}
 	for _, cell := range r.cells {
 		for _, need := range w.guide().Needs(cell) {
 			check, _ := w.guide().Check(need.Check)
 			w.out.sentence(
-				"On the %s it needs: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title,
+				"On the %s it requires: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title,
 				word(w.live.Board.Verdict(need).Status),
 			)
 		}
@@ -67,6 +67,6 @@ func (w *walk) explained(r row) {
 		see = []string{w.guide().Page}
 	}
 	for _, s := range see {
-		w.out.say("See: %s", s)
+		w.out.say("References: %s", s)
 	}
 }

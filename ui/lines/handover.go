@@ -26,16 +26,16 @@ func (w *walk) handOver(string) error {
 	usual := w.live.Session.HandoverFile(side)
 	file, err := w.ask(
 		question{prompt: fmt.Sprintf("File for the facts of the %s [%s]:", w.role(side), usual), help: func() {
-			w.out.say("The other admin gets these facts in a file, and none of your credentials.")
+			w.out.say("The other admin gets these facts in a file, without your credentials.")
 		}, instead: instead},
 	)
 	if err != nil {
 		return orNothing(err)
 	}
 	o := engine.HandoverOptions{Side: side, File: strings.TrimSpace(file)}
-	to, err := w.ask(question{prompt: "Who may read its secrets, empty for nobody:", help: func() {
-		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. What is secret is sealed for them; for nobody it " +
-			"is left out, and named.")
+	to, err := w.ask(question{prompt: "Who can read its secrets, empty to leave secrets out:", help: func() {
+		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. Secrets are encrypted for it; without one they " +
+			"are left out, and listed.")
 	}, instead: instead})
 	if err != nil {
 		return orNothing(err)
@@ -86,7 +86,7 @@ func (w *walk) sideToHand() (steps.Side, error) {
 	here := w.live.Session.Here()
 	switch len(here) {
 	case 0:
-		w.out.say("Neither side is here: there is nothing to hand over.")
+		w.out.say("You have no context for either side: there is nothing to hand over.")
 		return "", nil
 	case 1:
 		return here[0], nil
@@ -94,7 +94,7 @@ func (w *walk) sideToHand() (steps.Side, error) {
 	for {
 		text, err := w.ask(question{
 			prompt:  fmt.Sprintf("Whose facts, %s or %s:", w.role(steps.Local), w.role(steps.Remote)),
-			help:    func() { w.out.say("The side whose facts the admin of the other one needs.") },
+			help:    func() { w.out.say("The side whose facts the other admin needs.") },
 			instead: "carrick handover " + w.path() + " --side " + w.flag(steps.Local),
 		})
 		if err != nil {
@@ -121,13 +121,13 @@ func orNothing(err error) error {
 func (p *sides) handed(side steps.Side) (bool, error) {
 	w, role, flag := p.w, p.guide.Sides[side].Name, p.guide.Sides[side].Flag()
 	if p.spec[side.Peer()].Facts != "" {
-		w.out.sentence("The %s is a file already; one side has to be a context of yours", p.guide.Sides[side.Peer()].Name)
+		w.out.sentence("The %s is already a file; one side must be a context of yours", p.guide.Sides[side.Peer()].Name)
 		return false, nil
 	}
 	w.out.sentence("Ask the %s's admin for a file: carrick handover LINK --side %s -o %s.facts", role, flag, flag)
 	instead := fmt.Sprintf("a link file with %s: {facts: FILE}", side)
-	text, err := w.ask(question{prompt: fmt.Sprintf("File of facts of the %s:", role), help: func() {
-		w.out.say("What the other admin's carrick handover wrote, as a path.")
+	text, err := w.ask(question{prompt: fmt.Sprintf("Facts file of the %s:", role), help: func() {
+		w.out.say("The path of the file that the other admin's carrick handover wrote.")
 	}, instead: instead})
 	if err != nil {
 		return false, orNothing(err)
@@ -141,7 +141,7 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 	for head.ByPhrase && w.o.Unlock != nil {
 		phrase, err := w.ask(question{prompt: "Its passphrase:", secret: true, help: func() {
 			w.out.say(
-				"What is secret in the file is sealed by a passphrase. Its writer tells it to you, on another way than the file.",
+				"Secrets in the file are encrypted with a passphrase. Its writer tells it to you, separately from the file.",
 			)
 		}, instead: "carrick LINK --passphrase-file FILE"})
 		if err != nil {
@@ -154,6 +154,8 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 	}
 	p.spec[side] = linkfile.EndpointSpec{Facts: path}
 	p.link = head.Link
-	w.out.sentence("The file is of link %s: both admins use that name. The key %s signed it", head.Link, head.Signer)
+	w.out.sentence(
+		"The file is for link %s: both admins use that name. It is signed with the key %s", head.Link, head.Signer,
+	)
 	return true, nil
 }

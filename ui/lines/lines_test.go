@@ -18,7 +18,7 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"Each side proves itself with a key pair of its own.",
 			"Answers: 1; e goes through them.",
 			"consumer: ok: the keys Secret holds one key pair.",
-			"1 check skipped until this holds on the provider: the keys Secret holds one key pair.",
+			"1 check skipped, blocked by this on the provider: the keys Secret holds one key pair.",
 			"provider: warning: the credential lives for 30 days more: it ends in 6 days.", "Fix: tunnel keys --renew",
 			"provider: FAIL: the keys Secret holds one key pair: there is no key pair.",
 			"Why: a half pair answers nobody.", "Fix: f 1 does it: Make the keys.",
@@ -37,21 +37,23 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"In this step: 3 ok and 1 with a warning.",
 		)
 		k.says("n")
-		k.hears("Step 3 of 3: Carry.", "both sides: ok: the tunnel carries.", "This step only looks.")
+		k.hears("Step 3 of 3: Carry.", "both sides: ok: the tunnel carries.", "This step only checks.")
 		k.says("a", "u")
-		k.hears("This step changes nothing: it only looks.", "u all takes back all")
+		k.hears("This step changes nothing: it only checks.", "u all undoes")
 		k.says("n")
 		k.hears(
-			"Summary of milan-rome.", "All is green: ", "Step 2, Tunnel keys: 3 ok and 1 with a warning.", "carrick undo ",
-			": takes back what it made",
+			"Summary of milan-rome.", "All checks pass: ", "Step 2, Tunnel keys: 3 ok and 1 with a warning.", "carrick undo ",
+			": undoes what it created",
 		)
 		k.says("m")
-		k.hears("On the provider this link made 1 thing.", "Secret tunnel/keys.", "On the consumer this link made nothing.")
+		k.hears(
+			"On the provider this link created 1 thing.", "Secret tunnel/keys.", "On the consumer this link created nothing.",
+		)
 		k.says("u")
-		k.hears("On the provider, rome: 1 thing.", "delete Secret tunnel/keys.", "Take back this thing? [y/N]")
+		k.hears("On the provider, rome: 1 thing.", "delete Secret tunnel/keys.", "Undo this thing? [y/N]")
 		k.says("y")
 		k.hears(
-			"step 2 of 3, provider: deleted Secret tunnel/keys.", "Not all is green: ",
+			"step 2 of 3, provider: deleted Secret tunnel/keys.", "Not all checks pass: ",
 			"FAIL: provider: the keys Secret holds one key pair",
 		)
 		k.says("l", "q")
@@ -77,14 +79,15 @@ func TestTheFarewellSaysWhereAllStands(t *testing.T) {
 		}
 		k.hears(
 			"Tunnel, link milan-rome: ", "Step 3, Carry: 2 skipped.",
-			"FAIL: provider: the keys Secret holds one key pair: there is no key pair.", "carrick check ", ": every check, once",
+			"FAIL: provider: the keys Secret holds one key pair: there is no key pair.", "carrick check ",
+			": runs every check once",
 		)
 	})
 	o := (&tunnel{}).options(t)
 	o.Passing, o.Banner, o.Notes = true, "demo: two control planes", []string{". /tmp/env"}
 	converse(t, o, func(k *talk) {
 		k.says("?", "q")
-		k.hears("This is carrick, in lines; demo: two control planes.", ". /tmp/env", "The clusters of the demo are gone")
+		k.hears("This is carrick, in lines; demo: two control planes.", ". /tmp/env", "The clusters of the demo are deleted")
 	})
 }
 
@@ -102,14 +105,14 @@ func TestTheInputEndsAtEachQuestion(t *testing.T) {
 		"a step":             {"", fresh, "Step 2, Tunnel keys", "carrick apply"},
 		"a yes":              {"a\n", fresh, "Apply this change?", "--step keys --yes"},
 		"a yes that ends":    {"a\ny", fresh, "Apply this change?", "--step keys --yes"},
-		"a yes to an undo":   {"a\ny\nu\n", fresh, "Take back this thing?", "carrick undo"},
+		"a yes to an undo":   {"a\ny\nu\n", fresh, "Undo this thing?", "carrick undo"},
 		"an answer":          {"e\n", fresh, "Answer, Enter keeps it", "keys.owner"},
 		"a needed answer":    {"", ownerless, "Answer:", "keys.owner"},
 		"a secret":           {"1\ne\n\n\n\n\n", fresh, "Token", "--secret net.token=@FILE"},
 		"a text":             {"1\ne\n\n\n\n\n\n\nroutes:\n  - 10.2.0.0/16\n", fresh, "Routes", "net.routes"},
 		"the summary":        {"s\n", fresh, "Summary", "carrick check"},
 		"a yes to take over": {"a\ny\n", taken, "Take over fields of helm", "--take-over"},
-		"a yes to replace":   {"a\ny\n", fixedInPlace, "Delete and make anew?", "--replace"},
+		"a yes to replace":   {"a\ny\n", fixedInPlace, "Delete and recreate?", "--replace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &tunnel{}
@@ -143,7 +146,7 @@ func TestNoMeansNo(t *testing.T) {
 	}
 }
 
-// Taking over, and deleting what is made anew, are questions of their own.
+// Taking over, and deleting what is recreated, are questions of their own.
 func TestTakeOverAndReplaceAreAskedApart(t *testing.T) {
 	m := &tunnel{items: conflicts("helm", "kubectl")}
 	converse(t, m.options(t), func(k *talk) {
@@ -157,7 +160,7 @@ func TestTakeOverAndReplaceAreAskedApart(t *testing.T) {
 	m = &tunnel{items: []steps.Item{{Verb: steps.Replace, What: "Secret tunnel/keys", Hash: "1"}}}
 	converse(t, m.options(t), func(k *talk) {
 		k.says("a", "y")
-		k.hears("These can't be changed in place.", "Delete and make anew? [y/N]")
+		k.hears("These cannot be changed in place.", "Delete and recreate? [y/N]")
 		k.says("n")
 		k.hears("Nothing was changed.")
 	})
@@ -176,7 +179,7 @@ func TestWaitingIsSaid(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		k.settle()
 		news := k.hears(
-			"This is for you to do:\nlog in at:\nhttps://example.org/device?code=WDJB\nor "+
+			"Your turn:\nlog in at:\nhttps://example.org/device?code=WDJB\nor "+
 				"open:\nhttps://example.org/device\nand type the code WDJB.\n",
 			"Still waiting for you, 10 seconds.", "Still waiting for you, 20 seconds.", "Still waiting for you, 30 seconds.",
 			"Done: 1 change in 35 seconds.",
@@ -274,7 +277,7 @@ func TestFaultsAreSaid(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk \x1b[31mis full")}
 	converse(t, m.options(t), func(k *talk) {
 		k.says("f 1", "y")
-		k.hears("Apply this change?", "This went wrong: ", "the disk is full.")
+		k.hears("Apply this change?", "Error: ", "the disk is full.")
 		k.says("l")
 		k.hears("the disk is full.")
 	})
@@ -284,11 +287,11 @@ func TestChoices(t *testing.T) {
 	converse(t, (&tunnel{}).options(t), func(k *talk) {
 		k.hears("Step 2 of 3")
 		k.says("nonsense")
-		k.hears(`"nonsense" is none of the choices, nor a step; ? says them all.`)
+		k.hears(`"nonsense" is not a choice or a step; ? lists them all.`)
 		k.says("?")
 		k.hears(
-			"a: applies this step", "f N: does only what makes check N hold.", "A number from 1 to 3, or the name of a step",
-			"Nothing is said by itself while this waits for you.", `Of a check, "unknown" means`,
+			"a: applies this step", "f N: fixes only check N.", "A number from 1 to 3, or the name of a step",
+			"carrick says nothing while it waits for you.", `Of a check, "unknown" means`,
 		)
 		k.says("c")
 		k.hears(
@@ -296,9 +299,9 @@ func TestChoices(t *testing.T) {
 		)
 		k.says("x 2")
 		k.hears(
-			"Check 2, handshake: the gateway answers a handshake.", "It is looked at from this machine.",
-			"On the consumer it needs: provider: the keys Secret holds one key pair, which is FAIL.",
-			"See: https://example.org/tunnel",
+			"Check 2, handshake: the gateway answers a handshake.", "Checked from this machine.",
+			"On the consumer it requires: provider: the keys Secret holds one key pair, which is FAIL.",
+			"References: https://example.org/tunnel",
 		)
 		k.says("x", "f 3", "f 9", "f nope")
 		k.hears("carrick has no action for this check", `"9" is no check of this step`, `"nope" is no check of this step`)

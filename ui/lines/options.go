@@ -26,7 +26,7 @@ type NoInputError struct {
 }
 
 func (e *NoInputError) Error() string {
-	return "there is nobody to ask: the input ended at " + quoted(e.What) + "; without asking: " + e.Instead
+	return "the input ended at " + quoted(e.What) + "; without questions: " + e.Instead
 }
 
 // Run walks through a guide in lines until the user leaves, and then prints the state of each step. It returns nil

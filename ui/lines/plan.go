@@ -34,7 +34,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 			}
 		}
 		if left > 0 && n > 0 {
-			w.out.sentence("%s on the %s as it should be", model.Plural(left, "more thing"), w.role(side))
+			w.out.sentence("%s on the %s unchanged", model.Plural(left, "more thing"), w.role(side))
 		}
 	}
 	if all == 0 && diffs {
@@ -87,25 +87,25 @@ func (w *walk) item(it steps.Item, diff bool) {
 func (w *walk) unmet(p *engine.Plan) {
 	for _, need := range w.live.Unmet(p) {
 		check, step := w.guide().Check(need.Check)
-		w.out.sentence("This needs first, on the %s, in step %s: %s", w.role(need.Side), step.Title, check.Title)
+		w.out.sentence("This first requires, on the %s, in step %s: %s", w.role(need.Side), step.Title, check.Title)
 	}
 }
 
 // lacks prints the missing permissions, and manifests that grant them.
 func (w *walk) lacks(p *engine.Plan, lacking engine.MissingPermissions) {
-	w.out.say("You may not do all of this yet. Nothing was changed.")
+	w.out.say("Permissions are missing for this. Nothing was changed.")
 	name := "carrick-" + w.live.Session.Link().Name()
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
 		if !missing {
 			continue
 		}
-		w.out.sentence("On the %s, %s, you lack:", w.role(side), w.live.Session.Endpoint(side).Name)
+		w.out.sentence("Missing on the %s, %s:", w.role(side), w.live.Session.Endpoint(side).Name)
 		for _, r := range lack.Words() {
 			w.out.sentence("%s", r)
 		}
 		if lack.Partly {
-			w.out.say("What more it takes can be told once these are there.")
+			w.out.say("Once these are granted, carrick can check for others.")
 		}
 		w.out.say("An admin of that cluster can apply this and bind it to you:")
 		w.out.raw(steps.Grant(name, lack.Needed, p.NewNamespaces(side)...))

@@ -26,7 +26,7 @@ func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, e
 	switch word {
 	case "":
 		if missing(a) {
-			return nil, false, errors.New("an answer is needed")
+			return nil, false, errors.New("an answer is required")
 		}
 		return nil, false, nil
 	case "-":
@@ -53,12 +53,12 @@ func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, e
 func readSecret(a engine.Answered, typed string) (any, bool, error) {
 	if typed == "" {
 		if a.Value == nil && !a.Question.Opt {
-			return nil, false, errors.New("an answer is needed")
+			return nil, false, errors.New("an answer is required")
 		}
 		return nil, false, nil
 	}
 	if _, err := a.Question.Parse(typed); err != nil {
-		return nil, false, fmt.Errorf("what was typed is not of kind %s", a.Question.Kind)
+		return nil, false, fmt.Errorf("the input is not of kind %s", a.Question.Kind)
 	}
 	return masked.New(typed), true, nil
 }
@@ -72,7 +72,7 @@ func emptied(a engine.Answered) (any, bool, error) {
 	case q.Opt || q.Default != nil:
 		return nil, true, nil
 	}
-	return nil, false, errors.New("an answer is needed")
+	return nil, false, errors.New("an answer is required")
 }
 
 // longText reads a multi-line text: from the editor, or up to a line with only a period. typed is its first line.
@@ -95,7 +95,7 @@ func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 		case errors.Is(err, errEnded) && w.in.tty != nil:
 			return "", errBack
 		case errors.Is(err, errEnded):
-			return "", &NoInputError{a.Question.Title + ", which a line with a full stop alone ends", w.insteadOf(a)}
+			return "", &NoInputError{a.Question.Title + ", ended by a line with only a full stop", w.insteadOf(a)}
 		case err != nil:
 			return "", err
 		case line == ".":
@@ -111,9 +111,9 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 	out, isFile := w.o.Out.(*os.File)
 	switch {
 	case w.in.tty == nil || !isFile:
-		return "", errors.New("an editor needs a terminal; type the lines, and a line with a full stop alone at the end")
+		return "", errors.New("an editor requires a terminal; type the lines, then a line with only a full stop")
 	case len(words) == 0:
-		return "", errors.New("no editor is known here: set VISUAL or EDITOR before you start carrick, or type the lines")
+		return "", errors.New("no editor is set: set VISUAL or EDITOR before you start carrick, or type the lines")
 	}
 	path, err := model.DraftFile(a.Question.Show(a.Value))
 	if err != nil {
@@ -127,11 +127,11 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 		<-w.o.Interrupts // they were for the editor
 	}
 	if err != nil {
-		return "", fmt.Errorf("the text is as it was: %s: %w", filepath.Base(words[0]), err)
+		return "", fmt.Errorf("the text is unchanged: %s: %w", filepath.Base(words[0]), err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("the text is as it was: %w", err)
+		return "", fmt.Errorf("the text is unchanged: %w", err)
 	}
 	return string(text), nil
 }

@@ -93,8 +93,10 @@ func (p *sides) folder(side steps.Side) error {
 	role := p.guide.Sides[side].Name
 	for {
 		text, err := p.w.ask(question{
-			prompt:  fmt.Sprintf("Folder of the %s [/]:", role),
-			help:    func() { p.w.out.sentence("The %s is a machine: / is this one, another folder stands for one", role) },
+			prompt: fmt.Sprintf("Folder of the %s [/]:", role),
+			help: func() {
+				p.w.out.sentence("The %s is a machine: / is this machine, another folder represents one", role)
+			},
 			instead: "carrick LINK, with a link file that names both sides",
 		})
 		if err != nil {
@@ -108,7 +110,7 @@ func (p *sides) folder(side steps.Side) error {
 			p.spec[side] = linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: text, Here: known.Here && known.Root == text}}
 			return nil
 		}
-		p.w.out.sentence("%s is no absolute path: / is this machine, another folder stands for one", quoted(text))
+		p.w.out.sentence("%s is not an absolute path: / is this machine, another folder represents one", quoted(text))
 	}
 }
 
@@ -117,7 +119,7 @@ func (p *sides) pick(side steps.Side) error {
 	w, role := p.w, p.guide.Sides[side]
 	delete(p.spec, side)
 	if len(p.list) == 0 {
-		return errors.New("there are no contexts: set KUBECONFIG, or make one with your provider's command line")
+		return errors.New("there are no contexts: set KUBECONFIG, or create one with your provider's command line")
 	}
 	var names []string
 	for _, c := range p.list {
@@ -133,8 +135,8 @@ func (p *sides) pick(side steps.Side) error {
 		text, err := w.ask(question{
 			prompt: fmt.Sprintf("The %s, 1 to %d [%d]:", role.Name, len(p.list), def+1),
 			help: func() {
-				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and writes nothing into it. " +
-					"r says the list again, with what has answered since. h takes a file of facts that the other admin handed over.")
+				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and never changes it. r " +
+					"reads the list again, with new answers. h opens a facts file from the other admin.")
 				p.contexts(side)
 			},
 			instead: map[steps.Side]string{
@@ -183,26 +185,26 @@ func (p *sides) chosen(side steps.Side, text string) (name, why string) {
 		}
 		if p.spec[side.Peer()].Context == c.Context {
 			return "", fmt.Sprintf(
-				"%s is the %s already; the %s must be another cluster", c.Context, p.guide.Sides[side.Peer()].Name,
+				"%s is already the %s; the %s must be another cluster", c.Context, p.guide.Sides[side.Peer()].Name,
 				p.guide.Sides[side].Name,
 			)
 		}
 		return c.Context, ""
 	}
-	return "", fmt.Sprintf("%s is none of them: a number from 1 to %d, or a name", quoted(text), len(p.list))
+	return "", fmt.Sprintf("%s is not in the list: enter a number from 1 to %d, or a name", quoted(text), len(p.list))
 }
 
 // contexts prints the contexts, numbered, with their preflights.
 func (p *sides) contexts(side steps.Side) {
 	for i, c := range p.list {
 		if p.spec[side.Peer()].Context == c.Context {
-			p.w.out.sentence("%d: %s, the %s already", i+1, c.Context, p.guide.Sides[side.Peer()].Name)
+			p.w.out.sentence("%d: %s, already the %s", i+1, c.Context, p.guide.Sides[side.Peer()].Name)
 			continue
 		}
 		p.w.out.sentence("%d: %s, at %s: %s", i+1, c.Context, c.Server, p.says(c.Context))
 	}
 	if p.spec[side.Peer()].Facts == "" {
-		p.w.out.sentence("h: no context of yours, but a file of facts from the %s's admin", p.guide.Sides[side].Name)
+		p.w.out.sentence("h: a facts file from the %s's admin instead of a context", p.guide.Sides[side].Name)
 	}
 	if p.guide.Sides[side].Optional {
 		p.w.out.sentence("0: leave the %s out", p.guide.Sides[side].Name)

@@ -22,7 +22,7 @@ func (w *walk) step() error {
 	asked, err := w.neededAnswers()
 	switch {
 	case errors.Is(err, errBack):
-		w.out.say("An answer is missing still: e asks for it.")
+		w.out.say("An answer is missing: e asks for it.")
 	case err != nil:
 		return err
 	}
@@ -49,7 +49,7 @@ func (w *walk) stepPrompt() string {
 func (w *walk) outlook() error {
 	s := w.current()
 	if len(s.Actions) == 0 {
-		w.out.say("This step only looks.")
+		w.out.say("This step only checks.")
 		return nil
 	}
 	p, err := w.forecast()
@@ -87,11 +87,11 @@ func (w *walk) deed(verb, doing string) deed {
 	}
 }
 
-const takeBack = "Take back"
+const takeBack = "Undo"
 
 func (w *walk) apply(string) error {
 	if len(w.current().Actions) == 0 {
-		w.out.say("This step changes nothing: it only looks.")
+		w.out.say("This step changes nothing: it only checks.")
 		return nil
 	}
 	return w.changeAndTell(w.deed("Apply", "applying"))
@@ -102,14 +102,14 @@ func (w *walk) undo(args string) error {
 		return w.undoAll("")
 	}
 	if len(w.current().Actions) == 0 {
-		w.out.say("This step changes nothing, so there is nothing to take back. u all takes back all that this link made.")
+		w.out.say("This step changes nothing, so there is nothing to undo. u all undoes the whole link.")
 		return nil
 	}
-	return w.changeAndTell(w.deed(takeBack, "taking back"))
+	return w.changeAndTell(w.deed(takeBack, "undoing"))
 }
 
 func (w *walk) undoAll(string) error {
-	return w.changeAndTell(deed{what: "this link", verb: takeBack, doing: "taking back all of", undo: true})
+	return w.changeAndTell(deed{what: "this link", verb: takeBack, doing: "undoing all of", undo: true})
 }
 
 // changeAndTell executes a change, waits for its effects, and prints the checks that changed.
@@ -133,7 +133,7 @@ func (w *walk) changeAndTell(d deed) error {
 
 func (w *walk) diff(string) error {
 	if len(w.current().Actions) == 0 {
-		w.out.say("This step changes nothing: it only looks.")
+		w.out.say("This step changes nothing: it only checks.")
 		return nil
 	}
 	p, err := w.forecast()
@@ -149,7 +149,7 @@ func (w *walk) diff(string) error {
 	return nil
 }
 
-const noAction = "carrick has no action for this check; its fix says what to do."
+const noAction = "carrick has no action for this check; see its fix."
 
 // fix runs only the action that fixes one check.
 func (w *walk) fix(args string) error {
@@ -168,7 +168,7 @@ func (w *walk) fix(args string) error {
 		return nil
 	case len(names) > 0:
 	case r.check.FixedBy != "" && !w.broken(r):
-		w.out.say("This check holds: there is nothing to fix.")
+		w.out.say("This check passes: there is nothing to fix.")
 		return nil
 	default: // none, or the answers require another way, or everything that it creates exists
 		w.out.say(noAction)

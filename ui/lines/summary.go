@@ -24,14 +24,14 @@ func (w *walk) summary() error {
 	}
 	w.sayStand()
 	w.summed = true
-	w.out.say("Choices: m what this link made, u undo all, r look again, b back, q quit, ? for all.")
+	w.out.say("Choices: m what this link created, u undo all, r check again, b back, q quit, ? for all.")
 	return w.choose("Summary:", w.summaryAgain, []choice{
-		{"m", "made", "", "says what this link made", w.sayMade},
-		{"u", "undo", "", "takes back all that this link made: says it, and asks", w.undoHere},
-		{"r", "again", "", "looks again at everything", w.summaryAgain},
-		{"h", "handover", "", "writes facts of one side into a file for the admin of the other", w.handOver},
+		{"m", "made", "", "lists what this link created", w.sayMade},
+		{"u", "undo", "", "undoes the whole link: shows the plan, and asks", w.undoHere},
+		{"r", "again", "", "runs all checks again", w.summaryAgain},
+		{"h", "handover", "", "writes a facts file of one side for the admin of the other", w.handOver},
 		{"b", "back", "", "goes to the last step", nil},
-		{"l", "log", "", "says what was done, and what went wrong", w.sayLog},
+		{"l", "log", "", "reads the log: changes and errors", w.sayLog},
 		{"n", "next", "", "goes to the first step that is not done", w.toFirst},
 	})
 }
@@ -58,9 +58,9 @@ func (w *walk) summaryAgain(string) error { return errMoved }
 func (w *walk) sayStand() {
 	n := w.live.Board.Count("")
 	if n.Green() {
-		w.out.sentence("All is green: %s", tally(n))
+		w.out.sentence("All checks pass: %s", tally(n))
 	} else {
-		w.out.sentence("Not all is green: %s", tally(n))
+		w.out.sentence("Not all checks pass: %s", tally(n))
 	}
 	w.sayStanding()
 	w.upcoming()
@@ -90,7 +90,7 @@ func (w *walk) upcoming() {
 	var list []string
 	for _, d := range w.live.Dues(time.Now()) {
 		check, _ := w.guide().Check(d.Cell.Check)
-		text := fmt.Sprintf("Due on %s, %%s: %s", d.At.Format("2 January 2006"), model.OneLine(check.Title))
+		text := fmt.Sprintf("Expires on %s, %%s: %s", d.At.Format("2 January 2006"), model.OneLine(check.Title))
 		if sides[text] == nil {
 			list = append(list, text)
 		}
@@ -111,7 +111,7 @@ func (w *walk) sayCommands() {
 // sayMade prints what undo would revert.
 func (w *walk) sayMade(string) error {
 	var got model.Planned
-	err := w.wait(func() string { return "what this link made" }, nil, func(ctx context.Context) error {
+	err := w.wait(func() string { return "what this link created" }, nil, func(ctx context.Context) error {
 		got = w.live.Show(ctx, engine.Scope{}, true)
 		return got.Err
 	})
@@ -122,12 +122,12 @@ func (w *walk) sayMade(string) error {
 	case err != nil && w.mine(err):
 		return err
 	case err != nil:
-		w.trouble("This can't be told: ", err)
+		w.trouble("Unknown: ", err)
 		return nil
 	}
 	for _, side := range steps.Sides {
 		n := model.ChangesOf(p, side)
-		w.out.sentence("On the %s this link made %s", w.role(side), things(n))
+		w.out.sentence("On the %s this link created %s", w.role(side), things(n))
 		for i := len(p.Actions) - 1; i >= 0; i-- {
 			for _, it := range p.Actions[i].Change.Items {
 				switch {
@@ -135,7 +135,7 @@ func (w *walk) sayMade(string) error {
 				case it.Verb.Changes():
 					w.out.sentence("%s", it.What)
 				case it.Left:
-					w.out.sentence("An undo leaves %s: it %s", it.What, it.Note)
+					w.out.sentence("Undo keeps %s: it %s", it.What, it.Note)
 				}
 			}
 		}

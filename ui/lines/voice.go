@@ -99,7 +99,7 @@ func tally(n engine.Counts) string {
 		{steps.Unknown, "unknown"},
 		{steps.Warn, "with a warning"},
 		{steps.Waiting, "waiting"},
-		{steps.Pending, "not looked at yet"},
+		{steps.Pending, "not checked yet"},
 		{steps.Skip, "skipped"},
 	} {
 		if n.Of(p.s) > 0 {
@@ -128,7 +128,7 @@ func word(s steps.Status) string {
 	case steps.Waiting:
 		return "waiting"
 	}
-	return "not looked at yet"
+	return "not checked yet"
 }
 
 // span formats a duration: "20 seconds", "3 minutes".

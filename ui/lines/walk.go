@@ -64,7 +64,7 @@ func (w *walk) through() error {
 	} else {
 		w.out.say("This is carrick, in lines.")
 	}
-	w.out.say("At every question, ? says more, b goes back and q leaves.")
+	w.out.say("At every question, ? is help, b goes back and q quits.")
 	if err := w.open(); err != nil {
 		return err
 	}

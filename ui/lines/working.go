@@ -92,7 +92,7 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 		}
 	})
 	if errors.Is(err, errCancelled) {
-		w.out.say("It is not waited for any longer.")
+		w.out.say("carrick no longer waits for it.")
 		return nil
 	}
 	return err
@@ -148,7 +148,7 @@ const wordsEvery = 5 * time.Second
 
 // done maps a verb to its past tense.
 var done = map[steps.Verb]string{
-	steps.Create: "created", steps.Update: "changed", steps.Replace: "made anew", steps.Delete: "deleted",
+	steps.Create: "created", steps.Update: "changed", steps.Replace: "recreated", steps.Delete: "deleted",
 	steps.Release: "released",
 }
 
@@ -170,7 +170,7 @@ func (k *work) heard(e steps.Event) {
 	case e.Action == "": // the checks show it
 	case asks:
 		if len(k.Asked.Lines) == 1 {
-			w.out.say("This is for you to do:")
+			w.out.say("Your turn:")
 		}
 		w.apart(text)
 	case len(k.Asked.Lines) == 0 && text != was:
@@ -207,7 +207,7 @@ func (k *work) awaits() string {
 	case k.Says != "":
 		return k.Says
 	case k.Plan.Undo:
-		return "the clusters to take it back"
+		return "the clusters to undo it"
 	case waits:
 		return w.live.Title(c, c) + ": " + w.live.Board.Verdict(c).Found
 	}

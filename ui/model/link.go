@@ -64,7 +64,9 @@ func (e Endpoints) Same(met func(context string) engine.Preflight) string {
 	if uid := met(one).UID; uid == "" || uid != met(two).UID {
 		return ""
 	}
-	return fmt.Sprintf("%s and %s are one cluster: both have the same kube-system namespace. Two are needed.", one, two)
+	return fmt.Sprintf(
+		"%s and %s are the same cluster: their kube-system namespaces have the same UID. Pick two clusters.", one, two,
+	)
 }
 
 // NewLink returns a link of that name between these sides: the existing one if it joins them, else a new one.
@@ -80,7 +82,7 @@ func (o *Options) NewLink(g *steps.Guide, name string, ends Endpoints) (l *linkf
 	}
 	l, err = linkfile.Load(path, o.Guides)
 	if err == nil && (l.Guide != g.Name || !ends.of(l)) {
-		err = fmt.Errorf("%s is there already and joins something else; choose another name", path)
+		err = fmt.Errorf("%s already exists and joins something else; choose another name", path)
 	}
 	return l, true, err
 }

@@ -63,12 +63,12 @@ func (l *Live) plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 
 // ForecastDue marks the forecast of a step as pending, and reports whether it is due: none is being computed, and
 // nothing is known or the step has changed. The caller must then call Forecast.
-func (l *Live) ForecastDue(step string, anew bool) bool {
+func (l *Live) ForecastDue(step string, again bool) bool {
 	basis := l.Board.Count(step)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.forecast(step)
-	if s := l.Guide().Step(step); f.pending || len(s.Actions) == 0 || (!anew && f.basis == basis) {
+	if s := l.Guide().Step(step); f.pending || len(s.Actions) == 0 || (!again && f.basis == basis) {
 		return false
 	}
 	f.pending, f.basis = true, basis
@@ -135,8 +135,8 @@ type Part struct {
 	What string // "": known only when the action runs
 }
 
-// partsOf returns the items that a plan changes, in order. A release comes after the objects of its action, because it is
-// complete when all of them are. An action without known items is one part.
+// partsOf returns the items that a plan changes, in order. A release comes after the objects of its action, because it
+// is complete when all of them are. An action without known items is one part.
 func partsOf(plan *engine.Plan) []Part {
 	var out []Part
 	for i := range plan.Actions {
