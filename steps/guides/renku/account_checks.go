@@ -28,49 +28,51 @@ func accountChecks() []steps.Check {
 	const risks = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks"
 	return []steps.Check{
 		{
-			Name: "token-secrets-denied", Title: "the new kubeconfig can't create tokens of other accounts",
+			Name: "token-secrets-denied", Title: "The kubeconfig cannot create tokens of other accounts",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
-			Why: "whoever has it could create a Secret of type kubernetes.io/service-account-token " +
-				"for any account of the namespace, and act as that",
+			Why: "A Secret of type kubernetes.io/service-account-token gives whoever has the kubeconfig the token of any " +
+				"account in the namespace.",
 			References: []string{risks},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return limited(ctx, e, tokenTrial(e), "a token Secret of any ServiceAccount", "no token Secrets")
+				return limited(ctx, e, tokenTrial(e), "a token Secret of any ServiceAccount", "token Secrets")
 			},
 		},
 		{
-			Name: "session-account-fixed", Title: "the new kubeconfig can't run sessions as other accounts",
+			Name: "session-account-fixed", Title: "The kubeconfig cannot run sessions as other accounts",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
-			Why: "a session's pod holds the token of its ServiceAccount: run as the operator's, it acts as that",
+			Why: "A session's pod has the token of its ServiceAccount, so a session that runs as the operator's account has " +
+				"the operator's permissions.",
 			References: []string{
 				"SwissDataScienceCenter/amalthea: config/crd/bases/amalthea.dev_amaltheasessions.yaml (spec.serviceAccountName)",
 				risks,
 			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return limited(ctx, e, sessionTrial(e),
-					"sessions that run as any ServiceAccount", "no sessions that run as another ServiceAccount")
+					"sessions that run as any ServiceAccount", "sessions that run as another ServiceAccount")
 			},
 		},
 		{
-			Name: "data-connectors-denied", Title: "the new kubeconfig can't run sessions with data connectors",
+			Name: "data-connectors-denied", Title: "The kubeconfig cannot run sessions with data connectors",
 			On: steps.Remote, From: withItself,
 			When:  func(e steps.Env) bool { return !mountsConnectors(e) },
 			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
-			Why: "csi-rclone runs privileged, and the kubeconfig can write its configuration: " +
-				"a session could mount the volumes of other pods",
+			Why: "csi-rclone runs privileged and the kubeconfig can write its configuration, so a session could mount the " +
+				"volumes of other pods.",
 			References: []string{
 				"SwissDataScienceCenter/csi-rclone: pkg/rclone/nodeserver.go (extractConfigData)",
 				"SwissDataScienceCenter/amalthea: api/v1alpha1/amaltheasession_types.go (DataSource)",
 			},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return limited(ctx, e, connectorTrial(e), "sessions with data connectors", "no sessions with data connectors")
+				return limited(ctx, e, connectorTrial(e), "sessions with data connectors", "sessions with data connectors")
 			},
 		},
 		{
-			Name: "accounts-within", Title: "no account that it can act as has other permissions",
+			Name: "accounts-within", Title: "No account the kubeconfig can act as has more permissions",
 			On: steps.Remote, Needs: []string{"credential-accepted"},
-			Why: "what an account that it can act as is allowed to do, it is allowed to do. Sessions act as theirs in any case",
+			Why: "The kubeconfig has the permissions of every account it can act as, and sessions always have those " +
+				"of their own.",
 			References: []string{
 				risks,
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml " +
@@ -92,7 +94,7 @@ const (
 type inTheWay struct{ why string }
 
 func (e *inTheWay) Error() string {
-	return "it can't be told: the API server refuses the trial for another reason: " + e.why
+	return "unknown, because the API server rejects the test object for another reason: " + e.why
 }
 
 // denialTrial is a pair of objects that differ only in the field that must be denied, and the
@@ -184,7 +186,7 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 	if apierrors.IsForbidden(harmless) { // by RBAC: only patch may be missing, which a dry run of an apply also requires
 		may, err := as.Can(ctx, t.create)
 		if err == nil && !may[0].Allowed {
-			return "it has no permission to create any", true, nil
+			return "it has no create permission", true, nil
 		}
 	}
 	if harmless != nil {
@@ -198,7 +200,7 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 	}
 	for _, field := range []string{"serviceAccountName", "dataSources"} {
 		if apierrors.IsBadRequest(harmful) && strings.Contains(harmful.Error(), `unknown field "spec.`+field+`"`) {
-			return "the definition of a session has no " + field, true, nil
+			return "the AmaltheaSession CRD has no field " + field, true, nil
 		}
 	}
 	return "", false, harmful
@@ -221,13 +223,13 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 		return steps.Errored(err)
 	case !is && inForceSoon(ctx, e):
 		return steps.Waits(
-			time.Time{}, "it can create %s: the admission policies take effect some seconds after they were written",
+			time.Time{}, "the kubeconfig can still create %s: new admission policies take effect after a few seconds",
 			all,
 		).Or(policiesFix(ctx, e))
 	case !is:
-		return steps.Warned("it can create "+all, policiesFix(ctx, e))
+		return steps.Warned("the kubeconfig can create "+all, policiesFix(ctx, e))
 	}
-	return steps.Passed("it can create %s: %s", none, why)
+	return steps.Passed("the kubeconfig cannot create %s: %s", none, why)
 }
 
 // untold is the verdict of a check that the API server did not allow to ask.
@@ -303,9 +305,9 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(grants) == 0 {
 		if every {
-			return steps.Passed("no other account of %s is bound to a role", ns)
+			return steps.Passed("no other ServiceAccount in %s is bound to a role", ns)
 		}
-		return steps.Passed("no account that sessions run as is bound to a role")
+		return steps.Passed("no ServiceAccount of the sessions is bound to a role")
 	}
 	var words []string
 	for _, g := range grants {
@@ -314,14 +316,14 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	first := grants[max(0, slices.IndexFunc(grants, func(g check.Grant) bool { return !g.Bootstrap() }))]
 	fix := first.Without(e.Kubectl())
 	if len(inventory.OtherLinks(first.Labels, "")) > 0 {
-		fix = first.Show(e.Kubectl()) + "    # remove the account from it"
+		fix = first.Show(e.Kubectl()) + "    # remove the account from its subjects"
 	}
 	if secret := old[first.Account]; secret != "" {
 		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret +
-			"    # a token of the account, which the kubeconfig can read, unless something needs it"
+			"    # the kubeconfig can read this token; keep it only if something else needs it"
 	} else if every {
 		if fix = policiesFix(ctx, e); inForceSoon(ctx, e) {
-			return steps.Waits(time.Time{}, "the admission policies take effect some seconds after they were written").Or(fix)
+			return steps.Waits(time.Time{}, "new admission policies take effect after a few seconds").Or(fix)
 		}
 	}
 	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)

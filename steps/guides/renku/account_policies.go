@@ -16,7 +16,7 @@ import (
 // kubeconfig from acting as other ServiceAccounts of the session namespace.
 func accountPolicies() steps.Action {
 	return steps.Action{
-		Name: "account-policies", Title: "Deny Renku's kubeconfig the other accounts of the namespace",
+		Name: "account-policies", Title: "Deny Renku's kubeconfig other ServiceAccounts",
 		On: steps.Remote, When: limitsAccounts,
 		Doer: action.Manifest{File: "account-policies.yaml", Values: action.Values{
 			"policy":         func(_ context.Context, e steps.Env) (any, error) { return policyPrefix(e), nil },
@@ -30,11 +30,11 @@ func accountPolicies() steps.Action {
 // sessionRules are the validations of the AmaltheaSessions that Renku's kubeconfig writes.
 func sessionRules(e steps.Env) []any {
 	rules := []any{denial(accountRule(e, "object.spec"),
-		"sessions run as another ServiceAccount than the one that the cluster's row in Renku names")}
+		"sessions must run as the default ServiceAccount or the one that the cluster in Renku names")}
 	if !mountsConnectors(e) {
 		rules = append(rules,
 			denial("!has(object.spec.dataSources) || size(object.spec.dataSources) == 0",
-				"sessions have no data connectors on this cluster"),
+				"sessions must not have data connectors on this cluster"),
 			denial(volumesRule("object.spec", "extraVolumes"), noDriverVolumes))
 	}
 	return rules
@@ -44,7 +44,7 @@ func sessionRules(e steps.Env) []any {
 func workloadRules(e steps.Env) []any {
 	const pod = "object.spec.template.spec"
 	rules := []any{denial(accountRule(e, pod),
-		"Renku's kubeconfig changes no workload of another ServiceAccount than the sessions'")}
+		"Renku's kubeconfig can change only workloads that run as the sessions' ServiceAccount")}
 	if !mountsConnectors(e) {
 		rules = append(rules, denial(volumesRule(pod, "volumes"), noDriverVolumes))
 	}
@@ -66,7 +66,7 @@ func accountRule(e steps.Env, spec string) string {
 		spec, strings.Join(quoted, ", "))
 }
 
-const noDriverVolumes = "Renku's kubeconfig creates no pods with CSI or ephemeral volumes on this cluster"
+const noDriverVolumes = "Renku's kubeconfig cannot create pods with CSI or ephemeral volumes on this cluster"
 
 // volumesRule is a CEL expression that is false if a pod has volumes that a CSI driver, such as
 // csi-rclone, creates for it.
@@ -87,12 +87,12 @@ func policiesQuestion() steps.Question {
 	return steps.Question{
 		Key: "identity.policies", Title: "Admission policies that deny the kubeconfig other accounts",
 		Kind: steps.YesNo, On: steps.Remote,
-		Help: "ValidatingAdmissionPolicies, which Kubernetes serves since 1.30. " +
-			"Without them whoever has Renku's kubeconfig can act as any ServiceAccount of the sessions' namespace.",
+		Help: "carrick creates ValidatingAdmissionPolicies, which Kubernetes serves since 1.30. Without them, whoever has " +
+			"Renku's kubeconfig can act as any ServiceAccount in the session namespace.",
 		Default: func(e steps.Env) (any, string) {
 			switch served, err := e.Own.Value("serves-policies"); {
 			case err != nil:
-				return false, "it is not known whether the cluster serves ValidatingAdmissionPolicies"
+				return false, "unknown whether the cluster serves ValidatingAdmissionPolicies"
 			case served == true:
 				return true, "the cluster serves ValidatingAdmissionPolicies"
 			}
@@ -122,7 +122,7 @@ func policiesFix(ctx context.Context, e steps.Env) string {
 	if served, err := e.Own.Value("serves-policies"); err == nil && served == true {
 		return "answer identity.policies with true, then " + e.ApplyStep("identity")
 	}
-	return "upgrade the cluster to Kubernetes 1.30, which serves ValidatingAdmissionPolicies; then " +
+	return "upgrade the cluster to Kubernetes 1.30 or later, which serves ValidatingAdmissionPolicies; then " +
 		e.ApplyStep("identity")
 }
 

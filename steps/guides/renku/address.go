@@ -18,57 +18,58 @@ const addressSource = "SwissDataScienceCenter/renku-data-services: components/re
 func addressChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-host-name", Title: "the sessions' host is a name of their own that an Ingress takes",
+			Name: "session-host-name", Title: "The session host is a valid Ingress host of its own",
 			On: steps.Remote,
-			Why: "Renku's API takes host:443 and names with _, an Ingress takes neither; under Renku's own domain " +
-				"sessions could read its cookies",
+			Why: "An Ingress rejects host:443 and names with _, which Renku's API accepts, and under Renku's own domain " +
+				"sessions could read its cookies.",
 			References: []string{addressSource},
 			Run:        sessionHostName,
 		},
 		{
-			Name: "session-host-resolves", Title: "the sessions' host resolves", On: steps.Remote, From: "this machine",
+			Name: "session-host-resolves", Title: "The session host resolves", On: steps.Remote, From: "this machine",
 			Needs: []string{"session-host-name"},
-			Why:   "browsers open sessions there",
+			Why:   "Browsers open sessions at this host.",
 			Run:   sessionHostResolves,
 		},
 		{
-			Name: "session-host-is-ingress", Title: "the sessions' host leads to the remote cluster's ingress", On: steps.Remote,
+			Name: "session-host-is-ingress", Title: "The session host points to the remote cluster's ingress", On: steps.Remote,
 			From: "this machine and the cluster", Needs: []string{"session-host-resolves"},
-			Why: "a name that leads elsewhere shows somebody else's page, or none",
+			Why: "A name that points elsewhere shows another server's page or none.",
 			Run: sessionHostIsIngress,
 		},
 		{
-			Name: "session-tls", Title: "browsers trust the certificate of the sessions' host", On: steps.Remote,
+			Name: "session-tls", Title: "Browsers trust the session host's certificate", On: steps.Remote,
 			From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
-			Why: "without a TLS Secret each session shows the ingress controller's default certificate, the one looked " +
-				"at here. Nobody trusts the one that ingress-nginx makes up",
+			Why: "Without a TLS Secret, sessions use the ingress controller's default certificate, and no browser " +
+				"trusts the one that ingress-nginx generates.",
 			References: []string{page, "SwissDataScienceCenter/amalthea issue 1058"},
 			Run:        sessionTLS,
 		},
 		{
-			Name: "session-path", Title: "the sessions' path is empty or /like/this", On: steps.Remote,
-			Why: "Renku does not check it, and puts it before each session's name: a slash too many or too few breaks " +
-				"the address. The published guide does not say so",
+			Name: "session-path", Title: "The session path is empty or like /sessions", On: steps.Remote,
+			Why: "Renku puts it before each session's name unchecked, so one slash too many or too few breaks the " +
+				"address (not in the published guide).",
 			References: []string{addressSource},
 			Run:        sessionPath,
 		},
 		{
-			Name: "session-protocol", Title: "sessions are served by https", On: steps.Remote,
-			Why: "many identity providers refuse a login that returns to http, and browsers show no http page inside a " +
-				"portal on https",
+			Name: "session-protocol", Title: "Sessions are served over HTTPS", On: steps.Remote,
+			Why: "Many identity providers reject logins that return to http, and browsers block http pages inside a " +
+				"portal on https.",
 			References: []string{addressSource},
 			Run: func(_ context.Context, e steps.Env) steps.Result {
 				if e.Answers.Text("sessions.protocol") != "https" {
 					return steps.Warned(
-						"sessions are served by http: passwords and data go in the open", "answer sessions.protocol with https",
+						"sessions are served over http, so passwords and data are sent unencrypted",
+						"answer sessions.protocol with https",
 					)
 				}
 				return steps.Passed("https")
 			},
 		},
 		{
-			Name: "session-port", Title: "sessions use the protocol's own port", On: steps.Remote,
-			Why:        "any other port stands in the address that Keycloak must let in, and firewalls open it less often",
+			Name: "session-port", Title: "Sessions use the protocol's default port", On: steps.Remote,
+			Why:        "Any other port must be in the redirect URI that Keycloak allows, and firewalls open it less often.",
 			References: []string{addressSource},
 			Run:        sessionPortUsual,
 		},
@@ -82,15 +83,17 @@ func checkSessionHost(v string) error {
 	_, err := netip.ParseAddr(v)
 	switch {
 	case strings.Contains(v, "://"):
-		return fmt.Errorf("%q is an address: write the host name alone, without https://", v)
+		return fmt.Errorf("%q is a URL: enter only the host name, without https://", v)
 	case err == nil:
-		return fmt.Errorf("%q is an IP address: an Ingress serves names", v)
+		return fmt.Errorf("%q is an IP address: an Ingress requires a host name", v)
 	case strings.ContainsAny(v, "/:"):
-		return fmt.Errorf("%q is more than a host name: the port and the path are questions of their own", v)
+		return fmt.Errorf("%q is more than a host name: the port and the path are separate questions", v)
 	case strings.Contains(v, "_"):
-		return fmt.Errorf("%q has a _ in it: Renku takes that, an Ingress does not", v)
+		return fmt.Errorf("%q contains _: Renku accepts that, an Ingress does not", v)
 	case !dnsName.MatchString(v) || len(v) > 253:
-		return fmt.Errorf("%q is no host name that an Ingress takes: lower-case letters, digits, - and ., at most 253", v)
+		return fmt.Errorf(
+			"%q is not a valid Ingress host: use lower-case letters, digits, - and ., at most 253 characters", v,
+		)
 	}
 	return nil
 }
@@ -99,11 +102,11 @@ func checkSessionHost(v string) error {
 func checkSessionPath(v string) error {
 	switch {
 	case !strings.HasPrefix(v, "/"):
-		return fmt.Errorf("%q does not begin with /: it would be glued to the host", v)
+		return fmt.Errorf("%q does not begin with /: it would be joined to the host name", v)
 	case strings.HasSuffix(v, "/"):
-		return fmt.Errorf("%q ends with /: each session's address would have two", v)
+		return fmt.Errorf("%q ends with /: session addresses would contain //", v)
 	case strings.ContainsAny(v, " ?#\\") || strings.Contains(v, "//") || strings.Contains(v, "/.."):
-		return fmt.Errorf("%q is no path such as /sessions", v)
+		return fmt.Errorf("%q is not a path such as /sessions", v)
 	}
 	return nil
 }
@@ -120,10 +123,10 @@ func registered(e steps.Env, field string) string {
 func sessionPath(_ context.Context, e steps.Env) steps.Result {
 	path, stored := e.Answers.Text("sessions.path"), registered(e, "session_path")
 	if stored != "" && checkSessionPath(stored) != nil {
-		return steps.Failed("as registered, "+checkSessionPath(stored).Error(), e.ApplyStep("register"))
+		return steps.Failed("registered path: "+checkSessionPath(stored).Error(), e.ApplyStep("register"))
 	}
 	if path == "" {
-		return steps.Passed("none: sessions stand at the root of their host")
+		return steps.Passed("no path: sessions are at the root of the host")
 	}
 	return steps.Passed("%s", path)
 }
@@ -145,7 +148,7 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	host := sessionHost(e)
 	if host == "" {
 		return steps.Failed(
-			"the sessions' host is not known", "answer sessions.host with the name that leads to the remote cluster's ingress",
+			"the session host is not set", "answer sessions.host with the name that points to the remote cluster's ingress",
 		)
 	}
 	if err := checkSessionHost(host); err != nil {
@@ -153,13 +156,13 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	}
 	if stored := registered(e, "session_host"); stored != "" {
 		if err := checkSessionHost(stored); err != nil {
-			return steps.Failed("as registered, "+err.Error(), e.ApplyStep("register"))
+			return steps.Failed("registered host: "+err.Error(), e.ApplyStep("register"))
 		}
 	}
 	if slices.Contains(renkuHosts(e), host) {
 		return steps.Failed(
-			host+" is Renku's own domain: it leads to the local cluster",
-			"answer sessions.host with a name that leads to the remote cluster's ingress",
+			host+" is Renku's own domain, which points to the local cluster",
+			"answer sessions.host with a name that points to the remote cluster's ingress",
 		)
 	}
 	return steps.Passed("%s", host)
@@ -172,8 +175,8 @@ func sessionPortUsual(_ context.Context, e steps.Env) steps.Result {
 	}
 	if port != usual {
 		return steps.Warned(
-			fmt.Sprintf("port %d stands in each session's address, and in the one that Keycloak must let in", port),
-			fmt.Sprintf("answer sessions.port with %d, if the ingress is there, too", usual),
+			fmt.Sprintf("port %d must be in each session's address and in the redirect URI that Keycloak allows", port),
+			fmt.Sprintf("answer sessions.port with %d if the ingress also listens there", usual),
 		)
 	}
 	return steps.Passed("%d", port)

@@ -26,7 +26,7 @@ func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Failed(
 			failure.Explain(err),
-			"add "+sessionHost(e)+" to DNS, with the address of the remote cluster's ingress: "+e.Kubectl()+
+			"add "+sessionHost(e)+" to DNS with the address of the remote cluster's ingress: "+e.Kubectl()+
 				" get services -A | grep LoadBalancer",
 		)
 	}
@@ -71,7 +71,7 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(all) == 0 {
 		return steps.Skipped(
-			"no Service of type LoadBalancer on the remote cluster serves that port: whether %v is its ingress can't be told",
+			"no Service of type LoadBalancer on the remote cluster serves that port, so it is unknown whether %v is its ingress",
 			addrs,
 		)
 	}
@@ -86,24 +86,25 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 		}
 		for _, a := range addrs {
 			if slices.Contains(of, a) {
-				return steps.Passed("%s is Service %s", a, at.service)
+				return steps.Passed("%s belongs to Service %s", a, at.service)
 			}
 		}
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s is %v, and the load balancers of the remote cluster are %s", sessionHost(e), addrs, strings.Join(names, ", "),
+			"%s resolves to %v, but the load balancers of the remote cluster are %s", sessionHost(e), addrs,
+			strings.Join(names, ", "),
 		),
-		"change the DNS record, unless a proxy or address translation before the cluster passes it on",
+		"change the DNS record, unless a proxy or NAT in front of the cluster forwards the traffic",
 	)
 }
 
 func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	if e.Answers.Text("sessions.protocol") != "https" {
-		return steps.Skipped("sessions are served by http")
+		return steps.Skipped("sessions are served over http")
 	}
 	if sessionHost(e) == "" {
-		return steps.Skipped("the sessions' host is not known")
+		return steps.Skipped("the session host is not set")
 	}
 	ca, err := renkuTrust(e)
 	if err != nil {
@@ -117,8 +118,8 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	)
 	if err != nil {
 		return steps.Failed(
-			"no TLS with "+where+" from this machine: "+failure.Explain(err),
-			"curl -v https://"+where+"/    # is the ingress controller up, the port open?",
+			"no TLS connection to "+where+" from this machine: "+failure.Explain(err),
+			"curl -v https://"+where+"/    # check that the ingress controller runs and the port is open",
 		)
 	}
 	problem := report.Problem
@@ -131,7 +132,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	}
 	secret := e.Answers.Text("sessions.tls-secret")
 	fix := "give the ingress controller a default certificate for " + sessionHost(e) +
-		" (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or answer sessions.tls-secret with one that is in " +
+		" (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or answer sessions.tls-secret with a Secret in " +
 		sessionsNamespace(e)
 	switch {
 	case problem == "":
@@ -140,22 +141,23 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	case secret != "" && report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
 		return steps.Skipped(
-			"the controller shows the certificate that it makes up: %s is shown once a session's Ingress names it", secret,
+			"the controller presents its generated certificate: Secret %s is used only once a session's Ingress names it",
+			secret,
 		)
 	case secret != "" && !shows(ctx, e, secret, report.Chain[0]):
 		return steps.Skipped(
-			"%s shows a certificate of the controller's own (%q): %s is shown once a session's Ingress names it, and "+
-				"tls-secret judges that",
+			"%s presents the controller's own certificate (%q): Secret %s is used only once a session's Ingress names it "+
+				"(checked by tls-secret)",
 			where, clean.Text(report.Chain[0].Subject.CommonName), secret,
 		)
 	case report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
 		return steps.Failed(
-			where+" shows the certificate that ingress-nginx makes up (\""+check.NginxFakeCertificate+
+			where+" presents the certificate that ingress-nginx generates (\""+check.NginxFakeCertificate+
 				"\"): no default certificate is set",
 			fix,
 		)
 	}
-	return steps.Failed(where+" shows a certificate that browsers refuse: "+problem, fix)
+	return steps.Failed(where+" presents a certificate that browsers reject: "+problem, fix)
 }
 
 // shows reports whether leaf is the certificate in a Secret of the session namespace. It also

@@ -38,12 +38,12 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	slices.Sort(spaces)
 	switch spaces = slices.Compact(spaces); len(spaces) {
 	case 0:
-		return nil, "", steps.Absent("no Deployment is labelled app=%s", dataServiceApp)
+		return nil, "", steps.Absent("no Deployment has label app=%s", dataServiceApp)
 	case 1:
 		return spaces[0], "Renku's data service runs there", nil
 	}
 	return nil, "", fmt.Errorf(
-		"the data service of Renku runs in %s: which of them is meant can't be told", strings.Join(spaces, " and "),
+		"Renku's data service runs in %s: it is unclear which one is meant", strings.Join(spaces, " and "),
 	)
 }
 
@@ -75,7 +75,7 @@ func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	ns, name := secretWhere(e)
-	return k["key"], fmt.Sprintf("the key of Secret %s/%s that leads to the remote cluster", ns, name), nil
+	return k["key"], fmt.Sprintf("the key of Secret %s/%s that points to the remote cluster", ns, name), nil
 }
 
 // adoptSessions returns the namespace of the ServiceAccount whose token Renku has, but only if
@@ -89,7 +89,7 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	ns := k["account-namespace"]
 	if ns == "" {
 		return nil, "", fmt.Errorf(
-			"the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount: answer sessions.namespace",
+			"the kubeconfig under key %s authenticates with %s, not with a ServiceAccount token: answer sessions.namespace",
 			k["key"], k["with"],
 		)
 	}
@@ -99,8 +99,8 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	if !slices.ContainsFunc(all, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
 		return nil, "", fmt.Errorf(
-			"the token under key %s claims to be of namespace %s, and no Secret there holds it: answer sessions.namespace if "+
-				"that is right",
+			"the token under key %s names namespace %s, but no Secret there contains it: answer sessions.namespace if that "+
+				"namespace is correct",
 			k["key"], ns,
 		)
 	}
@@ -117,12 +117,12 @@ func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	case k["account"] == "":
 		return nil, "", fmt.Errorf(
-			"the kubeconfig under key %s signs in with %s, not with the token of a ServiceAccount", k["key"], k["with"],
+			"the kubeconfig under key %s authenticates with %s, not with a ServiceAccount token", k["key"], k["with"],
 		)
 	case k["account-namespace"] != sessionsNamespace(e):
 		return nil, "", fmt.Errorf(
-			"the token under key %s is of ServiceAccount %s/%s, which is not in the sessions' namespace %s: carrick "+
-				"makes one there",
+			"the token under key %s belongs to ServiceAccount %s/%s, which is not in the session namespace %s: carrick "+
+				"creates one there",
 			k["key"], k["account-namespace"], k["account"], sessionsNamespace(e),
 		)
 	}
@@ -132,12 +132,12 @@ func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	if !slices.ContainsFunc(of, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
 		return nil, "", fmt.Errorf(
-			"the token under key %s claims to be of ServiceAccount %s/%s, and no Secret there holds it: answer identity.name "+
-				"if that is right",
+			"the token under key %s names ServiceAccount %s/%s, but no Secret there contains it: answer identity.name if that "+
+				"account is correct",
 			k["key"], k["account-namespace"], k["account"],
 		)
 	}
-	return k["account"], "who the token under key " + k["key"] + " is of", nil
+	return k["account"], "the ServiceAccount of the token under key " + k["key"], nil
 }
 
 // tokenSecrets returns the token Secrets of a ServiceAccount in the session namespace.
@@ -169,20 +169,21 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	var of []string
 	for _, s := range all {
 		if holdsHanded(e, s) {
-			return s.Name, "it holds the token that Renku was given", nil
+			return s.Name, "it contains the token that Renku has", nil
 		}
 		of = append(of, s.Name)
 	}
 	switch len(of) {
 	case 0:
 		return nil, "", fmt.Errorf(
-			"no Secret in %s holds a token of ServiceAccount %s: the token was made in another way, and may end", ns, account,
+			"no Secret in %s contains a token of ServiceAccount %s: the token was created another way and may expire", ns,
+			account,
 		)
 	case 1:
 		return of[0], "it is the only token Secret of ServiceAccount " + account, nil
 	}
 	return nil, "", fmt.Errorf(
-		"ServiceAccount %s has the token Secrets %s, and none holds the token that Renku was given", account,
+		"ServiceAccount %s has the token Secrets %s, but none contains the token that Renku has", account,
 		strings.Join(of, ", "),
 	)
 }
@@ -225,7 +226,7 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 			return nil, "", nil
 		}
 	}
-	return k["key"] + ".before", "where the old value is saved, should you have key " + k["key"] + " taken over", nil
+	return k["key"] + ".before", "the backup file for the old value if carrick takes over key " + k["key"], nil
 }
 
 // adoptQuotas returns the priority classes of Renku's pools: those with Renku's label or with
@@ -248,9 +249,9 @@ func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, "", errors.New("no priority class is labelled app=renku, or has value 100 and never preempts")
+		return nil, "", errors.New("no PriorityClass has label app=renku, or value 100 and preemptionPolicy Never")
 	}
-	return out, "priority classes as Renku makes them", nil
+	return out, "PriorityClasses like those that Renku creates", nil
 }
 
 // adoptIsolation returns an answer only for a set-up that carrick created: there, missing
@@ -272,7 +273,7 @@ func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if len(all) > 0 {
-		return true, "namespace " + ns + " has network policies", nil
+		return true, "namespace " + ns + " has NetworkPolicies", nil
 	}
-	return false, "carrick made namespace " + ns + " and no network policy in it", nil
+	return false, "carrick created namespace " + ns + " without NetworkPolicies", nil
 }

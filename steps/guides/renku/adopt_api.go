@@ -18,7 +18,7 @@ import (
 // These adopters read the parts of an existing set-up that only Renku's API knows.
 
 var errSignIn = errors.New(
-	"only Renku's API tells it, and nobody is signed in: give --secret renku.token=@FILE, or --sign-in",
+	"only Renku's API has this value, and you are not signed in: give --secret renku.token=@FILE, or --sign-in",
 )
 
 // adoptRow returns the cluster as Renku stores it. If Renku has no kubeconfig for the remote
@@ -68,7 +68,7 @@ func registeredClass(field string) steps.Adopter {
 		}
 		if _, err := e.Cluster.Get(ctx, gvr, "", name); apierrors.IsNotFound(err) {
 			return nil, "", fmt.Errorf(
-				"the cluster in Renku has %s %s, and the %s cluster has none of that name", field, name, e.SideName(),
+				"the cluster in Renku has %s %s, which does not exist on the %s cluster", field, name, e.SideName(),
 			)
 		} else if err != nil {
 			return nil, "", err
@@ -87,7 +87,7 @@ func registeredAddress(field string) steps.Adopter {
 		}
 		host := textOf(row, "session_host")
 		if let, err := localFacts(e).Text("redirect-host"); err == nil && let != host {
-			return nil, "", fmt.Errorf("the cluster in Renku has session_host %s, and Renku's login lets in %s", host, let)
+			return nil, "", fmt.Errorf("the cluster in Renku has session_host %s, but Renku's login allows %s", host, let)
 		}
 		return asRegistered(field)(ctx, e)
 	}
@@ -144,7 +144,7 @@ func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 	}
 	switch len(of) {
 	case 0:
-		return pool{}, nil, steps.Absent("no pool is on that cluster")
+		return pool{}, nil, steps.Absent("no pool uses that cluster")
 	case 1:
 		var raw map[string]any
 		_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", of[0].ID), nil, &raw)
@@ -155,7 +155,7 @@ func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 		names = append(names, fmt.Sprintf("%d %q", p.ID, p.Name))
 	}
 	return pool{}, nil, fmt.Errorf(
-		"the pools %s are all on that cluster: describe the one that is meant", strings.Join(names, ", "),
+		"the pools %s all use that cluster: answer pool.spec with the right one", strings.Join(names, ", "),
 	)
 }
 

@@ -50,7 +50,7 @@ func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	if !found {
 		c = l.Contexts[0].Context
 	}
-	out := map[string]string{"with": "nothing that carrick knows", "namespace": c.Namespace}
+	out := map[string]string{"with": "unknown credentials", "namespace": c.Namespace}
 	if k, found := l.Cluster(c.Cluster); found {
 		if ca, err := base64.StdEncoding.DecodeString(k.CAData); err == nil {
 			out["server"], out["ca"] = k.Server, string(ca)
@@ -59,7 +59,7 @@ func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	token := masked.Value{}
 	switch u := l.User(c.User); {
 	case u.Token != "":
-		token, out["with"] = masked.New(u.Token), "a token of nobody that can be told"
+		token, out["with"] = masked.New(u.Token), "a token of an unknown user"
 		if t, err := bearer.Parse(token); err == nil {
 			out["account-namespace"], out["account"], _ = t.ServiceAccount()
 		}
@@ -94,7 +94,7 @@ func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, mask
 	ns, name := secretWhere(e)
 	s, err := e.Cluster.Secret(ctx, ns, name, cluster.EveryKey)
 	if apierrors.IsNotFound(err) {
-		return nil, none, steps.Absent("there is no Secret %s/%s", ns, name)
+		return nil, none, steps.Absent("Secret %s/%s does not exist", ns, name)
 	}
 	if err != nil {
 		return nil, none, err
@@ -116,12 +116,12 @@ func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, mask
 		return found[keys[0]], tokens[keys[0]], nil
 	case len(keys) > 1:
 		return nil, none, fmt.Errorf(
-			"the keys %s of Secret %s/%s all lead to the remote cluster: answer cluster.config-name with the one that is meant",
+			"the keys %s of Secret %s/%s all point to the remote cluster: answer cluster.config-name with the right one",
 			strings.Join(keys, ", "), ns, name,
 		)
 	}
 	return nil, none, steps.Absent(
-		"none of the %d keys of Secret %s/%s leads to the remote cluster", len(s.Data), ns, name,
+		"none of the %d keys of Secret %s/%s points to the remote cluster", len(s.Data), ns, name,
 	)
 }
 
@@ -152,7 +152,7 @@ func handedFact(e steps.Env) (map[string]string, error) {
 	}
 	k, ok := v.(map[string]string)
 	if !ok {
-		return nil, errors.New("the kubeconfig that Renku has can't be made out")
+		return nil, errors.New("Renku's kubeconfig cannot be read")
 	}
 	return k, nil
 }

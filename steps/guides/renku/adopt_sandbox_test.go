@@ -76,8 +76,8 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 		}
 	}
 	for key, why := range map[string]string{
-		"sessions.storage-class": "has none of that name", "sessions.ingress-class": "has none of that name",
-		"sessions.host": "login lets in",
+		"sessions.storage-class": "which does not exist on the", "sessions.ingress-class": "which does not exist on the",
+		"sessions.host": "login allows",
 	} {
 		if !of[key].ByHand() || !strings.Contains(of[key].Why, why) {
 			t.Errorf("%s: what can't work was taken for an answer: %+v", key, of[key])
@@ -100,7 +100,7 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 			"saved in " + s.Link().Answers["secret.backup"].(string),
 		},
 		{"cluster-as-planned", steps.Local, "session_ingress_use_default_cluster_tls_cert", ""},
-		{"pool-made", steps.Local, `Renku has no pool called "Remote Cluster"`, ""},
+		{"pool-made", steps.Local, `Renku has no pool named "Remote Cluster"`, ""},
 	} {
 		_, step := s.Guide().Check(f.check)
 		if v := b.Verdict(steps.Cell{Step: step.Name, Check: f.check, Side: f.side}); v.Status != steps.Fail ||

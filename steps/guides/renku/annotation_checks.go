@@ -23,46 +23,46 @@ const nginxSource = "kubernetes/ingress-nginx: internal/ingress/annotations/pars
 func annotationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "annotations-text", Title: "each annotation of the sessions' Ingress is text", On: steps.Local,
-			Why: "Renku's API stores any JSON, Kubernetes takes text alone: with another value no session starts " +
-				"(Could not start the amalthea session)",
+			Name: "annotations-text", Title: "The annotations of the sessions' Ingress are strings", On: steps.Local,
+			Why: "Renku's API stores any JSON, but Kubernetes accepts only strings: with other values no session starts " +
+				"(Could not start the amalthea session).",
 			References: []string{addressSource},
 			Run:        annotationsText,
 		},
 		{
-			Name: "uploads", Title: "sessions take large uploads and long sign-ins", On: steps.Remote,
-			Why: "Renku's chart sets this for local sessions only: without it ingress-nginx answers large uploads with " +
-				"413 and sign-ins with 502",
+			Name: "uploads", Title: "Sessions accept large uploads and sign-in responses", On: steps.Remote,
+			Why: "Renku's chart sets this only for local sessions: without it ingress-nginx answers large uploads with 413 " +
+				"and sign-ins with 502.",
 			References: []string{
 				"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)",
 			},
 			Run: uploadsSet,
 		},
 		{
-			Name: "cors-headers", Title: "cors-allow-headers is a list of names", On: steps.Remote,
-			Why: "ingress-nginx refuses a variable there; the published guide writes " +
-				"\"$http_access_control_request_headers\"",
+			Name: "cors-headers", Title: "The cors-allow-headers annotation is a list of names", On: steps.Remote,
+			Why: "ingress-nginx rejects a variable there, such as the published guide's " +
+				"\"$http_access_control_request_headers\".",
 			References: []string{page, nginxSource},
 			Run:        corsHeadersNamed,
 		},
 		{
-			Name: "cors-origin", Title: "only Renku's own pages may call and frame sessions", On: steps.Remote,
-			Why: "the origin is that of the portal, on the local cluster; the published guide says once remote " +
-				"and once local",
+			Name: "cors-origin", Title: "Only Renku's own pages can call and frame sessions", On: steps.Remote,
+			Why: "The origin is that of the portal on the local cluster; the published guide says remote in one place " +
+				"and local in another.",
 			References: []string{page},
 			Run:        corsOriginIsRenku,
 		},
 		{
-			Name: "snippets-allowed", Title: "ingress-nginx takes the snippet that sets the frame policy", On: steps.Remote,
-			Why: "its webhook refuses each session's Ingress otherwise: annotation group ConfigurationSnippet contains " +
-				"risky annotation. The published guide takes it for granted",
+			Name: "snippets-allowed", Title: "The ingress controller accepts the frame policy snippet", On: steps.Remote,
+			Why: "Otherwise its webhook rejects each session's Ingress (annotation group ConfigurationSnippet contains " +
+				"risky annotation); the published guide assumes it.",
 			References: []string{nginxSource},
 			Run:        snippetsAllowed,
 		},
 		{
-			Name: "framing-fenced", Title: "cookies for frames come with the headers that fence them in", On: steps.Remote,
-			Why: "with SameSite=None any site could act as the user in a session; CORS and a frame policy forbid it. " +
-				"The skip-auth-preflight of the published guide can't be set: the chart has no such value",
+			Name: "framing-fenced", Title: "Cookies for frames come with CORS and a frame policy", On: steps.Remote,
+			Why: "With SameSite=None any site could act as the user unless CORS and a frame policy forbid it; the chart has " +
+				"no value for the guide's skip-auth-preflight.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (useNoneSameSiteSessionCookie), PR 1097",
@@ -70,8 +70,8 @@ func annotationChecks() []steps.Check {
 			Run: framingFenced,
 		},
 		{
-			Name: "two-sites", Title: "cookies for frames are really needed", On: steps.Remote,
-			Why: "where portal and sessions are one site, a frame works without SameSite=None",
+			Name: "two-sites", Title: "Cookies for frames are necessary", On: steps.Remote,
+			Why: "If the portal and the sessions are the same site, frames work without SameSite=None.",
 			Run: twoSites,
 		},
 	}
@@ -86,10 +86,10 @@ func annotationsText(_ context.Context, e steps.Env) steps.Result {
 	}
 	if bad := notText(all); len(bad) > 0 {
 		return steps.Failed(
-			"not text: "+strings.Join(bad, ", "), e.ApplyStep("register")+"    # puts each value in quotes",
+			"not a string: "+strings.Join(bad, ", "), e.ApplyStep("register")+"    # quotes each value",
 		)
 	}
-	return steps.Passed("%d annotations, as %s", len(all), seen)
+	return steps.Passed("%d annotations (%s)", len(all), seen)
 }
 
 // notText names the annotations whose values are not strings.
@@ -120,8 +120,8 @@ func uploadsSet(_ context.Context, e steps.Env) steps.Result {
 	}
 	if not := lacking(all); len(not) > 0 {
 		return steps.Warned(
-			as+"not set: "+strings.Join(not, ", "),
-			cmp.Or(mend, "take them out of sessions.annotations: carrick sets them then"),
+			as+"missing "+strings.Join(not, ", "),
+			cmp.Or(mend, "remove them from sessions.annotations: carrick then sets them"),
 		)
 	}
 	return steps.Passed(
@@ -143,8 +143,8 @@ func corsHeadersNamed(_ context.Context, e steps.Env) steps.Result {
 	case names == "":
 		return steps.Skipped("cors-allow-headers is not set")
 	case !good(all):
-		return steps.Warned(fmt.Sprintf("%s%q is no list of names: ingress-nginx drops or refuses it", as, names),
-			cmp.Or(mend, "take "+corsHeaders+" out of sessions.annotations: carrick sets a list"))
+		return steps.Warned(fmt.Sprintf("%s%q is not a list of names: ingress-nginx ignores or rejects it", as, names),
+			cmp.Or(mend, "remove "+corsHeaders+" from sessions.annotations: carrick then sets a list"))
 	}
 	return steps.Passed("%s%s", as, names)
 }
@@ -156,7 +156,7 @@ func corsOriginIsRenku(_ context.Context, e steps.Env) steps.Result {
 		words := strings.FieldsFunc(snippet, func(r rune) bool { return strings.ContainsRune(" \"';\n", r) })
 		switch {
 		case origin != "" && origin != want:
-			return fmt.Sprintf("cors-allow-origin is %s, Renku's pages are %s", origin, want)
+			return fmt.Sprintf("cors-allow-origin is %s, but Renku's pages are at %s", origin, want)
 		case strings.Contains(snippet, "frame-ancestors") && !slices.Contains(words, want):
 			return "frame-ancestors does not name " + want
 		}
@@ -170,7 +170,7 @@ func corsOriginIsRenku(_ context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("neither cors-allow-origin nor a frame policy is set")
 	}
 	if found := wrong(all); found != "" {
-		return steps.Failed(as+found, cmp.Or(mend, "take it out of sessions.annotations: carrick sets it to "+want))
+		return steps.Failed(as+found, cmp.Or(mend, "remove it from sessions.annotations: carrick then sets it to "+want))
 	}
 	return steps.Passed("%s%s", as, want)
 }
@@ -182,7 +182,7 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 		return *verdict
 	}
 	if !used(all) && !framed(e) {
-		return steps.Skipped("no snippet is used: sessions open in a tab of their own")
+		return steps.Skipped("no snippet is used: sessions open in their own tab")
 	}
 	state, err := nginxSnippets(ctx, e)
 	if err != nil {
@@ -194,7 +194,7 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 	case !framed(e) && mend != "":
 		return steps.Failed(
 			as+"a snippet is used: "+state.found,
-			mend+"    # takes the snippet out: sessions.framed says that they open in a tab of their own",
+			mend+"    # removes the snippet: sessions open in their own tab (sessions.framed)",
 		)
 	}
 	return steps.Failed(state.found, state.fix)
@@ -229,7 +229,8 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped(
 			"%s",
 			map[bool]string{
-				true: "the operator gives no cookies for frames, and none are asked for", false: "no frames are asked for",
+				true:  "the operator sets no cookies for frames, and sessions do not open in frames",
+				false: "sessions do not open in frames",
 			}[known],
 		)
 	}
@@ -239,7 +240,7 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !isNginx(controller) {
 		return steps.Warned(
-			"whether "+controller+" sends the headers can't be told from here", others(controller, renkuOrigin(e)),
+			"carrick cannot check whether "+controller+" sends the headers", others(controller, renkuOrigin(e)),
 		)
 	}
 	all, seen, mend, err := inForce(e, func(all map[string]any) bool { return len(unfenced(all)) == 0 })
@@ -248,14 +249,14 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	lacking := unfenced(all)
 	if len(lacking) == 0 {
-		return steps.Passed("CORS for %s, and frames on its pages alone", textOf(all, corsOrigin))
+		return steps.Passed("CORS allows %s, and only its pages can frame sessions", textOf(all, corsOrigin))
 	}
 	if mend != "" {
-		return steps.Failed("the annotations, as "+seen+", lack "+strings.Join(lacking, " and "), mend)
+		return steps.Failed("the "+seen+" annotations lack "+strings.Join(lacking, " and "), mend)
 	}
 	fix := "answer sessions.framed with yes: carrick then sets them"
 	if framed(e) {
-		fix = "let ingress-nginx take snippets (see snippets-allowed), then " + e.ApplyStep("register")
+		fix = "allow snippets in ingress-nginx (see snippets-allowed), then " + e.ApplyStep("register")
 	}
 	return steps.Failed(
 		"the annotations lack "+strings.Join(lacking, " and "),
@@ -267,12 +268,12 @@ func twoSites(_ context.Context, e steps.Env) steps.Result {
 	hosts, host := renkuHosts(e), sessionHost(e)
 	switch {
 	case !framed(e):
-		return steps.Skipped("sessions open in a tab of their own: no cookies for frames are needed")
+		return steps.Skipped("sessions open in their own tab and need no cookies for frames")
 	case host == "" || len(hosts) == 0:
-		return steps.Skipped("the sessions' host or Renku's domain is not known")
+		return steps.Skipped("the session host or Renku's domain is not set")
 	case probe.SameSite(hosts[0], host):
-		return steps.Warned(fmt.Sprintf("%s and %s are one site: frames work without SameSite=None", hosts[0], host),
-			"set the operator's useNoneSameSiteSessionCookie to false; nothing is lost by it")
+		return steps.Warned(fmt.Sprintf("%s and %s are the same site: frames work without SameSite=None", hosts[0], host),
+			"set the operator's useNoneSameSiteSessionCookie to false; frames keep working")
 	}
-	return steps.Passed("%s and %s are two sites", hosts[0], host)
+	return steps.Passed("%s and %s are different sites", hosts[0], host)
 }

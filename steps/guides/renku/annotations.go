@@ -100,16 +100,16 @@ func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 func checkAnnotation(v string) error {
 	key, _, ok := strings.Cut(v, "=")
 	if strings.HasPrefix(v, "map[") { // an item of a link file that is a mapping
-		return errors.New("each annotation is text: write - \"key=value\", in quotes, not key: value")
+		return errors.New("annotations must be strings: write - \"key=value\" with quotes, not key: value")
 	}
 	if !ok {
 		return fmt.Errorf(
-			"%q is not key=value; a value with spaces or commas goes into the link file, each annotation a line of a list", v,
+			"%q is not key=value; put values with spaces or commas into the link file, one list item per annotation", v,
 		)
 	}
 	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
 		return fmt.Errorf(
-			"%q is no name of an annotation: it is letters, digits, -, _ and ., with at most one / after a host name", key,
+			"%q is not a valid annotation name: use letters, digits, -, _ and ., with at most one / after a host name", key,
 		)
 	}
 	return nil
@@ -119,11 +119,11 @@ func checkAnnotation(v string) error {
 func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	name := e.Answers.Text("sessions.ingress-class")
 	if name == "" {
-		return nil, steps.Absent("no IngressClass is named and none is the default")
+		return nil, steps.Absent("no IngressClass is named, and the cluster has no default")
 	}
 	class, err := check.Get[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", name)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no IngressClass %s", name)
+		return nil, steps.Absent("IngressClass %s does not exist", name)
 	}
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func others(controller, origin string) string {
 	csp, cors := `Content-Security-Policy "`+framePolicy(origin)+`"`, "CORS for "+origin+" with credentials"
 	switch {
 	case strings.Contains(controller, "traefik"):
-		return "a Middleware with headers.contentSecurityPolicy \"" + framePolicy(origin) +
+		return "create a Middleware with headers.contentSecurityPolicy \"" + framePolicy(origin) +
 			"\", accessControlAllowOriginList [" + origin +
 			"] and accessControlAllowCredentials true; then answer sessions.annotations with " +
 			"traefik.ingress.kubernetes.io/router.middlewares=NAMESPACE-NAME@kubernetescrd"

@@ -33,7 +33,7 @@ func onNginx(
 		return nil, "", "", &r
 	}
 	if !isNginx(controller) {
-		r := steps.Skipped("the controller is %s: it reads no annotations of ingress-nginx", controller)
+		r := steps.Skipped("controller %s does not read ingress-nginx annotations", controller)
 		return nil, "", "", &r
 	}
 	all, seen, mend, err := inForce(e, right)
@@ -42,7 +42,7 @@ func onNginx(
 		return nil, "", "", &r
 	}
 	if seen == "registered" {
-		as = "as registered, "
+		as = "registered annotations: "
 	}
 	return all, as, mend, nil
 }

@@ -37,35 +37,35 @@ func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
 		{"sessions.host", "https://sessions.example.org", "no scheme"},
 		{"sessions.host", "sessions.example.org:443", "no port"},
 		{"sessions.host", "my_sessions.example.org", "not a host name"},
-		{"sessions.host", "10.0.0.1", "an Ingress serves names"},
+		{"sessions.host", "10.0.0.1", "an Ingress requires a host name"},
 		{"sessions.host", "Sessions.example.org", "lower-case"},
 		{"sessions.host", "sessions.example.org", ""},
 		{"sessions.path", "/sessions/", "ends with /"},
 		{"sessions.path", "sessions", "does not begin with /"},
-		{"sessions.path", "/a//b", "no path"},
+		{"sessions.path", "/a//b", "not a path"},
 		{"sessions.path", "/sessions", ""},
 		{"sessions.port", "0", "not a port"},
 		{"sessions.annotations", "enable-cors", "not key=value"},
 		{"sessions.annotations", "{a:true}", "not key=value"},
-		{"sessions.annotations", "a/b/c=1", "no name of an annotation"},
-		{"sessions.annotations", "map[enable-cors:true]", "each annotation is text"},
+		{"sessions.annotations", "a/b/c=1", "not a valid annotation name"},
+		{"sessions.annotations", "map[enable-cors:true]", "annotations must be strings"},
 		{"sessions.annotations", "nginx.ingress.kubernetes.io/enable-cors=true", ""},
 		{"renku.url", "https://renku.example.org/api/data", "without a path"},
 		{"renku.url", "renku.example.org", "not an address"},
 		{"renku.url", "https://renku.example.org/", ""},
 		{"renku.token", "letmein", "not a JWT"},
 		{"renku.token", token("RS256", `{"aud":"renku","exp":1700000000}`), "expired on 2023"},
-		{"renku.token", token("HS256", fmt.Sprintf(`{"aud":"renku","exp":%d}`, later)), "RS256 alone"},
-		{"renku.token", token("RS256", fmt.Sprintf(`{"aud":"account","exp":%d}`, later)), "is for account"},
+		{"renku.token", token("HS256", fmt.Sprintf(`{"aud":"renku","exp":%d}`, later)), "only RS256"},
+		{"renku.token", token("RS256", fmt.Sprintf(`{"aud":"account","exp":%d}`, later)), "audience is account"},
 		{"renku.token", token("RS256", fmt.Sprintf(`{"aud":["account","swagger"],"exp":%d}`, later)), ""},
-		{"pool.members", "user:jane", "no UUID"},
+		{"pool.members", "user:jane", "not a UUID"},
 		{"pool.members", "robot:1", "not user:UUID"},
-		{"pool.members", "group:1:owner", "no role of a group"},
+		{"pool.members", "group:1:owner", "not a role of a group"},
 		{"pool.members", "user:01234567-89ab-cdef-0123-456789abcdef:prohibited", ""},
 		{"pool.spec", "# nothing", "nothing in it"},
 		{"pool.spec", pool(small, ""), ""},
 		{"pool.spec", pool(small+","+strings.Replace(small, "small", "large", 1), ""), "2 are: small, large"},
-		{"pool.spec", pool(strings.Replace(small, `"memory":2`, `"memory":9`, 1), ""), "larger than the quota"},
+		{"pool.spec", pool(strings.Replace(small, `"memory":2`, `"memory":9`, 1), ""), "exceeds the quota"},
 		{"pool.spec", pool(small, `"remote":{},`), "FirecREST"},
 	} {
 		q, _ := Guide().Question(tc.key)
@@ -90,18 +90,19 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 	}{
 		{
 			status: 401, code: 1401, message: "Please provide valid access credentials in the Authorization header.",
-			means: "takes you for nobody", next: "--step register",
+			means: "rejects the token", next: "--step register",
 		},
-		{status: 401, message: "Unauthorized", means: "takes you for nobody"},
+		{status: 401, message: "Unauthorized", means: "rejects the token"},
 		{
-			status: 403, code: 1403, message: "You do not have the required permissions for this operation.", means: "no admin",
-			next: "renku-admin",
+			status: 403, code: 1403, message: "You do not have the required permissions for this operation.",
+			means: "not an admin",
+			next:  "renku-admin",
 		},
 		{
 			status: 404, code: 1404, message: "Could not find cluster with id 01 in the list of clusters.",
 			means: "has not loaded the cluster's kubeconfig", next: "--step restart",
 		},
-		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster of that id"},
+		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster with that id"},
 		{
 			status: 404, code: 1404, message: "User with ID 01 does not exist", means: "no user, group or project",
 			next: "pool.members",
@@ -132,33 +133,35 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		{
 			status: 500, code: 1500,
 			message: "Database error occurred: duplicate key value violates unique constraint \"resource_pools_pkey\"",
-			means:   "Renku's database refuses it",
+			means:   "Renku's database rejects the request",
 		},
 		{
 			status: 404, code: 1404, message: "The resource pool with id 7 cannot be found.",
-			means: "no resource pool of that id", next: "--step pool",
+			means: "no resource pool with that id", next: "--step pool",
 		},
 		{
-			status: 404, code: 1404, message: "Resource pool with id 7 does not exist", means: "no resource pool of that id",
+			status: 404, code: 1404, message: "Resource pool with id 7 does not exist", means: "no resource pool with that id",
 			never: "no user",
 		},
-		{status: 404, code: 1404, message: "Cannot find the resource pool with ID 7.", means: "no resource pool of that id"},
+		{
+			status: 404, code: 1404, message: "Cannot find the resource pool with ID 7.", means: "no resource pool with that id",
+		},
 		{
 			status: 422, code: 1422, message: "you are also removing both the TLS secret name and the flag",
-			means: "wants a TLS Secret or the default certificate", never: "exclude each other",
+			means: "requires a TLS Secret or the default certificate", never: "mutually exclusive",
 		},
 		{
 			status: 422, code: 1422,
 			message: "neither the TLS secret name nor the flag are set. Please set only one of these two options.",
-			means:   "wants a TLS Secret or the default certificate",
+			means:   "requires a TLS Secret or the default certificate",
 		},
 		{
 			status: 422, code: 1422, message: "you are using or will use both the TLS secret name and the flag",
-			means: "exclude each other",
+			means: "mutually exclusive",
 		},
 		{
 			status: 422, code: 1422, message: "There are errors in the following fields, name: too short",
-			means: "does not accept", next: "diff",
+			means: "rejects a value", next: "diff",
 		},
 		{
 			status: 422, code: 1422, message: "The resource class with name X is not compatible with the quota.",
@@ -166,7 +169,7 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		},
 		{
 			status: 500, code: 1500, message: "Database error occurred: violates check constraint \"protocol_tls_secrets\"",
-			means: "this pair of TLS Secret",
+			means: "this combination of TLS Secret",
 		},
 		{
 			status: 500, code: 1500, message: "Database error occurred: value too long for type character varying(40)",
@@ -174,13 +177,13 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		},
 		{
 			status: 500, code: 1500, message: "Error on remote connection GET https://remote: refused",
-			means: "can't reach the remote cluster", next: "reach.job",
+			means: "cannot reach the remote cluster", next: "reach.job",
 		},
 		{
-			status: 500, code: 1500, message: "An unexpected error occurred", means: "Renku does not name",
+			status: 500, code: 1500, message: "An unexpected error occurred", means: "without naming the cause",
 			next: "-n renku logs",
 		},
-		{status: 502, message: "Bad Gateway", means: "HTTP 502", never: "Renku does not name"},
+		{status: 502, message: "Bad Gateway", means: "HTTP 502", never: "without naming the cause"},
 	} {
 		err := &web.Error{Status: tc.status, Code: tc.code, Message: tc.message, URL: "https://renku/api/data/x"}
 		found, next := plainly(err)

@@ -20,8 +20,8 @@ import (
 // fromAPI is the vantage point of the checks of Renku's records.
 const fromAPI = "Renku API"
 
-// nobody is the reason reported when a check requires a token and there is none.
-const nobody = "nobody is signed in to Renku"
+// notSignedIn is the reason reported when a check requires a token and there is none.
+const notSignedIn = "not signed in to Renku"
 
 // apiAddress returns the address of Renku's HTTP API and the token to use (renku-data-services
 // components/renku_data_services/crc/api.spec.yaml; the published guide calls it /cluster, it
@@ -49,7 +49,7 @@ func issuedThere(e steps.Env, token masked.Value) error {
 		return nil // an unreadable token is not sent: see badToken
 	}
 	return fmt.Errorf(
-		"the token is not sent to %s, the default of renku.url: it was issued by %q. If that address is right, answer "+
+		"the token was not sent to %s, the default of renku.url, because %q issued it. If that address is correct, answer "+
 			"renku.url with it",
 		base, clean.Text(t.Issuer),
 	)
@@ -101,7 +101,7 @@ func remoteFacts(e steps.Env) steps.Facts {
 func checkRenkuURL(v string) error {
 	u, err := url.Parse(v)
 	if err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("%q is more than the portal's address: write https://HOST, without a path", v)
+		return fmt.Errorf("%q is more than the portal's address: enter https://HOST without a path", v)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func checkRenkuURL(v string) error {
 func signedInAPI(e steps.Env) (*web.Client, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
-		return nil, steps.Absent(nobody)
+		return nil, steps.Absent(notSignedIn)
 	}
 	if _, why := badToken(m, time.Now()); why != "" {
 		return nil, steps.Absent("%s", why)
@@ -138,7 +138,7 @@ func theRows(ctx context.Context, e steps.Env) ([]map[string]any, error) {
 func textOf(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 
 // noCluster is the prefix of the reason reported if Renku has no such cluster.
-const noCluster = "Renku knows no cluster"
+const noCluster = "Renku has no cluster"
 
 // clusterRow returns the row with this link's config name. Renku finds the kubeconfig by that
 // name, so the row is this link's cluster whatever its name is.
@@ -171,7 +171,7 @@ func registeredID(_ context.Context, e steps.Env) (any, error) {
 	if id := textOf(row, "id"); ulid.MatchString(id) {
 		return id, nil
 	}
-	return nil, fmt.Errorf("the cluster's id %q is no ULID", textOf(row, "id"))
+	return nil, fmt.Errorf("the cluster's id %q is not a ULID", textOf(row, "id"))
 }
 
 // refusedIsAbsent turns 401 and 403 into an absent fact, so that only the sign-in checks report

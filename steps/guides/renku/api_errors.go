@@ -28,55 +28,55 @@ const notLoaded = "in the list of clusters"
 // (migrations/versions/1d2f64a405aa).
 var troubles = []trouble{
 	{
-		1401, "", "Renku takes you for nobody: the token is missing, has expired or is of another Renku",
+		1401, "", "Renku rejects the token: it is missing, expired or from another Renku",
 		"carrick apply LINK --step register    # signs in",
 	},
 	{
-		1403, "", "Renku says that you are no admin",
-		"have an admin of Keycloak give your user the role renku-admin in the realm Renku, then sign in anew",
+		1403, "", "Renku reports that you are not an admin",
+		"ask a Keycloak admin to give your user the role renku-admin in the realm Renku, then sign in again",
 	},
 	{
 		1404, notLoaded,
-		"Renku has not loaded the cluster's kubeconfig: its services read the kubeconfigs once, when they start",
+		"Renku has not loaded the cluster's kubeconfig: its services read kubeconfigs only when they start",
 		"carrick apply LINK --step restart, then again",
 	},
 	{
-		1404, "Cluster definition", "Renku knows no cluster of that id: somebody deleted it",
+		1404, "Cluster definition", "Renku has no cluster with that id: it was deleted",
 		"carrick apply LINK --step register",
 	},
-	{1404, "or resource pool with id", "Renku has no user or no resource pool of that id", "answer pool.members"},
+	{1404, "or resource pool with id", "Renku has no user or resource pool with that id", "answer pool.members"},
 	{
-		1404, "resource pool with id", "Renku knows no resource pool of that id: somebody deleted it",
+		1404, "resource pool with id", "Renku has no resource pool with that id: it was deleted",
 		"carrick apply LINK --step pool",
 	},
-	{1404, "does not exist", "Renku has no user, group or project of that id", "answer pool.members"},
+	{1404, "does not exist", "Renku has no user, group or project with that id", "answer pool.members"},
 	{1409, "config_name", "another cluster in Renku has that config_name", "answer cluster.config-name with another one"},
 	{1409, "name", "another cluster in Renku has that name", "answer cluster.name with another one"},
 	{
-		1422, "removing both", "with https Renku wants a TLS Secret or the default certificate",
+		1422, "removing both", "with https Renku requires a TLS Secret or the default certificate",
 		"answer sessions.tls-secret, or leave it empty, then apply again",
 	},
 	{
-		1422, "both", "the TLS Secret and the default certificate exclude each other",
+		1422, "both", "the TLS Secret and the default certificate are mutually exclusive",
 		"answer sessions.tls-secret, or leave it empty, then apply again",
 	},
 	{
-		1422, "Please set only one", "with https Renku wants a TLS Secret or the default certificate",
+		1422, "Please set only one", "with https Renku requires a TLS Secret or the default certificate",
 		"answer sessions.tls-secret, or leave it empty, then apply again",
 	},
 	{
 		1422, "not compatible with the quota", "a resource class is larger than the pool's quota",
 		"make the class smaller or the quota larger, then apply again",
 	},
-	{1422, "wrong type", "Renku takes a value for one of the wrong type", "look at the plan: carrick diff LINK"},
-	{1422, "", "Renku does not accept a value", "look at the plan: carrick diff LINK"},
+	{1422, "wrong type", "Renku reports a value of the wrong type", "review the plan: carrick diff LINK"},
+	{1422, "", "Renku rejects a value", "review the plan: carrick diff LINK"},
 	{
-		1500, "protocol_tls_secrets", "Renku's database refuses this pair of TLS Secret and default certificate",
-		"carrick apply LINK --step register    # sends both anew",
+		1500, "protocol_tls_secrets", "Renku's database rejects this combination of TLS Secret and default certificate",
+		"carrick apply LINK --step register    # sends both again",
 	},
 	{
-		1500, "too long", "a name is longer than Renku's database holds (40 characters)",
-		"answer cluster.name and cluster.config-name with shorter ones",
+		1500, "too long", "a name is longer than Renku's database allows (40 characters)",
+		"answer cluster.name and cluster.config-name with shorter names",
 	},
 	{
 		1500, "clusters_config_name", "another cluster in Renku has that config_name",
@@ -84,17 +84,17 @@ var troubles = []trouble{
 	},
 	{1500, "clusters_name", "another cluster in Renku has that name", "answer cluster.name with another one"},
 	{
-		1500, "Database error", "Renku's database refuses it",
+		1500, "Database error", "Renku's database rejects the request",
 		"kubectl -n RENKU logs deployment/renku-data-service --tail=50",
 	},
 	{
-		1500, "Error on remote connection", "Renku can't reach the remote cluster's API server",
-		"answer reach.job with yes: it asks from inside the local cluster",
+		1500, "Error on remote connection", "Renku cannot reach the remote cluster's API server",
+		"answer reach.job with yes: the Job tests the connection from inside the local cluster",
 	},
 	{
 		1500, "",
-		"something failed that Renku does not name: most often the remote cluster refused its kubeconfig (403), or an " +
-			"object is there already (409)",
+		"Renku failed without naming the cause: most often the remote cluster rejected its kubeconfig (403), or an object " +
+			"already exists (409)",
 		"kubectl -n RENKU logs -l app=renku-data-service --tail=50; then carrick check LINK",
 	},
 }
@@ -103,9 +103,9 @@ var troubles = []trouble{
 func plainly(err error) (found, next string) {
 	e := (*web.Error)(nil)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
-		return "the certificate of Renku's address is not trusted: " + bad.Err.Error(),
-			"is it Renku that answers? If a CA of your own signed it, put it into Renku's global.certificates.customCAs, or " +
-				"into this machine's roots"
+		return "Renku's certificate is not trusted: " + bad.Err.Error(),
+			"verify that this is Renku. If your own CA signed the certificate, add the CA to Renku's " +
+				"global.certificates.customCAs or to this machine's roots"
 	}
 	if !errors.As(err, &e) {
 		return failure.Explain(err), ""

@@ -19,15 +19,14 @@ const metricsAPI = "v1beta1.metrics.k8s.io"
 func apiChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "apis-available", Title: "every API group answers", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Renku walks the whole discovery of the cluster first: one group that answers 503 breaks its look-ups " +
-				"of sessions",
+			Name: "apis-available", Title: "All API groups are available", On: steps.Remote, Needs: []string{"signed-in"},
+			Why:        "Renku runs full API discovery first: one group that answers 503 breaks its session lookups.",
 			References: []string{"kr8s-org/kr8s: kr8s/_api.py"},
 			Run:        apisAvailable,
 		},
 		{
-			Name: "metrics", Title: "the metrics API answers", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "the operator reads pod metrics to see that a session is idle: without them none is ever hibernated",
+			Name: "metrics", Title: "The metrics API is available", On: steps.Remote, Needs: []string{"signed-in"},
+			Why:        "The operator reads pod metrics to detect idle sessions: without them no session is ever hibernated.",
 			References: []string{"SwissDataScienceCenter/amalthea: config/rbac (manager role)"},
 			Run:        metricsAvailable,
 		},
@@ -40,7 +39,7 @@ func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(list) == 0 {
-		return steps.Errored(errors.New("the API server lists no API service, and each has some"))
+		return steps.Errored(errors.New("listing APIServices: the list is empty, but every API server has some"))
 	}
 	var down []string
 	for _, a := range list {
@@ -53,25 +52,25 @@ func apisAvailable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(down) > 0 {
 		return steps.Warned(
-			"not available: "+strings.Join(down, ", "),
-			e.Kubectl()+" get apiservices | grep False    # repair or delete what serves them",
+			"unavailable APIServices: "+strings.Join(down, ", "),
+			e.Kubectl()+" get apiservices | grep False    # repair or delete their backends",
 		)
 	}
-	return steps.Passed("all %d are available", len(list))
+	return steps.Passed("all %d APIServices are available", len(list))
 }
 
 func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 	fix := "install metrics-server; then: " + e.Kubectl() + " top nodes"
 	a, err := e.Cluster.Get(ctx, check.APIServices, "", metricsAPI)
 	if apierrors.IsNotFound(err) {
-		return steps.Warned("nothing serves "+metricsAPI+": idle sessions are never hibernated", fix)
+		return steps.Warned("no APIService "+metricsAPI+": idle sessions are never hibernated", fix)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if ok, why := available(a); !ok {
 		return steps.Warned(metricsAPI+" is not available: "+why,
-			e.Kubectl()+" describe apiservice "+metricsAPI+"    # its message, and the Service behind it, say why")
+			e.Kubectl()+" describe apiservice "+metricsAPI+"    # see its message and the Service behind it")
 	}
 	return steps.Passed("%s is available", metricsAPI)
 }
@@ -80,7 +79,7 @@ func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 func available(a *unstructured.Unstructured) (bool, string) {
 	c := check.Condition(a, "Available")
 	if c == nil {
-		return false, "it says nothing of itself yet"
+		return false, "it has no Available condition yet"
 	}
 	reason, _ := c["reason"].(string)
 	return c["status"] == "True", reason

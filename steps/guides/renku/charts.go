@@ -44,7 +44,7 @@ func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 		out["useNoneSameSiteSessionCookie"] = framed
 	case framed:
 		return nil, fmt.Errorf(
-			"sessions in a frame (sessions.framed) take amalthea-sessions %s or newer, and operator.version is %s",
+			"sessions in a frame (sessions.framed) require amalthea-sessions %s or later, but operator.version is %s",
 			sameSiteSince, v,
 		)
 	}
@@ -91,8 +91,8 @@ func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	}
 	if len(dirs) > 1 {
 		return nil, fmt.Errorf(
-			"the nodes that sessions may use keep the kubelet's files in %d places (%s), and the chart knows one: label those "+
-				"of one kind and answer nodes.labels",
+			"the session nodes have %d kubelet directories (%s), but the chart supports one: label the nodes of one kind and "+
+				"answer nodes.labels",
 			len(dirs), someNodes(fit),
 		)
 	}

@@ -90,8 +90,8 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 			patch[d.field] = false
 		default:
 			return nil, fmt.Errorf(
-				"%s can't be taken away from a cluster in Renku once it is set (it is %s): name one, or remove the cluster and "+
-					"register it anew",
+				"%s cannot be removed from a cluster in Renku once it is set (now %s): set another value, or remove the cluster "+
+					"and register it again",
 				d.field, shownJSON(d.have),
 			)
 		}

@@ -13,13 +13,13 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Renku runs on the local cluster; its sessions shall run on the remote one. Both must answer, be two, and let " +
-			"you make what this guide makes.",
+		Why: "Renku runs on the local cluster, its sessions on the remote one. Both must answer, be different clusters, " +
+			"and grant you the permissions this guide needs.",
 		Ask: []steps.Question{
 			{
 				Key: "renku.namespace", Title: "Renku's namespace on the local cluster", Kind: steps.Namespace,
 				Adopt:   adoptNamespace,
-				Help:    "Where the Renku chart is installed. The kubeconfigs Secret goes there.",
+				Help:    "The namespace of the Renku chart. The kubeconfigs Secret is created there.",
 				Default: steps.Fixed("renku", "the chart's usual name"),
 			},
 			{
@@ -28,7 +28,7 @@ func clusters() steps.Step {
 				Default: domainOfRelease,
 			},
 			{
-				Key: "sessions.namespace", Title: "Namespace of the sessions on the remote cluster", Kind: steps.Namespace,
+				Key: "sessions.namespace", Title: "Session namespace on the remote cluster", Kind: steps.Namespace,
 				On:      steps.Remote,
 				Adopt:   adoptSessions,
 				Check:   checkSessionsNamespace,
@@ -42,8 +42,8 @@ func clusters() steps.Step {
 			check.SignedIn(),
 			check.AtLeast(
 				24,
-				"older clusters make token Secrets by themselves and lack pod security levels; Renku's charts are tested "+
-					"on newer ones",
+				"Older clusters create token Secrets automatically and have no Pod Security levels, and Renku's charts are "+
+					"tested on newer ones.",
 			),
 			check.Clock(),
 			check.NotTheSame(),
@@ -69,7 +69,7 @@ func domainOfRelease(e steps.Env) (any, string) {
 func checkSessionsNamespace(v string) error {
 	if v == "default" || strings.HasPrefix(v, "kube-") {
 		return fmt.Errorf(
-			"%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace for sessions alone", v,
+			"%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace only for sessions", v,
 		)
 	}
 	return nil
@@ -77,8 +77,8 @@ func checkSessionsNamespace(v string) error {
 
 func localNamespace() steps.Check {
 	return steps.Check{
-		Name: "renku-namespace", Title: "Renku's namespace is there", On: steps.Local, Needs: []string{"signed-in"},
-		Why: "the kubeconfig is handed to Renku in a Secret of that namespace",
+		Name: "renku-namespace", Title: "Renku's namespace exists", On: steps.Local, Needs: []string{"signed-in"},
+		Why: "Renku reads the kubeconfig from a Secret in that namespace.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := renkuNamespace(e)
 			return check.Exists(ctx, e.Cluster, check.Namespaces, "", ns, "namespace "+ns,
@@ -89,8 +89,9 @@ func localNamespace() steps.Check {
 
 func mayOnRemote() steps.Check {
 	return steps.Check{
-		Name: "may-prepare", Title: "you may make what this guide makes", On: steps.Remote, Needs: []string{"signed-in"},
-		Why: "a right that is missing half-way leaves half a set-up", Permissions: true,
+		Name: "may-prepare", Title: "You have the permissions this guide needs", On: steps.Remote,
+		Needs: []string{"signed-in"},
+		Why:   "A missing permission would leave the setup half-finished.", Permissions: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := e.Answers.Text("sessions.namespace")
 			e.Cluster.WillRead(check.APIServices, "")
@@ -119,8 +120,9 @@ func mayOnRemote() steps.Check {
 
 func mayOnLocal() steps.Check {
 	return steps.Check{
-		Name: "may-hand-over", Title: "you may put a Secret beside Renku", On: steps.Local, Needs: []string{"signed-in"},
-		Why: "Renku reads the kubeconfig from a Secret in its own namespace", Permissions: true,
+		Name: "may-hand-over", Title: "You can create a Secret in Renku's namespace", On: steps.Local,
+		Needs: []string{"signed-in"},
+		Why:   "Renku reads the kubeconfig from a Secret in its own namespace.", Permissions: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := renkuNamespace(e)
 			rights := slices.Concat(

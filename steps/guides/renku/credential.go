@@ -30,35 +30,35 @@ const withItself = "the new kubeconfig"
 func credentialChecks() []steps.Check {
 	return slices.Concat([]steps.Check{
 		{
-			Name: "credential-accepted", Title: "the remote cluster takes it for the ServiceAccount", On: steps.Remote,
+			Name: "credential-accepted", Title: "The remote cluster authenticates it as the ServiceAccount", On: steps.Remote,
 			From:  withItself,
 			Needs: []string{"server-tls", "kubeconfig-self-contained", "token-encoding"},
-			Why:   "a token of another cluster, or of an account that was made anew, is refused",
+			Why:   "A token of another cluster or of a recreated ServiceAccount is rejected.",
 			Run:   credentialAccepted,
 		},
 		{
-			Name: "lists-pods", Title: "the new kubeconfig lists the pods of the sessions", On: steps.Remote, From: withItself,
+			Name: "lists-pods", Title: "The kubeconfig lists the session pods", On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "role",
-			Why: "this is the published guide's own test: it proves that the address, the token and the namespace " +
-				"fit together",
+			Why: "This is the published guide's own test: it verifies that the address, the token and the " +
+				"namespace match.",
 			References: []string{page},
 			Run:        listsPods,
 		},
 		{
-			Name: "credential-rights", Title: "the new kubeconfig may do all that Renku does there", On: steps.Remote,
+			Name: "credential-rights", Title: "The kubeconfig has all permissions that Renku needs", On: steps.Remote,
 			From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
-			Why: "a right that is missing comes back from Renku as HTTP 500. Each that its services use is asked for, not " +
-				"only those of the published guide's Role",
+			Why: "Renku reports a missing permission as HTTP 500. This checks all that its services use, not only those of " +
+				"the published guide's Role.",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, slices.Concat(usedPermissions(sessionsNamespace(e)), optionalPermissions(e)))
 			},
 		},
 		{
-			Name: "credential-priorityclasses", Title: "the new kubeconfig may look up the pools' priority classes",
+			Name: "credential-priorityclasses", Title: "The kubeconfig can look up the pools' PriorityClasses",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "priorityclasses-role",
-			Why: "otherwise making a pool with a quota ends in HTTP 500: Renku takes the 403 for a class that is " +
-				"missing, and tries to make it",
+			Why: "Otherwise creating a pool with a quota fails with HTTP 500: Renku mistakes the 403 for a missing class and " +
+				"tries to create it.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)",
 			},
@@ -67,10 +67,10 @@ func credentialChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "credential-deletes-classes", Title: "the new kubeconfig may delete the pools' priority classes",
+			Name: "credential-deletes-classes", Title: "The kubeconfig can delete the pools' PriorityClasses",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "delete-class-role",
-			Why: "without it Renku answers the deletion of a pool with a quota with HTTP 500 and keeps the pool",
+			Why: "Without it Renku answers HTTP 500 to the deletion of a pool with a quota, and keeps the pool.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)",
 			},
@@ -79,18 +79,18 @@ func credentialChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "least-privilege", Title: "the new kubeconfig may do nothing beyond its roles", On: steps.Remote,
+			Name: "least-privilege", Title: "The kubeconfig grants nothing beyond its roles", On: steps.Remote,
 			From: withItself, Needs: []string{"credential-accepted"},
-			Why: "this credential leaves the cluster: whoever gets hold of it gets all that it may do",
+			Why: "This credential leaves the cluster: whoever obtains it has all its permissions.",
 			Run: leastPrivilege,
 		},
 	}, accountChecks(), []steps.Check{
 		{
-			Name: "reached-from-inside", Title: "the local cluster itself reaches that server", On: steps.Local,
+			Name: "reached-from-inside", Title: "The local cluster reaches the remote API server", On: steps.Local,
 			From: "a pod of the local cluster", When: asksFromInside,
 			FixedBy: "reach-job", Needs: []string{"peer/server-tls"}, Timeout: 2 * time.Minute,
-			Why: "what this machine reaches a pod may not; an address that swallows packets can make Renku's watcher " +
-				"restart over and over",
+			Why: "Pods may not reach what this machine reaches, and an address that drops packets can make Renku's " +
+				"watcher restart repeatedly.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
 			Run:        reachedFromInside,
 		},
@@ -103,13 +103,14 @@ func credentialAccepted(ctx context.Context, e steps.Env) steps.Result {
 		return kubeconfigUnread(err)
 	}
 	refused := func() steps.Result {
-		return steps.Failed("the server at "+as.Server()+" refuses the token (401)",
-			"is it the remote cluster, and not a proxy that wants tokens of its own (Rancher)? Else: "+e.Kubectl()+" -n "+
+		return steps.Failed("the server at "+as.Server()+" rejects the token (401)",
+			"verify that it is the remote cluster and not a proxy with tokens of its own (Rancher). If it is: "+e.Kubectl()+
+				" -n "+
 				sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+e.ApplyStep("identity"))
 	}
 	return check.AuthenticatesAs(ctx, as, userName(e), refused, func(name string) steps.Result {
 		return steps.Failed(
-			fmt.Sprintf("it signs in as %s, not as %s", name, userName(e)), "answer identity.name, or "+rebuild,
+			fmt.Sprintf("the kubeconfig authenticates as %s, not as %s", name, userName(e)), "answer identity.name, or "+rebuild,
 		)
 	})
 }
@@ -187,13 +188,14 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	if asked, is := askedAddress(job); is && asked != e.Answers.Text("remote.server") {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Job %s asked %s; the kubeconfig has %s now", name, clean.Text(asked), clean.Text(e.Answers.Text("remote.server")),
+				"Job %s tested %s, but the kubeconfig now has %s", name, clean.Text(asked),
+				clean.Text(e.Answers.Text("remote.server")),
 			),
 			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+e.ApplyStep("kubeconfig"),
 		)
 	}
 	if job.Status.Succeeded == 0 && job.Status.Failed == 0 {
-		return steps.Waits(job.CreationTimestamp.Time, "Job %s runs", name)
+		return steps.Waits(job.CreationTimestamp.Time, "Job %s is running", name)
 	}
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, ns, cluster.Selector{Labels: "batch.kubernetes.io/job-name=" + name},
@@ -202,7 +204,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(pods) == 0 {
-		return steps.Skipped("Job %s has ended and its pod is gone: its log can't be read", name)
+		return steps.Skipped("Job %s has finished and its pod no longer exists, so its log cannot be read", name)
 	}
 	pod := pods[len(pods)-1].Name
 	log, err := tracked.Look(
@@ -218,7 +220,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and " + e.ApplyStep("kubeconfig")
 	if strings.Contains(log, "(Unauthorized)") || strings.Contains(log, "(Forbidden)") {
 		return steps.Passed(
-			"a pod on node %s was answered, and told nothing: the API server there takes nobody without a credential",
+			"a pod on node %s reached the API server, which rejects requests without credentials",
 			pods[len(pods)-1].Spec.NodeName,
 		)
 	}
@@ -226,7 +228,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("from node %s: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again)
 	}
 	return steps.Passed(
-		"a pod on node %s was answered by Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion,
+		"a pod on node %s reached Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion,
 	)
 }
 

@@ -22,7 +22,7 @@ func withoutExcess(
 ) steps.Result {
 	found.Fix = e.Kubectl() + " get rolebindings,clusterrolebindings -A -o wide | grep -E " +
 		steps.Quoted(identityName(e)+"|system:(serviceaccounts|authenticated)") +
-		"    # read their roles: one of them grants it"
+		"    # read their roles: one of them grants the excess"
 	grants, err := check.Grants(ctx, e.Cluster, sessionsNamespace(e))
 	if err != nil {
 		return found
@@ -36,7 +36,7 @@ func withoutExcess(
 		if err != nil || !grantsSome(rules, g.Of, excess) {
 			continue
 		}
-		found.Found += ". By: " + g.String()
+		found.Found += ". Granted by: " + g.String()
 		links := slices.Sorted(maps.Keys(inventory.OtherLinks(g.Labels, "")))
 		switch {
 		case len(links) == 0:

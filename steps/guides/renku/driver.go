@@ -20,33 +20,33 @@ import (
 func driverChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "driver-version", Title: "csi-rclone has the version of the local cluster", On: steps.Remote,
+			Name: "driver-version", Title: "csi-rclone has the same version as on the local cluster", On: steps.Remote,
 			When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver",
-			Why: "Renku writes volumes for the driver that it knows; the operator's own chart would bring along " +
-				"version 0.3.5, which is why deploy.csiRclone stays off (the published guide does not say so)",
+			Why: "Renku writes volumes for the driver version it knows. The operator chart would install 0.3.5, so " +
+				"deploy.csiRclone stays off (not in the published guide).",
 			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
 			Run:        driverSameVersion,
 		},
 		{
-			Name: "pod-security-csi", Title: "the level of csi-rclone's namespace lets its driver run", On: steps.Remote,
+			Name: "pod-security-csi", Title: "The namespace of csi-rclone admits privileged pods", On: steps.Remote,
 			When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver-namespace",
-			Why:        "the driver's node plugin mounts file systems: its pods are privileged",
+			Why:        "The driver's node plugin mounts file systems, so its pods are privileged.",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run:        podSecurityOfDriver,
 		},
 		{
-			Name: "csi-on-nodes", Title: "csi-rclone runs on each node that takes sessions", On: steps.Remote,
+			Name: "csi-on-nodes", Title: "csi-rclone runs on every session node", On: steps.Remote,
 			When: mountsConnectors, Needs: []string{"nodes"}, FixedBy: "driver",
-			Why: "a session with a data connector on a node without the driver fails: driver name not found in the " +
-				"list of registered CSI drivers",
+			Why: "A session with a data connector fails on a node without the driver: driver name not found in the " +
+				"list of registered CSI drivers.",
 			References: []string{page, "SwissDataScienceCenter/csi-rclone: deploy/csi-rclone"},
 			Run:        driverOnNodes,
 		},
 		{
 			Name: "csi-kubelet-dir", Title: "csi-rclone uses the kubelet's directory", On: steps.Remote, When: mountsConnectors,
 			Needs: []string{"nodes"},
-			Why: "the kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket " +
-				"there, and volumes mounted there do not appear in pods",
+			Why: "The kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket " +
+				"there, and pods do not see volumes mounted there.",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml"},
 			Run:        driverKubeletDir,
 		},
@@ -71,7 +71,7 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 	space := e.Answers.Text("driver.namespace")
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", space)
 	if apierrors.IsNotFound(err) {
-		return steps.Skipped("there is no namespace %s yet: the driver is not installed there", space)
+		return steps.Skipped("namespace %s does not exist yet: the driver is not installed", space)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -79,11 +79,11 @@ func podSecurityOfDriver(ctx context.Context, e steps.Env) steps.Result {
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "privileged", "":
 		if level == "" {
-			return steps.Passed("%s sets no level: the cluster's own default holds", space)
+			return steps.Passed("namespace %s sets no Pod Security level, so the cluster's default applies", space)
 		}
-		return steps.Passed("%s enforces the level privileged", space)
+		return steps.Passed("namespace %s enforces level privileged", space)
 	default:
-		return steps.Failed(fmt.Sprintf("%s enforces the level %s, which refuses the driver's pods", space, level),
+		return steps.Failed(fmt.Sprintf("namespace %s enforces level %s, which rejects the driver's pods", space, level),
 			e.Kubectl()+" label --overwrite namespace "+space+" "+check.EnforceLabel+"=privileged")
 	}
 }
@@ -94,7 +94,7 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if d == nil {
-		return steps.Skipped("csi-rclone is not installed yet; sessions run without it, data connectors don't")
+		return steps.Skipped("csi-rclone is not installed yet: sessions run without it, but data connectors do not")
 	}
 	var fit []*corev1.Node
 	var registered []*storagev1.CSINode
@@ -145,11 +145,11 @@ func driverPodsReady(e steps.Env, fit []*corev1.Node, pods []*corev1.Pod) steps.
 	for _, n := range fit {
 		if !ready[n.Name] {
 			return steps.Failed(
-				"no pod of the driver is ready on "+n.Name, e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide",
+				"no driver pod is ready on "+n.Name, e.Kubectl()+" get pods -A -l app=csi-nodeplugin-rclone -o wide",
 			)
 		}
 	}
-	return steps.Passed("registered and ready on %d nodes", len(fit))
+	return steps.Passed("the driver is registered and ready on %d nodes", len(fit))
 }
 
 func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
@@ -171,7 +171,7 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if fields := outsideKubeletDir(d, dir); len(fields) > 0 {
 			return steps.Warned(
-				fmt.Sprintf("the kubelet of %s (%s) uses %s, and these fields of DaemonSet %s/%s do not: %s", n.Name,
+				fmt.Sprintf("the kubelet of %s (%s) uses %s, but these fields of DaemonSet %s/%s do not: %s", n.Name,
 					n.Status.NodeInfo.KubeletVersion, dir, d.Namespace, d.Name, strings.Join(fields, ", ")), moveDriver(e, d, dir),
 			)
 		}
@@ -179,7 +179,7 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	if len(fit) > 0 && kubeletDir(fit[0]) != usualKubeletDir {
 		return steps.Passed("csi-rclone registers and mounts in %s", kubeletDir(fit[0]))
 	}
-	return steps.Passed("no node is k0s or microk8s: %s holds", usualKubeletDir)
+	return steps.Passed("no node is k0s or microk8s: all use %s", usualKubeletDir)
 }
 
 // registrationPath is the flag with the socket through which the kubelet reaches the driver.
@@ -221,13 +221,14 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 // carrick the next apply would revert them, so there the fix is to use other nodes.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 	if isOurs(e.Own, "driver-stands") {
-		return "the chart cannot be told: answer nodes.labels with labels of nodes whose kubelet uses " + usualKubeletDir +
+		return "the chart cannot change this: answer nodes.labels with labels of nodes whose kubelet uses " +
+			usualKubeletDir +
 			", or sessions.data-connectors with no"
 	}
 	at := e.Kubectl() + " -n " + d.Namespace
 	return at + " get daemonset " + d.Name + " -o yaml | sed 's#\\([ =]\\)" + usualKubeletDir + "#\\1" + dir + "#' | " +
 		at +
-		" replace -f -    # again after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
+		" replace -f -    # repeat after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 
 // ourDriver returns "", the default fix of applying again, if carrick installed the driver, and

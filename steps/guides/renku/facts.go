@@ -31,8 +31,8 @@ func prerequisiteFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "default-storage-class", Title: "the default StorageClass", On: steps.Remote, Learn: defaultStorageClass},
 		{Name: "default-ingress-class", Title: "the default IngressClass", On: steps.Remote, Learn: defaultIngressClass},
-		{Name: "dns-namespace", Title: "where DNS is served", On: steps.Remote, Learn: dnsNamespace},
-		{Name: "purpose-label", Title: "the label of nodes for sessions", On: steps.Remote, Learn: purposeOfNodes},
+		{Name: "dns-namespace", Title: "the namespace of the cluster's DNS", On: steps.Remote, Learn: dnsNamespace},
+		{Name: "purpose-label", Title: "the label of session nodes", On: steps.Remote, Learn: purposeOfNodes},
 	}
 }
 
@@ -93,7 +93,7 @@ func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, 
 			others = append(others, steps.Quoted(c.GetName()))
 		}
 	}
-	found = fmt.Sprintf("%d classes are the default: %s", len(names), strings.Join(names, ", "))
+	found = fmt.Sprintf("%d classes are marked as default: %s", len(names), strings.Join(names, ", "))
 	return found, e.Kubectl() + " annotate " + resource + " " + strings.Join(others, " ") + " " + annotation + "-"
 }
 
@@ -137,7 +137,7 @@ func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(nodes) == 0 {
-		return nil, steps.Absent("no node carries %s=user", purposeLabel)
+		return nil, steps.Absent("no node has the label %s=user", purposeLabel)
 	}
 	return []string{purposeLabel + "=user"}, nil
 }

@@ -45,7 +45,7 @@ var siteFaults = map[string]siteFault{
 			{"operator-version", steps.Remote, "remote: 0.30.2 by label", "--show-only templates/amaltheasession-crd.yaml"},
 			{
 				"session-crd-owner", steps.Remote, "belongs to release renku-user-sessions/amalthea-sessions-1762000000",
-				"agree with its owner",
+				"agree on versions with its owner",
 			},
 		},
 		caused: append([]string{"rclone-storage-class"}, emptySpace...), mend: byDefinition, mended: true,
@@ -53,7 +53,7 @@ var siteFaults = map[string]siteFault{
 	"quota-left-behind": {
 		says: []fault{
 			{
-				"quota-free", steps.Remote, "ResourceQuota renku-user-sessions/demo-pool is there",
+				"quota-free", steps.Remote, "ResourceQuota renku-user-sessions/demo-pool exists",
 				"delete resourcequota demo-pool",
 			},
 		},
@@ -62,7 +62,7 @@ var siteFaults = map[string]siteFault{
 	"driver-missing-on-node": {
 		says: []fault{
 			{
-				"nodes", steps.Remote, "remote-worker-2 has the labels of the nodes for sessions, and the taint renku.io/dedicated",
+				"nodes", steps.Remote, "remote-worker-2 has the labels of the session nodes and the taint renku.io/dedicated",
 				"answer nodes.tolerations with renku.io/dedicated",
 			},
 		},
@@ -92,18 +92,24 @@ var standingFaults = []struct {
 		"restricted",
 		[]fault{
 			{
-				"pod-security", steps.Remote, "renku-user-sessions enforces the level restricted",
+				"pod-security", steps.Remote, "renku-user-sessions enforces level restricted",
 				"pod-security.kubernetes.io/enforce=baseline",
 			},
 		},
 	},
 	{
 		"cpu-quota",
-		[]fault{{"other-quotas", steps.Remote, "quota project-quota has limits.cpu and no LimitRange", "apply -f - <<EOF"}},
+		[]fault{{"other-quotas", steps.Remote, "quota project-quota has limits.cpu, but no LimitRange", "apply -f - <<EOF"}},
 	},
 	{"login-by-hand", []fault{
-		{"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris lacks https://localhost:", "-f oidc-values.yaml"},
-		{"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins lacks https://localhost:", "-f oidc-values.yaml"},
+		{
+			"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris does not contain https://localhost:",
+			"-f oidc-values.yaml",
+		},
+		{
+			"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins does not contain https://localhost:",
+			"-f oidc-values.yaml",
+		},
 	}},
 }
 

@@ -22,7 +22,7 @@ import (
 // takingOver is the apply command for a field that another tool owns: without the flag it would
 // change nothing.
 func takingOver(e steps.Env, step, what string) string {
-	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which somebody else made"
+	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which another user or tool created"
 }
 
 // egressName is the name of the egress policy in carrick's manifest and in the published guide.
@@ -57,11 +57,11 @@ func storedFix(ctx context.Context, e steps.Env) string {
 	}
 	run := e.ApplyStep("secret") + " --take-over"
 	if file := e.Answers.Text("secret.backup"); file != "" {
-		return run + "    # somebody else wrote the key: what stands there is saved in " + file + " first"
+		return run + "    # another user or tool wrote the key: its value is saved in " + file + " first"
 	}
 	return fmt.Sprintf(
-		"somebody else wrote the key, so carrick saves what stands there first: under answers in %s "+
-			"write\n  secret.backup: %s.before\nthen: %s",
+		"another user or tool wrote the key. To save its value first, add under answers in %s\n  secret.backup: "+
+			"%s.before\nthen: %s",
 		e.LinkFile(), key, run,
 	)
 }
@@ -120,7 +120,7 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	list, err := json.Marshal(tolerationsFor(nodes))
 	if err != nil || len(tolerationsFor(nodes)) == 0 {
 		return e.Kubectl() +
-			" get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taint: what keeps its pods off them?"
+			" get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taints: see why its pods do not run there"
 	}
 	const fact = "driver-stands"
 	return fmt.Sprintf(

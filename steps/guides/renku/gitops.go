@@ -32,7 +32,7 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 	}
 	out := []action.Exported{
 		{Path: "renku.values.yaml", Content: values},
-		{Note: "renku.values.yaml is for the values of Renku's own release: merge it into them once the Secret is there"},
+		{Note: "renku.values.yaml is for Renku's Helm release: merge it into its values once the Secret exists"},
 		{Left: fmt.Sprintf("Secret %s/%s (key %s)", ns, name, key)},
 	}
 	apply := fmt.Sprintf(
@@ -40,7 +40,7 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 			"--field-manager=%s -f -",
 		name, ns, key, e.Kubectl(), e.Link,
 	)
-	const hint = "# each cluster's key has a field manager of its own, so that one does not take out another's"
+	const hint = "# each cluster's key has its own field manager, so that one does not remove another's"
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
 		return append(out, action.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, singleQuoted(path))}), nil
 	}
@@ -54,12 +54,12 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 	return append(out,
 		action.Exported{Path: file, Content: template},
 		action.Exported{
-			Hand: "# without its last line it gives the Secret to be sealed (Sealed Secrets, SOPS)\n" + hint + "\n" + get +
+			Hand: "# without its last line this prints the Secret to seal (Sealed Secrets, SOPS)\n" + hint + "\n" + get +
 				fmt.Sprintf(apply, "/dev/stdin"),
 		},
 		action.Exported{
-			Hand: "# then Renku's values, with " + "files/" + string(e.Side) +
-				"/renku.values.yaml, wherever they are kept; what is there already stays",
+			Hand: "# then update Renku's values with files/" + string(e.Side) +
+				"/renku.values.yaml where you keep them; keep the existing values",
 		}), nil
 }
 
@@ -80,7 +80,7 @@ func kubeconfigTemplate(e steps.Env) ([]byte, error) {
 	}
 	text := k.Bytes().Reveal()
 	if strings.Contains(text, "{{") || strings.Count(text, token) != 1 {
-		return nil, fmt.Errorf("the kubeconfig can't be written as a template: %q is no address for it", k.Server)
+		return nil, fmt.Errorf("the kubeconfig cannot be written as a template: %q is not a valid server address", k.Server)
 	}
 	text = strings.Replace(text, token, "{{.data.token | base64decode}}", 1)
 	text = strings.Replace(text, base64.StdEncoding.EncodeToString([]byte(ca)), `{{index .data "ca.crt"}}`, 1)
@@ -111,7 +111,7 @@ func renkuValues(e steps.Env, secret string) ([]byte, error) {
 		values["notebooks"] = map[string]any{"oidc": oidc}
 	}
 	text, err := yaml.Marshal(values)
-	return append([]byte("# Values of Renku's release. The two lists are text that holds JSON.\n"), text...), err
+	return append([]byte("# Values of Renku's release. The two lists are strings that contain JSON.\n"), text...), err
 }
 
 // exportRestart restarts with kubectl. The annotation that kubectl leaves in the pod templates
@@ -125,15 +125,15 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 	var names []string
 	for _, s := range all {
 		if s.Deployment == nil {
-			return nil, steps.Absent("there is no Deployment labelled app=%s in namespace %s", s.app, ns)
+			return nil, steps.Absent("no Deployment with label app=%s exists in namespace %s", s.app, ns)
 		}
 		names = append(names, s.Name)
 	}
 	k := e.Kubectl() + " -n " + ns
 	lines := []string{
-		"# when the key and the cluster are both there; " + harm,
+		"# once the key and the cluster both exist; " + harm,
 		fmt.Sprintf(
-			"sleep %d    # clocks may differ by %s: an earlier start may not count as one after the cluster",
+			"sleep %d    # clocks may differ by %s, and the services must start after the cluster was registered",
 			int(clocksApart.Seconds())+1, clocksApart,
 		),
 		k + " rollout restart deployment " + strings.Join(names, " "),
@@ -147,7 +147,7 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 // Export omits the test session, which is temporary.
 func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
-		{Hand: "# a test session is no part of the set-up: carrick starts one, looks, and takes it back"},
+		{Hand: "# a test session is not part of the setup: carrick starts one, checks it and deletes it"},
 	}, nil
 }
 
@@ -157,7 +157,7 @@ type reachJob struct{ action.Manifest }
 // Export omits the Job.
 func (j reachJob) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
-		{Hand: "# a Job that asks once is no part of the set-up: carrick runs it, and undo removes it"},
+		{Hand: "# the connection test Job is not part of the setup: carrick runs it, and undo removes it"},
 	}, nil
 }
 

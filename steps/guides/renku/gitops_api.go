@@ -73,16 +73,15 @@ func exportSignIn(_ context.Context, e steps.Env) ([]action.Exported, error) {
 			action.Exported{Path: exportedCA, Content: []byte(at.CA)},
 			action.Exported{
 				Note: "the commands trust " + exportedCA +
-					" alone; where the portal's certificate is a public one, leave --cacert out",
+					" only; if the portal's certificate is publicly trusted, omit --cacert",
 			})
 	}
 	oidc := shellURL(at.Base) + "/protocol/openid-connect"
 	asked := "client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code="
 	return append(out, action.Exported{Hand: strings.Join([]string{
-		"private=$(mktemp -d)    # outside of this folder: it holds the token; rm -r \"$private\" at the end",
+		"private=$(mktemp -d)    # outside this folder, because it contains the token; rm -r \"$private\" at the end",
 		c + " -d client_id=" + loginClient + " " + oidc + "/auth/device > \"$private/device\"",
-		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in there as an " +
-			"admin of Renku",
+		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in as a Renku admin",
 		"until jq -r '\"" + asked + "\" + (.device_code|@uri)' \"$private/device\" |",
 		"  " + c + " -d @- " + oidc + "/token |",
 		"  jq -er '.access_token // empty' > \"$private/token\"; do sleep 5; done",
@@ -96,7 +95,7 @@ func exportCluster(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	if bad := payloadProblems(e, payload); len(bad) > 0 {
-		return nil, steps.Absent("Renku or Kubernetes would refuse it: %s", strings.Join(bad, "; "))
+		return nil, steps.Absent("Renku or Kubernetes would reject it: %s", strings.Join(bad, "; "))
 	}
 	body, err := asJSON("register.json", payload)
 	if err != nil {
@@ -119,7 +118,7 @@ func exportCluster(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		}
 		out = append(out, mend)
 		lines = append(
-			lines, "# Renku forgets "+fieldDefault+" when a cluster is made: without this, sessions have no TLS", patch,
+			lines, "# Renku drops "+fieldDefault+" when it creates a cluster: without this, sessions have no TLS", patch,
 		)
 	}
 	return append(out, action.Exported{Hand: strings.Join(lines, "\n")}), nil
@@ -131,7 +130,7 @@ func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
-		return nil, steps.Absent("Renku or Kubernetes would refuse it: %s", strings.Join(bad, "; "))
+		return nil, steps.Absent("Renku or Kubernetes would reject it: %s", strings.Join(bad, "; "))
 	}
 	body, err := asJSON("pool.json", d.payload)
 	if err != nil {
@@ -143,7 +142,7 @@ func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	}
 	out := []action.Exported{body}
 	lines := []string{
-		"# after the restart, or Renku answers that it does not know the cluster",
+		"# after the restart, or Renku answers that the cluster does not exist",
 		fmt.Sprintf(
 			"jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s | tee \"$private/pool\"", localFile(body.Path), post,
 		),
@@ -158,7 +157,7 @@ func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, lines = append(out, mend), append(lines, "# Renku forgets cpu_limit_factor when a pool is made", patch)
+		out, lines = append(out, mend), append(lines, "# Renku drops cpu_limit_factor when it creates a pool", patch)
 	}
 	return append(out, action.Exported{Hand: strings.Join(lines, "\n")}), nil
 }

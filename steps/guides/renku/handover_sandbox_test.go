@@ -429,7 +429,7 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	items := p.Actions[0].Change.Items
-	if len(items) != 4 || !strings.Contains(items[0].Note, "does not answer") {
+	if len(items) != 4 || !strings.Contains(items[0].Note, "unreachable remote cluster") {
 		t.Fatalf("the plan: %+v", items)
 	}
 	var said []string
@@ -439,7 +439,7 @@ func TestRestartIsDoneOnceForOneCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := strings.Join(said, "\n"); !strings.Contains(all, "new pods ready") &&
-		!strings.Contains(all, "not taken up yet") {
+		!strings.Contains(all, "rollout not started") {
 		t.Errorf("no progress:\n%s", all)
 	}
 	after := started(t, box, ns)
@@ -537,7 +537,7 @@ func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 			t.Errorf("it did not say %q:\n%s", want, all)
 		}
 	}
-	if strings.Contains(all, "your own rights") {
+	if strings.Contains(all, "your own permissions") {
 		t.Errorf("the credential was not enough:\n%s", all)
 	}
 	if p, err := s.Plan(t.Context(), test); err != nil || !p.Empty() {

@@ -17,11 +17,11 @@ func identity() steps.Step {
 	}
 	return steps.Step{
 		Name: "identity", Title: "Identity",
-		Why: "All of Renku's services act on the remote cluster as one ServiceAccount, with a token that does not expire.",
+		Why: "All of Renku's services act on the remote cluster as one ServiceAccount with a token that does not expire.",
 		Ask: identityQuestions(),
 		Facts: []steps.Fact{
 			{
-				Name: "own-token-secret", Title: "the token Secret that the cluster made by itself", On: steps.Remote,
+				Name: "own-token-secret", Title: "the token Secret that the cluster created automatically", On: steps.Remote,
 				Learn: ownTokenSecret,
 			},
 			{
@@ -32,29 +32,29 @@ func identity() steps.Step {
 		Actions: []steps.Action{
 			accountPolicies(), // created before the token, and undone after it
 			{
-				Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
+				Name: "service-account", Title: "Create the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "service-account.yaml"},
 			},
 			{
-				Name: "role", Title: "Grant it what Renku does in the sessions' namespace", On: steps.Remote,
+				Name: "role", Title: "Grant it Renku's permissions in the session namespace", On: steps.Remote,
 				Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "role.yaml", Values: action.Values{
 					"rules": rules(func(e steps.Env) []any { return asYAML(roleRules(e)) }),
 				}},
 			},
 			{
-				Name: "priorityclasses-role", Title: "Let it list priority classes", On: steps.Remote,
+				Name: "priorityclasses-role", Title: "Grant it permission to list PriorityClasses", On: steps.Remote,
 				Doer: action.Manifest{File: "priorityclasses-role.yaml", Values: action.Values{
 					"cluster-role": func(_ context.Context, e steps.Env) (any, error) { return clusterRoleName(e), nil },
 					"rules":        rules(func(e steps.Env) []any { return asYAML(clusterRules(e)) }),
 				}},
 			},
 			{
-				Name: "delete-class-role", Title: "Let it delete the pools' priority classes", On: steps.Remote,
+				Name: "delete-class-role", Title: "Grant it permission to delete the pools' PriorityClasses", On: steps.Remote,
 				Doer: action.Manifest{File: "delete-class-role.yaml", Each: quotaIDs},
 			},
 			{
-				Name: "token", Title: "Have a token made", On: steps.Remote, Needs: []string{"service-account"},
+				Name: "token", Title: "Create its token Secret", On: steps.Remote, Needs: []string{"service-account"},
 				When: ownsTokenSecret,
 				Doer: action.Manifest{File: "token.yaml"},
 			},
@@ -66,33 +66,34 @@ func identity() steps.Step {
 func identityQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "identity.name", Title: "Name of the ServiceAccount", Kind: steps.Name, On: steps.Remote,
+			Key: "identity.name", Title: "ServiceAccount name", Kind: steps.Name, On: steps.Remote,
 			Adopt:   adoptIdentity,
-			Help:    "Its Role and RoleBinding carry the same name.",
-			Default: func(e steps.Env) (any, string) { return "renku-" + e.Link, "the link's name" },
+			Help:    "Its Role and RoleBinding have the same name.",
+			Default: func(e steps.Env) (any, string) { return "renku-" + e.Link, "from the link's name" },
 		},
 		{
-			Key: "identity.token-secret", Title: "Name of its token Secret", Kind: steps.Name, On: steps.Remote,
+			Key: "identity.token-secret", Title: "Token Secret name", Kind: steps.Name, On: steps.Remote,
 			Adopt: adoptTokenSecret,
-			Help:  "Clusters before 1.24 made one by themselves; newer ones fill one that is asked for.",
+			Help:  "Clusters before 1.24 created one automatically. Later ones fill the Secret that carrick creates.",
 			Default: func(e steps.Env) (any, string) {
 				if name, err := e.Own.Text("own-token-secret"); err == nil {
-					return name, "the cluster made it by itself"
+					return name, "created automatically by the cluster"
 				}
-				return e.Answers.Text("identity.name") + "-token", "the ServiceAccount's name"
+				return e.Answers.Text("identity.name") + "-token", "from the ServiceAccount's name"
 			},
 		},
 		policiesQuestion(),
 		{
-			Key: "renku.tracking", Title: "Renku tracks resource requests", Kind: steps.YesNo,
+			Key: "renku.tracking", Title: "Resource request tracking in Renku", Kind: steps.YesNo,
 			Adopt: adoptTracking,
-			Help: "dataService.dataTasks.enableResourceRequestTracking in Renku's values. Needs volumes and nodes " +
-				"to be listed.",
+			Help: "Whether dataService.dataTasks.enableResourceRequestTracking is true in Renku's values. It requires " +
+				"permission to list volumes and nodes.",
 			Default: steps.Fixed(false, "the chart's default"),
 		},
 		{
-			Key: "renku.reservations", Title: "Renku reserves capacity on this cluster", Kind: steps.YesNo,
-			Help:    "Capacity reservations on classes of this cluster's pools. Needs Deployments to be made.",
+			Key: "renku.reservations", Title: "Capacity reservations on this cluster", Kind: steps.YesNo,
+			Help: "Whether Renku reserves capacity for classes of this cluster's pools. It requires permission to create " +
+				"Deployments.",
 			Default: steps.Fixed(false, "most sites have none"),
 		},
 	}
@@ -115,7 +116,7 @@ func ownTokenSecret(ctx context.Context, e steps.Env) (any, error) {
 		ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e),
 	)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no ServiceAccount %s yet", identityName(e))
+		return nil, steps.Absent("ServiceAccount %s does not exist yet", identityName(e))
 	}
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func ownTokenSecret(ctx context.Context, e steps.Env) (any, error) {
 			return s.Name, nil
 		}
 	}
-	return nil, steps.Absent("the cluster made no token Secret by itself")
+	return nil, steps.Absent("the cluster created no token Secret automatically")
 }
 
 func ownsTokenSecret(e steps.Env) bool {

@@ -15,9 +15,9 @@ import (
 func identityChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, FixedBy: "service-account",
+			Name: "service-account", Title: "The ServiceAccount exists", On: steps.Remote, FixedBy: "service-account",
 			Needs:      []string{"namespace"},
-			Why:        "it is who Renku is on this cluster",
+			Why:        "Renku authenticates to this cluster as this ServiceAccount.",
 			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				name := sessionsNamespace(e) + "/" + identityName(e)
@@ -27,35 +27,36 @@ func identityChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "role-binding", Title: "a RoleBinding gives it a role in the sessions' namespace", On: steps.Remote,
+			Name: "role-binding", Title: "A RoleBinding gives it a role in the session namespace", On: steps.Remote,
 			FixedBy: "role", Needs: []string{"namespace"},
-			Why: "the published guide leaves the subject's namespace to be filled in: a binding of another namespace's " +
-				"account grants nothing",
+			Why: "The published guide leaves the subject's namespace blank, and a binding to another namespace's account " +
+				"grants nothing.",
 			References: []string{page},
 			Run:        roleBinding,
 		},
 		{
-			Name: "role-rules", Title: "its roles grant all that Renku does", On: steps.Remote, FixedBy: "role",
+			Name: "role-rules", Title: "Its roles grant all permissions that Renku needs", On: steps.Remote, FixedBy: "role",
 			Needs: []string{"role-binding"},
-			Why: "Renku turns a 403 of the remote cluster into HTTP 500, without a word of what was missing. The " +
-				"published guide's Role is no longer what Renku's own services have, as it says it is",
+			Why: "Renku turns a 403 of the remote cluster into HTTP 500 without naming the permission, and the " +
+				"published guide's Role no longer matches Renku's own.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/data-service/rbac.yaml"},
 			Run:        roleComplete,
 		},
 		{
-			Name: "priorityclasses-binding", Title: "it may list priority classes", On: steps.Remote,
+			Name: "priorityclasses-binding", Title: "It can list PriorityClasses", On: steps.Remote,
 			FixedBy: "priorityclasses-role", Needs: []string{"signed-in"},
-			Why: "making a pool with a quota lists them; they are cluster-wide, so the published guide's Role can't " +
-				"grant it, and the pool ends in HTTP 500. That the class was made by hand, as the guide has it, does not help",
+			Why: "Renku lists them to create a pool with a quota; the published guide's Role cannot grant that, and HTTP 500 " +
+				"results even if the class already exists.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)",
 			},
 			Run: clusterBinding,
 		},
 		{
-			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "token",
+			Name: "token-secret", Title: "The token Secret contains a token", On: steps.Remote, FixedBy: "token",
 			Needs: []string{"service-account"}, Timeout: 30 * time.Second,
-			Why:        "Kubernetes puts the token there; the controller deletes a Secret whose ServiceAccount is not there",
+			Why: "Kubernetes writes the token into the Secret, and deletes the Secret if its ServiceAccount " +
+				"does not exist.",
 			References: []string{page},
 			Run:        tokenSecretFilled,
 		},
@@ -84,10 +85,12 @@ func roleBinding(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(astray) > 0 {
-		const found = "RoleBinding %s names a ServiceAccount %s of another namespace, not %s"
+		const found = "RoleBinding %s names ServiceAccount %s of another namespace, not %s"
 		return steps.Failed(fmt.Sprintf(found, astray[0].Name, account.Name, name), "")
 	}
-	return steps.Undone(fmt.Sprintf("there is no RoleBinding %s, and no other names that ServiceAccount", name))
+	return steps.Undone(
+		fmt.Sprintf("RoleBinding %s does not exist, and no other RoleBinding names that ServiceAccount", name),
+	)
 }
 
 func roleComplete(ctx context.Context, e steps.Env) steps.Result {
@@ -99,13 +102,13 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 	for _, b := range of {
 		name := b.RoleName()
 		if b.Missing {
-			name += " (which is not there)"
+			name += " (does not exist)"
 		}
 		names = append(names, name)
 	}
 	if ok, lacking := validation.Covers(check.RulesIn(of), roleRules(e)); !ok {
 		words := check.RuleSummaries(lacking)
-		return steps.Failed(fmt.Sprintf("%s lacks: %s", strings.Join(names, ", "), strings.Join(words, "; ")), "")
+		return steps.Failed(fmt.Sprintf("%s does not grant: %s", strings.Join(names, ", "), strings.Join(words, "; ")), "")
 	}
 	return steps.Passed("%s covers all %d rules", strings.Join(names, ", "), len(roleRules(e)))
 }
@@ -131,10 +134,10 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 			)
 		}
 		return steps.Failed(
-			"ClusterRoleBinding "+strings.Join(names, ", ")+" does not grant get and list of priorityclasses", "",
+			"ClusterRoleBinding "+strings.Join(names, ", ")+" does not grant get and list on priorityclasses", "",
 		)
 	}
-	return steps.Passed("by ClusterRoleBinding %s", strings.Join(names, ", "))
+	return steps.Passed("granted by ClusterRoleBinding %s", strings.Join(names, ", "))
 }
 
 func tokenSecretFilled(ctx context.Context, e steps.Env) steps.Result {
@@ -147,5 +150,5 @@ func tokenSecretFilled(ctx context.Context, e steps.Env) steps.Result {
 	if r := check.TokenSecret(e, s, identityName(e), remake, "token", "ca.crt", "namespace"); r.Status != steps.Pass {
 		return r
 	}
-	return steps.Passed("Secret %s/%s holds token, ca.crt and namespace", ns, name)
+	return steps.Passed("Secret %s/%s contains token, ca.crt and namespace", ns, name)
 }

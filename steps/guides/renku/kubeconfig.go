@@ -21,8 +21,8 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "kubeconfig", Title: "Kubeconfig",
-		Why: "Renku reads this file to reach the remote cluster. It is built here, tried with nothing but itself, and " +
-			"proved to grant no more than it has to.",
+		Why: "Renku reaches the remote cluster with this file. carrick builds it, tests it on its own, and verifies that " +
+			"it grants no more than Renku needs.",
 		Ask: kubeconfigQuestions(),
 		Facts: []steps.Fact{
 			{
@@ -32,7 +32,7 @@ func config() steps.Step {
 			{Name: "kubeconfig-ca", Title: "the CA in that kubeconfig", On: steps.Remote, Shared: true, Learn: theCA},
 		},
 		Actions: []steps.Action{{
-			Name: "reach-job", Title: "Ask the remote API server from inside the local cluster", On: steps.Local,
+			Name: "reach-job", Title: "Test the remote API server from inside the local cluster", On: steps.Local,
 			When:  asksFromInside,
 			Needs: []string{"peer/server-tls"},
 			Doer:  reachJob{action.Manifest{File: "reach-job.yaml"}},
@@ -44,38 +44,39 @@ func config() steps.Step {
 func kubeconfigQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "kubeconfig.file", Title: "A kubeconfig that somebody else made", Kind: steps.Path, Opt: true, On: steps.Remote,
-			Help: "To look into a set-up that stands already: the file that Renku was given. Empty: carrick builds it.",
+			Key: "kubeconfig.file", Title: "Existing kubeconfig file", Kind: steps.Path, Opt: true, On: steps.Remote,
+			Help: "To check an existing setup, the path of the kubeconfig that Renku has. If empty, carrick builds one.",
 		},
 		{
-			Key: "remote.server", Title: "Address of the remote API server, as Renku shall call it", Kind: steps.URL,
-			On:      steps.Remote,
-			Adopt:   adoptGivenServer,
-			Help:    "Reachable from inside the local cluster, not only from here; in the server's certificate.",
-			Default: steps.FromFact(check.ServerFact, "your context"),
+			Key: "remote.server", Title: "Remote API server address for Renku", Kind: steps.URL,
+			On:    steps.Remote,
+			Adopt: adoptGivenServer,
+			Help: "An https URL that pods of the local cluster can reach, with a host in the server's certificate, such as " +
+				"https://api.example.org:6443.",
+			Default: steps.FromFact(check.ServerFact, "from your context"),
 			When:    builtHere,
 		},
 		{
-			Key: "kubeconfig.ca", Title: "CA that Renku shall trust for that address", Kind: steps.Pick, On: steps.Remote,
+			Key: "kubeconfig.ca", Title: "CA that Renku trusts for that address", Kind: steps.Pick, On: steps.Remote,
 			When:  builtHere,
 			Adopt: adoptGivenCA,
 			Of: []steps.Choice{
-				{Value: "secret", Title: "ca.crt of the token Secret: right where the API server itself answers"},
-				{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},
+				{Value: "secret", Title: "ca.crt of the token Secret, if the API server itself terminates TLS"},
+				{Value: "context", Title: "the CA of your context, if a proxy or load balancer terminates TLS"},
 			},
-			Help:    "Renku trusts this CA alone, not the system's.",
+			Help:    "Renku trusts only this CA, not the system's.",
 			Default: steps.Fixed("secret", "the published guide"),
 		},
 		{
-			Key: "reach.job", Title: "Ask from inside the local cluster, too", Kind: steps.YesNo,
-			Help: "Runs a small Job beside Renku that asks the remote API server for its version. An address that answers " +
-				"here may not answer there.",
-			Default: steps.Fixed(false, "nothing is run unasked"),
+			Key: "reach.job", Title: "Connection test from inside the local cluster", Kind: steps.YesNo,
+			Help: "Runs a small Job in Renku's namespace that requests the remote API server's version. An address that " +
+				"this machine reaches may not be reachable from there.",
+			Default: steps.Fixed(false, "no test by default"),
 		},
 		{
-			Key: "reach.image", Title: "Image of that Job", Kind: steps.Text, NotFromPeer: true, When: asksFromInside,
-			Help:    "An image with kubectl in it.",
-			Default: steps.Fixed("registry.k8s.io/kubectl:v1.33.0", "upstream's own image"),
+			Key: "reach.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: asksFromInside,
+			Help:    "An image that contains kubectl.",
+			Default: steps.Fixed("registry.k8s.io/kubectl:v1.33.0", "the upstream image"),
 		},
 	}
 }
@@ -93,7 +94,7 @@ func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 		return tracked.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (masked.Value, error) {
 			b, err := readSmall(path)
 			if err != nil {
-				return masked.Value{}, fmt.Errorf("read the kubeconfig: %w", err)
+				return masked.Value{}, fmt.Errorf("reading the kubeconfig: %w", err)
 			}
 			return masked.New(string(b)), nil
 		})
@@ -119,7 +120,7 @@ func theCA(ctx context.Context, e steps.Env) (any, error) {
 		return string(k.CA), err
 	}
 	if e.Answers.Text("kubeconfig.ca") == "context" {
-		const none = "your context names no CA: the system's roots are trusted there, which Renku does not do"
+		const none = "your context names no CA and trusts the system's roots, which Renku does not"
 		return check.ContextCA(none)(ctx, e)
 	}
 	s, err := filledSecret(ctx, e)
@@ -133,14 +134,14 @@ func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	name := e.Answers.Text("identity.token-secret")
 	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), name, "token", "ca.crt", "namespace")
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no token Secret %s yet", name)
+		return nil, steps.Absent("token Secret %s does not exist yet", name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range []string{"token", "ca.crt", "namespace"} {
 		if s.Data[key].IsZero() {
-			return nil, steps.Absent("the token Secret %s has no %s yet", name, key)
+			return nil, steps.Absent("token Secret %s has no %s yet", name, key)
 		}
 	}
 	return s, nil
@@ -182,7 +183,7 @@ func readSmall(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > most:
 		return nil, fmt.Errorf("%s is larger than 1 MiB", path)
 	}

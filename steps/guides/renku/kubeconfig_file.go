@@ -14,7 +14,7 @@ import (
 )
 
 // rebuild is the fix if a file that carrick did not build is invalid.
-const rebuild = "leave kubeconfig.file empty and let carrick build one"
+const rebuild = "leave kubeconfig.file empty, so that carrick builds one"
 
 // kubeconfigSource cites the upstream code with the rules for this file.
 const kubeconfigSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/config.py; " +
@@ -23,51 +23,53 @@ const kubeconfigSource = "SwissDataScienceCenter/renku-data-services: components
 func fileChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-context", Title: "the kubeconfig has a current context that is whole", On: steps.Remote,
+			Name: "kubeconfig-context", Title: "The kubeconfig has a complete current context", On: steps.Remote,
 			Needs: []string{"token-secret"},
-			Why: "Renku takes the current context and nothing else; without one it ignores the file with a single " +
-				"warning. The published guide's example has none",
+			Why: "Renku uses only the current context; without one it ignores the file and logs one warning. The published " +
+				"guide's example has none.",
 			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
 			Run:        kubeconfigContext,
 		},
 		{
-			Name: "kubeconfig-self-contained", Title: "the kubeconfig needs nothing but itself", On: steps.Remote,
+			Name: "kubeconfig-self-contained", Title: "The kubeconfig is self-contained", On: steps.Remote,
 			Needs: []string{"token-secret"},
-			Why: "files and login plugins of this machine are not in Renku's pods; passwords and unverified servers it " +
-				"does not take",
+			Why: "Renku's pods have no files or login plugins of this machine, and Renku does not accept passwords or " +
+				"unverified servers.",
 			References: []string{kubeconfigSource},
 			Run:        kubeconfigAlone,
 		},
 		{
-			Name: "token-encoding", Title: "its token is decoded, and the ServiceAccount's", On: steps.Remote,
+			Name: "token-encoding", Title: "The token belongs to the ServiceAccount", On: steps.Remote,
 			Needs:      []string{"token-secret"},
-			Why:        "copying the token out of the Secret without decoding it is the usual mistake",
+			Why:        "A common mistake is to copy the token from the Secret without decoding it.",
 			References: []string{page},
 			Run:        tokenEncoding,
 		},
 		{
-			Name: "token-lasts", Title: "the kubeconfig's token does not expire", On: steps.Remote,
+			Name: "token-lasts", Title: "The kubeconfig's token does not expire", On: steps.Remote,
 			Needs: []string{"token-encoding"},
-			Why:   "Renku never renews it: with one made by kubectl create token the cluster drops out of Renku after an hour",
-			Run:   tokenLasts,
+			Why: "Renku never renews it: with a token from kubectl create token, the cluster drops out of Renku " +
+				"after an hour.",
+			Run: tokenLasts,
 		},
 		{
-			Name: "ca-certificate", Title: "its CA is a certificate that is valid", On: steps.Remote,
+			Name: "ca-certificate", Title: "The kubeconfig's CA certificate is valid", On: steps.Remote,
 			Needs:      []string{"kubeconfig-context"},
-			Why:        "Renku trusts this CA alone for the remote API server",
+			Why:        "Renku trusts only this CA for the remote API server.",
 			References: []string{kubeconfigSource},
 			Run:        caCertificate,
 		},
 		{
-			Name: "server-address", Title: "its server is an address that Renku can use", On: steps.Remote,
+			Name: "server-address", Title: "Renku can use the kubeconfig's server address", On: steps.Remote,
 			Needs: []string{"kubeconfig-context"},
-			Why:   "localhost and names such as kubernetes.default mean something else in Renku's pods",
+			Why:   "Inside Renku's pods, localhost and names such as kubernetes.default point elsewhere.",
 			Run:   serverAddress,
 		},
 		{
-			Name: "server-tls", Title: "the server there proves itself to that CA", On: steps.Remote, From: "this machine",
+			Name: "server-tls", Title: "The API server's certificate verifies against that CA", On: steps.Remote,
+			From:  "this machine",
 			Needs: []string{"server-address", "ca-certificate"},
-			Why:   "a load balancer or an authenticating proxy may show another certificate than the API server's own",
+			Why:   "A load balancer or an authenticating proxy may present a different certificate than the API server.",
 			Run:   serverTLS,
 		},
 	}
@@ -96,7 +98,7 @@ func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 func kubeconfigUnread(err error) steps.Result {
 	var broken kubeconfig.Error
 	if errors.As(err, &broken) {
-		return steps.Skipped("the kubeconfig can't be read: %s", broken.Problems[0].Detail)
+		return steps.Skipped("the kubeconfig cannot be read: %s", broken.Problems[0].Detail)
 	}
 	return steps.Errored(err)
 }
@@ -124,12 +126,12 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if k.Namespace == "" {
-		return steps.Failed("context "+k.Name+" names no namespace: Renku would look in default",
+		return steps.Failed("context "+k.Name+" names no namespace: Renku would use default",
 			"kubectl --kubeconfig FILE config set-context --current --namespace="+sessionsNamespace(e))
 	}
 	if k.Namespace != sessionsNamespace(e) {
 		return steps.Failed(
-			fmt.Sprintf("context %s is for namespace %s, not %s", k.Name, k.Namespace, sessionsNamespace(e)),
+			fmt.Sprintf("context %s uses namespace %s, not %s", k.Name, k.Namespace, sessionsNamespace(e)),
 			"answer sessions.namespace with "+k.Namespace+", or "+rebuild,
 		)
 	}
@@ -150,7 +152,7 @@ func kubeconfigAlone(_ context.Context, e steps.Env) steps.Result {
 			check.Details(bad), rebuild+"; or: kubectl --kubeconfig FILE config view --raw --flatten --minify",
 		)
 	}
-	return steps.Passed("no login plugin, no file, no password, and the server is verified")
+	return steps.Passed("the kubeconfig uses no login plugin, file or password, and verifies the server")
 }
 
 func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
@@ -170,7 +172,7 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 		return kubeconfigUnread(err)
 	}
 	if k.Token.IsZero() {
-		return steps.Warned("it signs in with a client certificate, not with a token", rebuild)
+		return steps.Warned("the kubeconfig authenticates with a client certificate, not with a token", rebuild)
 	}
 	t, err := bearer.Parse(k.Token)
 	if err != nil {
@@ -178,10 +180,10 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 	}
 	if t.Subject != userName(e) {
 		return steps.Failed(
-			fmt.Sprintf("the token is of %s, not of %s", t.Subject, userName(e)), "answer identity.name, or "+rebuild,
+			fmt.Sprintf("the token belongs to %s, not to %s", t.Subject, userName(e)), "answer identity.name, or "+rebuild,
 		)
 	}
-	return steps.Passed("a token of %s", t.Subject)
+	return steps.Passed("the token belongs to %s", t.Subject)
 }
 
 func tokenLasts(_ context.Context, e steps.Env) steps.Result {
@@ -194,17 +196,18 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	}
 	t, err := bearer.Parse(k.Token)
 	if err != nil {
-		return steps.Skipped("the token can't be read")
+		return steps.Skipped("the token cannot be read")
 	}
 	if t.Expires.IsZero() {
-		return steps.Passed("it names no end")
+		return steps.Passed("the token has no expiration date")
 	}
 	when := t.Expires.Format(time.DateTime)
 	if t.Expired(time.Now()) {
-		return steps.Failed("it expired on "+when, rebuild+": the token of a Secret does not expire")
+		return steps.Failed("the token expired on "+when, rebuild+": the token of a Secret does not expire")
 	}
 	r := steps.Failed(
-		"it expires on "+when+": the cluster then drops out of Renku", rebuild+": the token of a Secret does not expire",
+		"the token expires on "+when+": the cluster then drops out of Renku",
+		rebuild+": the token of a Secret does not expire",
 	)
 	r.Again = t.Expires
 	return r
@@ -220,11 +223,11 @@ func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	end := certs[0].NotAfter
 	if time.Now().After(end) {
 		return steps.Failed(
-			"its client certificate expired on "+end.Format(time.DateTime), rebuild+": the token of a Secret does not expire",
+			"the client certificate expired on "+end.Format(time.DateTime), rebuild+": the token of a Secret does not expire",
 		)
 	}
 	r := steps.Warned(
-		"it has a client certificate in the place of a token, which expires on "+end.Format(time.DateTime)+
+		"the kubeconfig has a client certificate instead of a token, which expires on "+end.Format(time.DateTime)+
 			": the cluster then drops out of Renku",
 		rebuild+": the token of a Secret does not expire",
 	)
@@ -240,7 +243,7 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	if len(bad) > 0 {
 		return steps.Failed(
 			check.Details(bad),
-			"take certificate-authority-data from ca.crt of the token Secret, as it stands there: it is base64 already",
+			"copy certificate-authority-data from ca.crt of the token Secret unchanged: it is already base64",
 		)
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
@@ -249,7 +252,7 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	}
 	if len(k.CA) == 0 {
 		return steps.Warned(
-			"it names no CA: the pods' system roots are trusted",
+			"the kubeconfig names no CA: the pods' system roots are trusted",
 			"set certificate-authority-data, unless a public CA signs the API server's certificate",
 		)
 	}

@@ -26,29 +26,29 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {
-		return steps.Failed("the server is no address: "+k.Server, "answer remote.server")
+		return steps.Failed("the server is not a valid address: "+k.Server, "answer remote.server")
 	}
 	fix := "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
 	host := u.Hostname()
 	ip, notIP := netip.ParseAddr(host)
 	switch {
 	case strings.Contains(u.Path, "/k8s/clusters/"):
-		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which takes no ServiceAccount tokens",
+		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which accepts no ServiceAccount tokens",
 			"answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)")
 	case check.OnLoopback(k.Server):
 		own, err := local.Text(check.ServerFact)
 		if err == nil && check.OnLoopback(own) {
-			return steps.Passed("%s: on loopback, as the local API server is, so both stand on one machine", k.Server)
+			return steps.Passed("%s is on loopback like the local API server, so both run on one machine", k.Server)
 		}
-		return steps.Failed(host+" means the pod itself when Renku asks", fix)
+		return steps.Failed(host+" in Renku's pods points to the pod itself", fix)
 	case notIP == nil && ip.IsUnspecified():
-		return steps.Failed(host+" is no address of a server", fix)
+		return steps.Failed(host+" is not a server address", fix)
 	case check.InsideOnly(host):
-		return steps.Failed(host+" means the local cluster's own API server when Renku asks", fix)
+		return steps.Failed(host+" in Renku's pods points to the local cluster's own API server", fix)
 	case notIP == nil && ip.IsPrivate():
 		return steps.Warned(
-			host+" is a private address: it must be routed between the two clusters",
-			"answer reach.job with yes to have it tried from inside",
+			host+" is a private address, which must be routed between the two clusters",
+			"answer reach.job with yes to test it from inside",
 		)
 	}
 	return steps.Passed("%s", k.Server)
@@ -70,11 +70,11 @@ func judgeTLS(ctx context.Context, k kubeconfig.Config) steps.Result {
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		if shown.Kind == probe.NameMismatch {
 			return fmt.Sprintf(
-				"answer remote.server with a name of the certificate (%v), or add %s to the API server's certificate",
+				"answer remote.server with a name in the certificate (%v), or add %s to the API server's certificate",
 				shown.Names, name,
 			)
 		}
-		return "answer kubeconfig.ca with context, if the CA of your own context is the right one for that address"
+		return "answer kubeconfig.ca with context if your context's CA is correct for that address"
 	})
 	return r
 }

@@ -11,7 +11,7 @@ import (
 // What an address means in Renku's pods.
 func TestAddressesForRenkusPods(t *testing.T) {
 	const (
-		fromInside = "answer reach.job with yes to have it tried from inside"
+		fromInside = "answer reach.job with yes to test it from inside"
 		reachable  = "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
 		rancher    = "answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)"
 	)
@@ -23,14 +23,20 @@ func TestAddressesForRenkusPods(t *testing.T) {
 	}{
 		{"https://api.example.org:6443", steps.Pass, "", ""},
 		{"https://203.0.113.7:6443", steps.Pass, "", ""},
-		{"https://10.1.2.3:6443", steps.Warn, "is a private address: it must be routed between the two clusters", fromInside},
+		{
+			"https://10.1.2.3:6443", steps.Warn, "is a private address, which must be routed between the two clusters",
+			fromInside,
+		},
 		{"https://[fd00::1]:6443", steps.Warn, "is a private address", fromInside},
-		{"https://127.0.0.1:6443", steps.Fail, "127.0.0.1 means the pod itself when Renku asks", reachable},
-		{"https://0.0.0.0:6443", steps.Fail, "0.0.0.0 is no address of a server", reachable},
-		{"https://kubernetes.default.svc", steps.Fail, "means the local cluster's own API server when Renku asks", reachable},
-		{"https://api.kube-system.svc.cluster.local", steps.Fail, "means the local cluster's own API server", reachable},
+		{"https://127.0.0.1:6443", steps.Fail, "127.0.0.1 in Renku's pods points to the pod itself", reachable},
+		{"https://0.0.0.0:6443", steps.Fail, "0.0.0.0 is not a server address", reachable},
+		{
+			"https://kubernetes.default.svc", steps.Fail, "in Renku's pods points to the local cluster's own API server",
+			reachable,
+		},
+		{"https://api.kube-system.svc.cluster.local", steps.Fail, "points to the local cluster's own API server", reachable},
 		{"https://rancher.example.org/k8s/clusters/c-1", steps.Fail, "is Rancher's authenticating proxy", rancher},
-		{"https://%zz", steps.Fail, "the server is no address", "answer remote.server"},
+		{"https://%zz", steps.Fail, "the server is not a valid address", "answer remote.server"},
 	} {
 		r := judgeAddress(kubeconfig.Config{Server: tc.server}, steps.Facts{})
 		if r.Status != tc.status || !strings.Contains(r.Found, tc.found) || r.Fix != tc.fix {

@@ -61,7 +61,7 @@ func loadings(ctx context.Context, e steps.Env) ([]loading, error) {
 		}
 		reads = append(reads, func() error {
 			if err := l.read(ctx, e, pods[0]); err != nil {
-				return fmt.Errorf("read the log of %s: %w", s.name(), err)
+				return fmt.Errorf("reading the log of %s: %w", s.name(), err)
 			}
 			return nil
 		})
@@ -118,8 +118,7 @@ func (l *loading) judge(text, config string) bool {
 			l.loaded, l.failed, l.line, found = false, plainLoading(failedLine.FindStringSubmatch(line)[2]), line, true
 		case noFolderLine.MatchString(line):
 			l.loaded, l.line, found = false, line, true
-			l.failed = "the folder of the kubeconfigs is not mounted: Renku's values name no Secret, or the pod is " +
-				"older than that"
+			l.failed = "the kubeconfigs folder is not mounted: Renku's values name no Secret, or the pod started before they did"
 		}
 	}
 	return found
@@ -135,21 +134,21 @@ func mentions(what *regexp.Regexp, line, config string) bool {
 func plainLoading(said string) string {
 	for _, known := range []struct{ part, plain string }{
 		{"current-context", "the kubeconfig has no current-context"},
-		{"No such file", "the pod has no file of that name: the Secret has no such key, or the pod started before it had"},
-		{"Errno 2", "the pod has no file of that name: the Secret has no such key, or the pod started before it had"},
-		{"tokenFile", "it names a file of a token, which Renku does not read"},
-		{"username", "it signs in with a password, which Renku does not do"},
-		{"exec", "it runs a login plugin, which is not in Renku's image"},
-		{"certificate", "its certificates can't be read"},
-		{"mapping", "it is no YAML that Renku can read"},
-		{"scanning", "it is no YAML that Renku can read"},
-		{"parsing", "it is no YAML that Renku can read"},
+		{"No such file", "the pod has no such file: the Secret has no such key, or the pod started before the key existed"},
+		{"Errno 2", "the pod has no such file: the Secret has no such key, or the pod started before the key existed"},
+		{"tokenFile", "the kubeconfig names a token file, which Renku does not read"},
+		{"username", "the kubeconfig has a password, which Renku does not accept"},
+		{"exec", "the kubeconfig runs a login plugin, which is not in Renku's image"},
+		{"certificate", "the kubeconfig's certificates cannot be read"},
+		{"mapping", "Renku cannot parse the kubeconfig as YAML"},
+		{"scanning", "Renku cannot parse the kubeconfig as YAML"},
+		{"parsing", "Renku cannot parse the kubeconfig as YAML"},
 	} {
 		if strings.Contains(said, known.part) {
 			return known.plain
 		}
 	}
-	return "Renku ignores it"
+	return "Renku ignores the kubeconfig"
 }
 
 // tokenInText matches a token that a parser's error quotes.
@@ -173,16 +172,16 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	for _, l := range all {
 		switch {
 		case l.Deployment == nil:
-			bad = append(bad, "there is no Deployment labelled app="+l.app)
+			bad = append(bad, "no Deployment has label app="+l.app)
 		case l.failed != "":
-			bad = append(bad, fmt.Sprintf("%s (pod %s): %s: it logged %s", l.name(), l.pod, l.failed, quote(l.line)))
+			bad = append(bad, fmt.Sprintf("%s (pod %s): %s (log: %s)", l.name(), l.pod, l.failed, quote(l.line)))
 		}
 	}
 	if len(bad) == 0 {
 		return steps.Result{}, false
 	}
 	return steps.Failed(
-		strings.Join(bad, "; "), "mend what the step Kubeconfigs Secret says, then: "+e.ApplyStep("secret,restart"),
+		strings.Join(bad, "; "), "fix the failures of step Kubeconfigs Secret, then: "+e.ApplyStep("secret,restart"),
 	), true
 }
 
@@ -212,9 +211,9 @@ func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
 			yet = append(yet, l.name())
 		}
 	}
-	found := strings.Join(have, ", ") + " loaded it: " + evidence
+	found := strings.Join(have, ", ") + " loaded the kubeconfig: " + evidence
 	if len(yet) > 0 {
-		found += "; not yet, because they load at first use: " + strings.Join(yet, ", ")
+		found += "; not yet loaded, because it happens at first use: " + strings.Join(yet, ", ")
 	}
 	return steps.Passed("%s", found)
 }
@@ -227,17 +226,16 @@ func watcherSilent(e steps.Env, l loading) steps.Result {
 		return steps.Waits(time.Time{}, "k8s-watcher has no pod")
 	}
 	if age := time.Since(l.since); l.since.IsZero() || age < watcherWithin {
-		r := steps.Waits(l.since, "k8s-watcher (pod %s) has logged nothing of %s yet", l.pod, config)
+		r := steps.Waits(l.since, "k8s-watcher (pod %s) has not logged %s yet", l.pod, config)
 		r.Again = time.Now().Add(logAge)
 		return r
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"k8s-watcher (pod %s) has logged nothing of %s since it started: no cluster with that config_name was "+
-				"registered then",
+			"k8s-watcher (pod %s) has not logged %s since it started: no cluster with that config_name was registered then",
 			l.pod, config,
 		),
-		e.ApplyStep("register,restart")+"; or look for yourself: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+
+		e.ApplyStep("register,restart")+"; or read the log: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+
 			" | grep -i kube",
 	)
 }
@@ -265,9 +263,9 @@ func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(yet) > 0 {
 		return steps.Skipped(
-			"nothing to see yet of %s: they load when they first need a cluster, and have not since they started",
+			"%s have not loaded the kubeconfig yet: they do when they first use a cluster",
 			strings.Join(yet, ", "),
 		)
 	}
-	return steps.Passed("%s have loaded it", strings.Join(have, ", "))
+	return steps.Passed("%s have loaded the kubeconfig", strings.Join(have, ", "))
 }

@@ -28,20 +28,17 @@ const urisSince = "2.17.0"
 const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml " +
 	"(notebooks.oidc), pull request 4444"
 
-// manualLogin explains the outcome of the published guide's way.
-const manualLogin = "The published guide has this client edited in Keycloak's admin panel. Such an edit is lost with " +
-	"the next helm upgrade, which makes a client that differs anew: " +
-	"from then on nobody gets into a session on this cluster. What Renku's values say stays. An edit by hand is " +
-	"not looked at"
+// manualLogin explains why the published guide's way does not last.
+const manualLogin = "The next helm upgrade reverts an edit in Keycloak's admin panel, as in the published guide, and " +
+	"blocks all sessions here; carrick does not check such edits."
 
 func login() steps.Step {
 	return steps.Step{
 		Name: "login", Title: "Keycloak",
-		Why: "Each session has its user log in at Renku's Keycloak, which lets nobody go back to a host that it " +
-			"does not know.",
+		Why: "Each session signs its user in at Renku's Keycloak, which redirects only to hosts that it allows.",
 		Checks: []steps.Check{
 			{
-				Name: "redirect-uris", Title: "Renku's values let logins return to the sessions' host", On: steps.Local,
+				Name: "redirect-uris", Title: "Renku's values allow logins to return to the session host", On: steps.Local,
 				Needs:      []string{"renku-namespace"},
 				Why:        manualLogin,
 				References: []string{realmSource},
@@ -52,9 +49,10 @@ func login() steps.Step {
 				},
 			},
 			{
-				Name: "web-origins", Title: "Renku's values name the sessions' host as a web origin", On: steps.Local,
-				Needs:      []string{"renku-namespace"},
-				Why:        "the browser refuses Keycloak's answers to other origins. " + manualLogin,
+				Name: "web-origins", Title: "Renku's values allow the session host as a web origin", On: steps.Local,
+				Needs: []string{"renku-namespace"},
+				Why: "Browsers block Keycloak's responses to other origins; the next helm upgrade reverts an edit in " +
+					"Keycloak's admin panel.",
 				References: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
 					return knownToKeycloak(
@@ -64,9 +62,8 @@ func login() steps.Step {
 			},
 			{
 				Name: "issuer", Title: "Renku's login service answers", On: steps.Remote, From: "this machine",
-				Why: "each session asks it who may issue logins before it starts to serve, and crashes over and over " +
-					"where it can't. " +
-					"A node of the remote cluster may see less than this machine does: the test session proves that",
+				Why: "Each session reads the issuer from it before it serves, and otherwise keeps crashing. Remote nodes " +
+					"may see less than this machine: the test session checks that.",
 				References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
 				Run:        issuerAnswers,
 			},
@@ -93,7 +90,7 @@ func sessionsOrigin(e steps.Env) string {
 func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) []string) steps.Result {
 	origin := sessionsOrigin(e)
 	if origin == "" {
-		return steps.Skipped("nothing is answered for sessions.host")
+		return steps.Skipped("sessions.host is not set")
 	}
 	if r, old := tooOld(e, value); old {
 		return r
@@ -108,13 +105,13 @@ func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) [
 	want := fits(origin)
 	for _, w := range want {
 		if slices.Contains(have, w) {
-			return steps.Passed("notebooks.oidc.%s has %s", value, w)
+			return steps.Passed("notebooks.oidc.%s contains %s", value, w)
 		}
 	}
-	found := "notebooks.oidc." + value + " lacks " + want[0]
+	found := "notebooks.oidc." + value + " does not contain " + want[0]
 	switch {
 	case len(have) > 0:
-		found += "; it has " + strings.Join(have, ", ")
+		found += "; it contains " + strings.Join(have, ", ")
 	default:
 		found += "; it is empty"
 	}
@@ -130,14 +127,16 @@ func tooOld(e steps.Env, value string) (steps.Result, bool) {
 	text := textOf(r, "version")
 	have, err := version.ParseGeneric(text)
 	if err != nil {
-		return steps.Errored(fmt.Errorf("the chart's version %q can't be read: %w", text, err)), true
+		return steps.Errored(fmt.Errorf("reading the chart version %q: %w", text, err)), true
 	}
 	if have.AtLeast(version.MustParseGeneric(urisSince)) {
 		return steps.Result{}, false
 	}
-	return steps.Failed(fmt.Sprintf("Renku %s has no value notebooks.oidc.%s: it came with %s", text, value, urisSince),
+	return steps.Failed(
+		fmt.Sprintf("Renku %s has no value notebooks.oidc.%s, which exists since %s", text, value, urisSince),
 		"upgrade Renku to "+urisSince+
-			" or newer. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade"), true
+			" or later. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade",
+	), true
 }
 
 // oidcValues returns the missing values merged with the existing ones, and how Renku's admin
@@ -153,9 +152,9 @@ func oidcValues(e steps.Env, origin string) string {
 	}
 	run := renkuUpgrade(e, "-f oidc-values.yaml")
 	if run == "" {
-		run = "set them where Renku's values are kept, and roll it out"
+		run = "set them where you keep Renku's values, and deploy them"
 	}
-	return "# oidc-values.yaml: both values are strings that hold a JSON list\n" +
+	return "# oidc-values.yaml: both values are strings that contain a JSON list\n" +
 		"notebooks:\n  oidc:\n    extraRedirectUris: " + list("redirect-uris", origin+"/*") + "\n    extraWebOrigins: " +
 		list("web-origins", origin) + "\n" + run
 }
@@ -174,12 +173,12 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 		},
 	)
 	page := realm.Base + discoveryPath
-	fix := "curl -v " + page + "    # from a node of the remote cluster, too"
+	fix := "curl -v " + page + "    # also from a node of the remote cluster"
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return steps.Failed(
 			renkuURL(e)+
-				" shows a certificate that neither this machine nor the CAs in Renku's values "+
+				" presents a certificate that neither this machine nor the CAs in Renku's values "+
 				"(global.certificates.customCAs) trust",
 			fix,
 		)
@@ -191,8 +190,8 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(found, fix)
 	case said != realm.Base:
 		return steps.Failed(
-			fmt.Sprintf("%s names the issuer %q: sessions expect %s and refuse any other", page, said, realm.Base),
-			"answer renku.url as Keycloak calls itself, or mend Keycloak's frontend URL",
+			fmt.Sprintf("%s names the issuer %q, but sessions expect %s and reject any other", page, said, realm.Base),
+			"answer renku.url with the address that Keycloak uses for itself, or correct Keycloak's frontend URL",
 		)
 	}
 	return steps.Passed("%s, as seen from this machine; remote nodes may see it differently", said)

@@ -16,37 +16,37 @@ const (
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "namespace", Title: "the namespace of the sessions is there", On: steps.Remote, FixedBy: "namespace",
+			Name: "namespace", Title: "The session namespace exists", On: steps.Remote, FixedBy: "namespace",
 			Needs:      []string{"signed-in"},
-			Why:        "sessions, their identity and their quotas live in it",
+			Why:        "It contains the sessions, their ServiceAccount and their quotas.",
 			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return check.NamespaceActive(ctx, e, sessionsNamespace(e))
 			},
 		},
 		{
-			Name: "pod-security", Title: "the namespace enforces the pod security level baseline", On: steps.Remote,
+			Name: "pod-security", Title: "The namespace enforces Pod Security level baseline", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "namespace",
-			Why: "session containers set no seccomp profile and no allowPrivilegeEscalation: the level restricted " +
-				"refuses them. Below baseline, whoever has Renku's kubeconfig gets privileged pods, and with them the nodes",
+			Why: "Level restricted rejects session containers, which set no seccomp profile; below baseline, Renku's " +
+				"kubeconfig can create privileged pods and own the nodes.",
 			References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run:        podSecurity,
 		},
 		{
-			Name: "other-quotas", Title: "no quota or LimitRange refuses sessions", On: steps.Remote,
+			Name: "other-quotas", Title: "No quota or LimitRange rejects sessions", On: steps.Remote,
 			Needs: []string{"namespace"},
-			Why: "one that is too small refuses the pods or volumes of sessions. They have no CPU limit: under a quota " +
-				"with limits.cpu Kubernetes refuses their pods (must specify limits.cpu), unless a LimitRange gives a default. " +
-				"Rancher and OpenShift put such quotas into projects",
+			Why: "A small quota rejects session pods. So does one with limits.cpu (often in Rancher and OpenShift) without " +
+				"a LimitRange default: sessions set no CPU limit.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)",
 			},
 			Run: otherQuotas,
 		},
 		{
-			Name: "session-service-account", Title: "the ServiceAccount that sessions run as is there", On: steps.Remote,
+			Name: "session-service-account", Title: "The ServiceAccount that sessions run as exists", On: steps.Remote,
 			Needs: []string{"namespace"},
-			Why:   "Renku names it in each session and makes none. OpenShift asks for one that may use the SCC nonroot-v2",
+			Why: "Renku names it in each session but does not create it. OpenShift requires one that is allowed to use the " +
+				"SCC nonroot-v2.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: " +
 				"components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
 			Run: sessionServiceAccount,
@@ -63,16 +63,19 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	fix := e.Kubectl() + " label --overwrite namespace " + name + " " + check.EnforceLabel + "=baseline"
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "restricted":
-		return steps.Failed(fmt.Sprintf("%s enforces the level restricted", name), fix)
+		return steps.Failed(fmt.Sprintf("namespace %s enforces level restricted", name), fix)
 	case "baseline":
-		return steps.Passed("%s enforces the level baseline", name)
+		return steps.Passed("namespace %s enforces level baseline", name)
 	case "":
 		return steps.Warned(
-			name+" sets no level: where the cluster's own default is none, Renku's kubeconfig gets privileged pods", fix,
+			name+" sets no Pod Security level: unless the cluster has a default, Renku's kubeconfig can create privileged pods",
+			fix,
 		)
 	default:
 		return steps.Warned(
-			fmt.Sprintf("%s enforces the level %s: Renku's kubeconfig gets privileged pods", name, clean.Text(level)), fix,
+			fmt.Sprintf(
+				"namespace %s enforces level %s: Renku's kubeconfig can create privileged pods", name, clean.Text(level),
+			), fix,
 		)
 	}
 }

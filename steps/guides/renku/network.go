@@ -34,39 +34,40 @@ const (
 func networkChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "egress-policy", Title: "a policy fences sessions in, and lets DNS through", On: steps.Remote, When: isolated,
+			Name: "egress-policy", Title: "A NetworkPolicy restricts session egress and allows DNS", On: steps.Remote,
+			When:    isolated,
 			FixedBy: "network-policies", Needs: []string{"namespace"},
-			Why: "a session runs other people's code, which reaches everything in the cluster where no policy stops " +
-				"it; without DNS a session can't start at all",
+			Why: "Sessions run users' code, which without a policy reaches everything in the cluster; without DNS no " +
+				"session starts.",
 			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run:        egressPolicy,
 		},
 		{
-			Name: "dns-pods", Title: "the DNS rule meets this cluster's DNS", On: steps.Remote, When: isolated,
+			Name: "dns-pods", Title: "The egress DNS rule matches the cluster's DNS", On: steps.Remote, When: isolated,
 			Needs: []string{"egress-policy"},
-			Why: "a rule for pods that are not there lets nothing through. OpenShift serves DNS in openshift-dns, on port " +
-				"5353; NodeLocal DNSCache answers at an address of the node",
+			Why: "A rule that matches no pods allows nothing. OpenShift serves DNS in openshift-dns on port 5353, and " +
+				"NodeLocal DNSCache answers at a node address.",
 			Run: dnsPods,
 		},
 		{
-			Name: "metadata-fenced", Title: "sessions can't reach the cloud's metadata service", On: steps.Remote,
+			Name: "metadata-fenced", Title: "Sessions cannot reach the cloud metadata service", On: steps.Remote,
 			When: isolated, FixedBy: "network-policies", Needs: []string{"egress-policy"},
-			Why: "the metadata service hands out the node's own cloud credentials; the published guide's policy lets " +
-				"sessions reach it",
+			Why: "The metadata service returns the node's own cloud credentials, and the published guide's policy allows " +
+				"sessions to reach it.",
 			Run: metadataFenced,
 		},
 		{
-			Name: "ingress-policy", Title: "a policy keeps the cluster out of sessions", On: steps.Remote, When: isolated,
+			Name: "ingress-policy", Title: "A NetworkPolicy restricts ingress to sessions", On: steps.Remote, When: isolated,
 			FixedBy: "network-policies", Needs: []string{"namespace"},
-			Why: "without it every pod of the cluster reaches a session's own port, past its sign-in; the published " +
-				"guide leaves it out",
+			Why: "Without it every pod in the cluster reaches a session's own port and bypasses its sign-in; the " +
+				"published guide has no such policy.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run:        ingressPolicy,
 		},
 		{
-			Name: "renku-address", Title: "the policy lets sessions reach Renku", On: steps.Remote, From: "this machine",
+			Name: "renku-address", Title: "The policy allows sessions to reach Renku", On: steps.Remote, From: "this machine",
 			When: isolated,
-			Why:  "sessions sign users in at Renku and fetch code through it; the policy closes the private ranges",
+			Why:  "Sessions sign users in at Renku and fetch code through it, and the policy blocks private ranges.",
 			Run:  renkuAddress,
 		},
 	}
@@ -85,14 +86,16 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(policies) == 0 {
-		return steps.Undone("no egress policy selects session pods: they reach everything").Or(fenceFix(ctx, e))
+		return steps.Undone("no egress policy selects session pods, so they reach everything").Or(fenceFix(ctx, e))
 	}
 	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
 	for _, p := range policies {
 		for _, rule := range p.Spec.Egress {
 			if allowsPort(rule.Ports, corev1.ProtocolUDP, int32(port)) &&
 				(len(rule.To) == 0 || reachesDNS(e, rule.To)) {
-				return steps.Passed("%s lets DNS through, to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port)
+				return steps.Passed(
+					"NetworkPolicy %s allows DNS to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port,
+				)
 			}
 		}
 	}
@@ -102,7 +105,8 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s lets no DNS through to %s on UDP port %d", policies[0].Name, e.Answers.Text("network.dns-namespace"), port,
+			"NetworkPolicy %s does not allow DNS to %s on UDP port %d", policies[0].Name,
+			e.Answers.Text("network.dns-namespace"), port,
 		),
 		fix,
 	)
@@ -118,7 +122,7 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(pods) == 0 {
-		return steps.Failed(fmt.Sprintf("no pod in %s has the label %s: sessions would have no DNS", ns, sel),
+		return steps.Failed(fmt.Sprintf("no pod in %s has the label %s, so sessions would have no DNS", ns, sel),
 			e.Kubectl()+" get pods -A -o wide | grep -i dns    # then answer network.dns-namespace")
 	}
 	closed, err := nodeLocalClosed(ctx, e)
@@ -127,7 +131,8 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if closed {
 		return steps.Failed(
-			"the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+": no egress rule lets sessions reach that",
+			"the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+
+				", but no egress rule allows sessions to reach it",
 			"add an egress rule with ipBlock "+nodeLocalDNS+"/32, UDP and TCP port 53: "+e.Kubectl()+" -n "+sessionsNamespace(e)+
 				" edit networkpolicy",
 		)
@@ -193,11 +198,13 @@ func metadataFenced(ctx context.Context, e steps.Env) steps.Result {
 				"fd00:ec2::254/128)"
 		}
 		return steps.Warned(
-			fmt.Sprintf("NetworkPolicy %s lets sessions reach cloud metadata services: %s", p.Name, strings.Join(open, ", ")),
+			fmt.Sprintf(
+				"NetworkPolicy %s allows sessions to reach cloud metadata services: %s", p.Name, strings.Join(open, ", "),
+			),
 			fix,
 		)
 	}
-	return steps.Passed("closed to sessions: %s", strings.Join(metadataAddresses, ", "))
+	return steps.Passed("sessions cannot reach %s", strings.Join(metadataAddresses, ", "))
 }
 
 func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
@@ -206,17 +213,17 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	fix := e.Kubectl() + " -n " + sessionsNamespace(e) +
-		" get networkpolicies -o yaml    # policies add up: edit or delete the one that opens it"
+		" get networkpolicies -o yaml    # policies are additive: edit or delete the one that allows this"
 	if len(policies) == 0 {
 		return steps.Warned(
-			"no ingress policy selects session pods: every pod of the cluster reaches all their ports", fenceFix(ctx, e),
+			"no ingress policy selects session pods, so every pod in the cluster reaches all their ports", fenceFix(ctx, e),
 		)
 	}
 	open, meta := false, false
 	for _, p := range policies {
 		for _, rule := range p.Spec.Ingress {
 			if everybody(rule.From) && allowsOtherPorts(rule.Ports) {
-				return steps.Warned(p.Name+" lets every pod of the cluster reach ports of a session past its sign-in", fix)
+				return steps.Warned(p.Name+" allows every pod in the cluster to reach session ports that bypass the sign-in", fix)
 			}
 			open = open || (check.AnyAddress(rule.From) && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
 			meta = meta || allowsPort(rule.Ports, corev1.ProtocolTCP, metaPort)
@@ -225,19 +232,19 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	if !open || !meta {
 		return steps.Warned(
 			fmt.Sprintf(
-				"port %d must be open to everybody (it is: %v) and %d to the operator (it is: %v)", sessionPort, open, metaPort,
+				"port %d must be open to everyone (now: %v) and %d to the operator (now: %v)", sessionPort, open, metaPort,
 				meta,
 			),
 			fix,
 		)
 	}
-	return steps.Passed("only port %d is open to everybody, and %d to the operator", sessionPort, metaPort)
+	return steps.Passed("only port %d is open to everyone, and %d to the operator", sessionPort, metaPort)
 }
 
 func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 	domain := e.Answers.Text("renku.domain")
 	if domain == "" {
-		return steps.Skipped("Renku's domain is not known (renku.domain is empty)")
+		return steps.Skipped("Renku's domain is not set (renku.domain is empty)")
 	}
 	addrs, err := tracked.Look(ctx, "resolve/"+domain, 5*time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
 		return probe.Resolve(ctx, domain)
@@ -252,17 +259,19 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 	open, closed := throughPolicies(policies, addrs)
 	switch {
 	case len(policies) > 0 && len(open) == 0:
-		return steps.Failed(fmt.Sprintf("%s is %v as seen from here, which the policy closes", domain, closed),
+		return steps.Failed(fmt.Sprintf("%s resolves to %v from this machine, which the policy blocks", domain, closed),
 			"add an egress rule for that address: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
 				policies[0].Name)
 	case len(policies) > 0 && slices.ContainsFunc(closed, netip.Addr.Is4):
-		return steps.Warned(fmt.Sprintf("%s is %v as seen from here; the policy closes %v of it", domain, addrs, closed),
-			"add an egress rule for those addresses, too: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
-				policies[0].Name)
+		return steps.Warned(
+			fmt.Sprintf("%s resolves to %v from this machine, and the policy blocks %v", domain, addrs, closed),
+			"add an egress rule for those addresses: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
+				policies[0].Name,
+		)
 	case len(policies) > 0 && len(closed) > 0: // IPv6, which most clusters do not have
 		return steps.Passed(
-			"%s is %v as seen from here, which sessions may reach; %v is closed to them", domain, open, closed,
+			"%s resolves to %v from this machine, which sessions can reach; the policy blocks %v", domain, open, closed,
 		)
 	}
-	return steps.Passed("%s is %v as seen from here, which sessions may reach", domain, addrs)
+	return steps.Passed("%s resolves to %v from this machine, which sessions can reach", domain, addrs)
 }

@@ -35,7 +35,7 @@ func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 	}
 	if len(maps) == 0 {
 		return snippets{}, steps.Absent(
-			"no ConfigMap of ingress-nginx was found (named ingress-nginx-controller, or labelled %s)", nginxLabel,
+			"no ConfigMap of ingress-nginx exists (name ingress-nginx-controller or label %s)", nginxLabel,
 		)
 	}
 	last := snippets{}
@@ -69,15 +69,15 @@ func judgeSnippets(e steps.Env, m *corev1.ConfigMap, minor int) snippets {
 	s := snippets{where: m.Namespace + "/" + m.Name}
 	allow, risk := m.Data["allow-snippet-annotations"], m.Data["annotations-risk-level"]
 	s.found = fmt.Sprintf(
-		"%s says allow-snippet-annotations %s, annotations-risk-level %s", s.where, orUnset(allow), orUnset(risk),
+		"ConfigMap %s has allow-snippet-annotations %s and annotations-risk-level %s", s.where, orUnset(allow), orUnset(risk),
 	)
 	old := minor >= 0 && minor < riskFrom && risk == ""
 	s.allowed = allow == "true" && (risk == "Critical" || old)
 	s.fix = fmt.Sprintf(
 		"%s -n %s patch configmap %s --type merge -p "+
-			"'{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'"+
-			"    # whoever may make an Ingress can then configure nginx; if that is too much, set the header for all sites: "+
-			"add-headers in that ConfigMap",
+			"'{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'    # whoever can "+
+			"create an Ingress can then configure nginx; to avoid that, set the header for all sites: add-headers in "+
+			"that ConfigMap",
 		e.Kubectl(), m.Namespace, m.Name,
 	)
 	return s

@@ -33,7 +33,7 @@ type need struct {
 }
 
 func (w need) String() string {
-	return fmt.Sprintf("%s CPUs, %s of memory (with sidecars) and %d GPUs", &w.cpu, &w.memory, w.gpu)
+	return fmt.Sprintf("%s CPUs, %s memory (with sidecars) and %d GPUs", &w.cpu, &w.memory, w.gpu)
 }
 
 func (w need) fits(n *corev1.Node) bool {
@@ -71,7 +71,7 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	if len(out) == 0 {
 		out = []need{
 			{
-				"the biggest class", resource.MustParse(e.Answers.Text("class.cpu")),
+				"the largest class", resource.MustParse(e.Answers.Text("class.cpu")),
 				resource.MustParse(e.Answers.Text("class.memory")), int64(e.Answers.Int("class.gpu")), d,
 			},
 		}
@@ -97,25 +97,25 @@ func capacity(ctx context.Context, e steps.Env) steps.Result {
 	for _, w := range all {
 		i := slices.IndexFunc(nodes, w.fits)
 		if i < 0 {
-			bad = append(bad, fmt.Sprintf("no node can give %s what it asks for: %s", w.class, w))
+			bad = append(bad, fmt.Sprintf("no node has the capacity for %s: %s", w.class, w))
 			continue
 		}
 		have := nodes[i].Status.Allocatable
 		good = append(
 			good,
 			fmt.Sprintf(
-				"%s fits on %s, which has %s CPUs, %s of memory and %d GPUs to give", w.class, nodes[i].Name, have.Cpu(),
+				"%s fits on %s, which has %s CPUs, %s memory and %d GPUs allocatable", w.class, nodes[i].Name, have.Cpu(),
 				have.Memory(), gpus(nodes[i]),
 			),
 		)
 	}
 	if len(bad) > 0 {
-		const fix = "make the class smaller (class.cpu, class.memory, class.gpu; pool.spec where you wrote it yourself), " +
+		const fix = "make the class smaller (class.cpu, class.memory, class.gpu; or pool.spec if you wrote it yourself), " +
 			"or add a node"
 		return steps.Failed(strings.Join(bad, "; "), fix)
 	}
 	if more := len(good) - 1; more > 0 {
-		return steps.Passed("%s; so do %d smaller ones", good[0], more)
+		return steps.Passed("%s; smaller classes that also fit: %d", good[0], more)
 	}
 	return steps.Passed("%s", strings.Join(good, "; "))
 }

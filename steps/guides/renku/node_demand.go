@@ -65,7 +65,7 @@ func renkuAffinity(e steps.Env) (*corev1.Affinity, error) {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Renku's notebooks.sessionAffinity: %w", err)
+		return nil, fmt.Errorf("reading Renku's notebooks.sessionAffinity: %w", err)
 	}
 	if required(&out) == nil {
 		return nil, nil
@@ -111,21 +111,21 @@ func (d demand) unfit(n *corev1.Node) string {
 	for _, l := range d.labels {
 		k, v, _ := strings.Cut(l, "=")
 		if got, ok := n.Labels[k]; !ok || got != v {
-			return "lacks the label " + l
+			return "does not have the label " + l
 		}
 	}
 	for _, k := range d.keys {
 		if _, ok := n.Labels[k]; !ok {
-			return "lacks a label " + k
+			return "has no label " + k
 		}
 	}
 	if !d.liked(n) {
-		return "lacks what Renku's notebooks.sessionAffinity asks for (" + affinityWords(d.affinity) + ")"
+		return "does not match Renku's notebooks.sessionAffinity (" + affinityWords(d.affinity) + ")"
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(d.tolerated, t.Key) &&
 			!slices.Contains(d.tolerated, "*") {
-			return "has the taint " + t.Key + ", which sessions don't tolerate"
+			return "has the taint " + t.Key + ", which sessions do not tolerate"
 		}
 	}
 	return ""

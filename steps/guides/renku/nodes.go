@@ -17,9 +17,9 @@ import (
 func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "nodes", Title: "a node takes sessions", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "a session without a node that is ready, of its platform, with its labels and taints, stays Pending. " +
-				"Renku's own notebooks.sessionAffinity and sessionTolerations hold for remote sessions, too",
+			Name: "nodes", Title: "A node can run sessions", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "Without a ready node with matching platform, labels and taints, sessions stay Pending; Renku's " +
+				"notebooks.sessionAffinity and sessionTolerations apply, too.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, " +
@@ -28,17 +28,17 @@ func nodeChecks() []steps.Check {
 			Run: nodesFit,
 		},
 		{
-			Name: "node-purpose", Title: "the label that sessions ask for is on a node", On: steps.Remote,
+			Name: "node-purpose", Title: "A node has the label that sessions require", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "the published guide says that sessions only go to nodes labelled renku.io/node-purpose=user; that is " +
-				"so only where Renku's notebooks.sessionAffinity asks for it, which it does not by default",
+			Why: "The published guide says that sessions need nodes with renku.io/node-purpose=user, but only a " +
+				"notebooks.sessionAffinity in Renku (not its default) enforces it.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity)"},
 			Run:        nodePurpose,
 		},
 		{
-			Name: "capacity", Title: "the biggest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
-			Why: "a session of a class that is larger than every node never starts. Beside it run a login proxy and a git " +
-				"proxy: some 100m CPU and 150Mi",
+			Name: "capacity", Title: "The largest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
+			Why: "A session that is larger than every node never starts. A login proxy and a git proxy next to it require " +
+				"about 100m CPU and 150Mi.",
 			Run: capacity,
 		},
 	}
@@ -70,7 +70,7 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(fit) == 0 {
-		found := "no node takes sessions: " + strings.Join(others, "; ")
+		found := "no node can run sessions: " + strings.Join(others, "; ")
 		if len(others) == 0 {
 			found = "the cluster has no nodes"
 		}
@@ -89,9 +89,10 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if shut, key := taintedNode(ctx, e, nodes); shut != "" {
 		return steps.Warned(
-			found+"; "+shut+" has the labels of the nodes for sessions, and the taint "+key+", which sessions don't tolerate",
+			found+"; "+shut+" has the labels of the session nodes and the taint "+key+", which sessions do not tolerate",
 			"answer nodes.tolerations with "+key+
-				", if Renku's notebooks.sessionTolerations or the resource classes have it; else: "+e.Kubectl()+" taint node "+shut+
+				"if Renku's notebooks.sessionTolerations or the resource classes tolerate it; otherwise: "+e.Kubectl()+
+				" taint node "+shut+
 				" "+key+"-",
 		)
 	}
@@ -166,10 +167,13 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	want := e.Answers.List("nodes.labels")
 	if len(want) == 0 && affinity == nil {
 		if !known {
-			return steps.Skipped("nodes.labels is empty, and what Renku asks for can't be told: %s", failure.Explain(err))
+			return steps.Skipped(
+				"nodes.labels is empty, and Renku's notebooks.sessionAffinity is unknown: %s", failure.Explain(err),
+			)
 		}
-		return steps.Skipped("sessions ask for no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names " +
-			"one, which is Renku's default")
+		return steps.Skipped(
+			"sessions require no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names one (Renku's default)",
+		)
 	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
@@ -181,21 +185,21 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 		)
 		if len(liked) == 0 {
 			return steps.Failed(
-				"Renku's notebooks.sessionAffinity asks every session's node for "+affinityWords(affinity)+", and no node has it",
-				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or what it asks for",
+				"Renku's notebooks.sessionAffinity requires nodes with "+affinityWords(affinity)+", but no node matches",
+				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or the label that it requires",
 			)
 		}
-		return anyLabelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity asks")
+		return anyLabelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity requires")
 	}
 	r := anyLabelled(e, nodes, want, strings.Join(want, " and "))
 	if others := elsewhere(ctx, e, nodes, want); known && r.Status == steps.Pass && len(others) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"sessions go to %s, too: Renku's notebooks.sessionAffinity does not ask for %s", someNodes(others),
+				"sessions also run on %s: Renku's notebooks.sessionAffinity does not require %s", someNodes(others),
 				strings.Join(want, " and "),
 			),
-			"set notebooks.sessionAffinity in Renku's values (it holds for all of its sessions, local ones, too), or taint "+
-				"those nodes; or, if they may have sessions, answer nodes.labels: []",
+			"set notebooks.sessionAffinity in Renku's values (it applies to all its sessions, including local ones), or taint "+
+				"those nodes; to allow sessions there, answer nodes.labels: []",
 		)
 	}
 	return r
@@ -211,10 +215,10 @@ func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) 
 	}
 	if n == 0 {
 		return steps.Failed(
-			"no node carries "+strings.Join(want, " and "), e.Kubectl()+" label node NODE "+strings.Join(want, " "),
+			"no node has "+strings.Join(want, " and "), e.Kubectl()+" label node NODE "+strings.Join(want, " "),
 		)
 	}
-	return steps.Passed("%d of the nodes: %s", n, what)
+	return steps.Passed("%d nodes match: %s", n, what)
 }
 
 func hasLabels(n *corev1.Node, want []string) bool {

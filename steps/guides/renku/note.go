@@ -40,11 +40,11 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 	switch {
 	case err != nil || (item.Verb != steps.Leave && item.Verb != steps.Update):
 	case was == noteAsked:
-		note = "this link asked for it and did not hear the answer: which it is has to be noted still"
+		note = "this link requested it but received no answer: its id still has to be recorded"
 	case was == "" && id != "" && earlierNote(ctx, e, name) == id:
 		note = fmt.Sprintf(
-			"the kubeconfigs Secret says that this link created it (id %s): that is entered in the inventory of this link, "+
-				"and undo deletes it then",
+			"the kubeconfigs Secret says that this link created it (id %s): apply records it in this link's inventory, and "+
+				"undo then deletes it",
 			clean.Text(id),
 		)
 	}
@@ -67,7 +67,7 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	if err := inventory.SetNote(ctx, e, action, id, say); err != nil {
 		return err
 	}
-	say.Did(steps.Update, fmt.Sprintf("%s %s in Renku is noted as this link's", action, id), "")
+	say.Did(steps.Update, fmt.Sprintf("%s %s in Renku is recorded as created by this link", action, id), "")
 	if !earlier {
 		return nil
 	}
@@ -81,7 +81,7 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	if _, err := e.Cluster.Patch(
 		ctx, check.Secrets, ns, name, patch, cluster.PatchOptions{Manager: e.Manager()},
 	); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("take the earlier note off Secret %s/%s: %w", ns, name, err)
+		return fmt.Errorf("removing the earlier note from Secret %s/%s: %w", ns, name, err)
 	}
 	return nil
 }
@@ -110,9 +110,9 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	return []steps.Item{{
 		Verb: steps.Leave, What: fmt.Sprintf("%s %s in Renku", what, id),
 		Note: fmt.Sprintf(
-			"an annotation of the kubeconfigs Secret says that this link created it, and whoever can write that Secret can "+
-				"write that. %s enters it in the inventory of this link, where Renku has it under the name that the link gives; "+
-				"undo goes by that",
+			"an annotation of the kubeconfigs Secret says that this link created it, but whoever can write the Secret can "+
+				"write that. %s records it in this link's inventory if Renku has it under the link's name, and undo relies on "+
+				"the inventory",
 			e.ApplyStep(action),
 		),
 	}}

@@ -19,12 +19,12 @@ const publicCharts = "https://swissdatasciencecenter.github.io/helm-charts"
 func operator() steps.Step {
 	return steps.Step{
 		Name: "operator", Title: "Operator and driver",
-		Why: "The session operator (amalthea-sessions) and the driver of data connectors (csi-rclone) run on the remote " +
+		Why: "The session operator (amalthea-sessions) and the data connector driver (csi-rclone) run on the remote " +
 			"cluster, in the versions of the local one.",
 		Ask: operatorQuestions(),
 		Actions: []steps.Action{
 			{
-				Name: "driver-namespace", Title: "Make the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace,
+				Name: "driver-namespace", Title: "Create the namespace of csi-rclone", On: steps.Remote, When: makesDriverNamespace,
 				Reads: whatExists,
 				Doer:  action.Manifest{File: "driver-namespace.yaml"},
 			},
@@ -71,63 +71,62 @@ var whatExists = slices.Concat(
 func operatorQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "charts.source", Title: "Where the charts come from", Kind: steps.Text, On: steps.Remote,
+			Key: "charts.source", Title: "Chart source", Kind: steps.Text, On: steps.Remote,
 			Check: check.ValidSource,
-			Help: "A chart repository (https://…), a registry (oci://…), or a folder of this machine that holds the " +
-				"folders amalthea-sessions and csi-rclone.",
+			Help: "A chart repository (https://…), a registry (oci://…), or a local directory that contains the " +
+				"directories amalthea-sessions and csi-rclone.",
 			Default: sourceOfCharts,
 		},
 		{
-			Key: "operator.version", Title: "Version of the chart amalthea-sessions", Kind: steps.Text, On: steps.Remote,
+			Key: "operator.version", Title: "Chart version of amalthea-sessions", Kind: steps.Text, On: steps.Remote,
 			Check:   checkVersion,
-			Help:    "The same as on the local cluster: the two share one definition of a session.",
+			Help:    "Enter the version on the local cluster, because both clusters share one session definition.",
 			Default: localVersion("amalthea", "", ""),
 		},
 		{
 			Key: "operator.release", Title: "Helm release of the session operator", Kind: steps.Name, On: steps.Remote,
-			Help:    "In the namespace of the sessions.",
+			Help:    "It is installed in the session namespace.",
 			Default: releaseThatExists("operator-stands", operatorChart),
 		},
 		{
-			Key: "sessions.framed", Title: "Sessions open in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
+			Key: "sessions.framed", Title: "Sessions in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
 			Adopt: adoptFramed,
-			Help: "No: in a tab of their own. In a frame, the session cookie must go along to another site, which takes " +
-				"more protection at the ingress.",
-			Default: steps.Fixed(false, "a tab of their own needs no protection"),
+			Help: "If no, sessions open in their own tab. In a frame, the session cookie is sent to another site, which " +
+				"requires more protection at the ingress.",
+			Default: steps.Fixed(false, "sessions in their own tab need no extra protection"),
 		},
 		{
-			Key: "sessions.data-connectors", Title: "Sessions use data connectors (csi-rclone)",
+			Key: "sessions.data-connectors", Title: "Data connectors in sessions (csi-rclone)",
 			Kind: steps.YesNo, On: steps.Remote,
-			Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: " +
-				"with type = local, a session mounts the volumes of other pods on its node. " +
-				"No: carrick does not install csi-rclone, and admission policies deny the kubeconfig sessions with data " +
-				"connectors.",
+			Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: with " +
+				"type = local, a session mounts the volumes of other pods on its node. If no, carrick does not install " +
+				"csi-rclone, and admission policies deny the kubeconfig sessions with data connectors.",
 			Default: steps.Fixed(true, "the published guide"),
 		},
 		{
-			Key: "driver.version", Title: "Version of the chart csi-rclone", Kind: steps.Text, When: mountsConnectors,
+			Key: "driver.version", Title: "Chart version of csi-rclone", Kind: steps.Text, When: mountsConnectors,
 			On: steps.Remote, Check: checkVersion,
-			Help:    "The same as on the local cluster.",
-			Default: localVersion("csi-rclone", "0.6.0", "what Renku 2.16 to 2.19 name"),
+			Help:    "Enter the version on the local cluster.",
+			Default: localVersion("csi-rclone", "0.6.0", "the version in Renku 2.16 to 2.19"),
 		},
 		{
 			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, When: mountsConnectors,
 			On:      steps.Remote,
-			Help:    "One a cluster: the driver runs on every node.",
+			Help:    "One per cluster, because the driver runs on every node.",
 			Default: releaseThatExists("driver-stands", driverChart),
 		},
 		{
 			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, When: mountsConnectors,
 			On:   steps.Remote,
-			Help: "Its pods are privileged. Made if it is not there.",
+			Help: "Its pods are privileged. carrick creates the namespace if it does not exist.",
 			Default: func(e steps.Env) (any, string) {
 				from := "the published guide"
 				switch ns := e.Own.FieldText("driver-stands", "namespace"); ns {
 				case "":
 				case rcloneSpace:
-					from = "csi-rclone is there already"
+					from = "csi-rclone is installed there"
 				default:
-					from += "; what is called csi-rclone stands in " + clean.Name(ns)
+					from += "; a csi-rclone exists in " + clean.Name(ns)
 				}
 				// not the namespace of an existing one: any tenant can create a DaemonSet of that name, and
 				// the namespace becomes privileged
@@ -135,29 +134,29 @@ func operatorQuestions() []steps.Question {
 			},
 		},
 		{
-			Key: "sessions.user-secrets", Title: "Sessions on this cluster shall use users' own secrets", Kind: steps.Pick,
+			Key: "sessions.user-secrets", Title: "Users' own secrets in sessions on this cluster", Kind: steps.Pick,
 			Opt: true, On: steps.Remote,
 			Of: []steps.Choice{
-				{Value: "no", Title: "no: users know that they don't work there"}, {Value: "yes", Title: "yes"},
+				{Value: "no", Title: "no: users know that they do not work here"}, {Value: "yes", Title: "yes"},
 			},
-			Help: "Renku's user secrets are fetched by an address of the local cluster, which no remote session reaches.",
+			Help: "Renku serves user secrets at an address of the local cluster, which no remote session can reach.",
 		},
 	}
 }
 
 func sourceOfCharts(e steps.Env) (any, string) {
-	const public = "where Renku's charts are published"
+	const public = "the public repository of Renku's charts"
 	other, err := e.Peer.Text("chart-repository")
 	switch {
 	case err != nil:
 		return publicCharts, public
 	case other == publicCharts, check.OnLoopback(other) &&
 		!e.PeerFromFile(): // a chart source on this machine, or over plain http
-		return other, "Renku's own release"
+		return other, "from Renku's release"
 	}
 	// Whoever can write Secrets next to Renku's release, or a facts file, must not choose a chart
 	// that is installed here.
-	return publicCharts, public + "; Renku's own release has " + clean.Name(other) + ", which counts if you answer it"
+	return publicCharts, public + "; Renku's release uses " + clean.Name(other) + "; answer that to use it"
 }
 
 // localVersion returns the version that runs on the local cluster, or else the one that Renku's
@@ -167,9 +166,9 @@ func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 		s, err := seenOf(e.Peer, fact)
 		switch v := s.version(); {
 		case err == nil && v != "" && checkVersion(v) == nil:
-			return v, "what runs on the " + e.PeerName() + " cluster"
+			return v, "the version on the " + e.PeerName() + " cluster"
 		case err == nil && s.pinned != "":
-			return s.pinned, "what Renku's release names"
+			return s.pinned, "the version in Renku's release"
 		case otherwise != "":
 			return otherwise, why
 		}
@@ -180,7 +179,7 @@ func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 func releaseThatExists(fact, otherwise string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if name := e.Own.FieldText(fact, "release"); name != "" {
-			return name, "it is there already"
+			return name, "the existing release"
 		}
 		return otherwise, "the chart's name"
 	}
@@ -223,7 +222,7 @@ func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 		data, ok := have[name].(map[string]any)
 		if !ok {
 			return nil, steps.Absent(
-				"sessions mount Secret %s, and Renku's Helm value global.certificates.customCAs does not name it: copy it by hand",
+				"sessions mount Secret %s, but Renku's Helm value global.certificates.customCAs does not name it: copy it manually",
 				name,
 			)
 		}

@@ -16,10 +16,11 @@ import (
 func operatorChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-crd", Title: "the cluster knows what a session is", On: steps.Remote, Needs: []string{"signed-in"},
+			Name: "session-crd", Title: "The cluster has the AmaltheaSession CRD", On: steps.Remote,
+			Needs:   []string{"signed-in"},
 			FixedBy: "operator",
-			Why: "Renku's services remember for 6 hours which kinds a cluster serves: this one has to be there before " +
-				"they are restarted",
+			Why: "Renku's services cache for 6 hours which kinds a cluster serves, so the CRD must exist before " +
+				"they restart.",
 			References: []string{
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml",
 			},
@@ -28,26 +29,26 @@ func operatorChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "session-crd-equal", Title: "both clusters define a session alike", On: steps.Remote,
+			Name: "session-crd-equal", Title: "Both clusters have the same session CRD", On: steps.Remote,
 			Needs: []string{"session-crd"}, FixedBy: "operator",
-			Why: "the definition carries no version: an operator that was updated without it (deployCrd off) reads " +
-				"fields that are not there, and Renku writes fields that are dropped",
+			Why: "The CRD has no version: an operator updated without it (deployCrd off) reads fields that do not " +
+				"exist, and fields that Renku writes are dropped.",
 			References: []string{"SwissDataScienceCenter/amalthea: pull requests 1120, 1121"},
 			Run:        sameCRD,
 		},
 		{
-			Name: "session-crd-owner", Title: "the definition belongs to the operator's release", On: steps.Remote,
+			Name: "session-crd-owner", Title: "The session CRD belongs to the operator's release", On: steps.Remote,
 			Needs: []string{"session-crd"},
-			Why: "a second release that brings it along fails with invalid ownership metadata; one that doesn't " +
-				"depends on the first, which takes all sessions with it when it is removed",
+			Why: "A second release with the CRD fails with invalid ownership metadata; one without it depends on the " +
+				"first, and removing that deletes all sessions.",
 			References: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (deployCrd)"},
 			Run:        crdOwner,
 		},
 		{
-			Name: "operator-ready", Title: "an operator looks after the sessions' namespace", On: steps.Remote,
+			Name: "operator-ready", Title: "An operator reconciles the session namespace", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "operator", Timeout: startsWithin,
-			Why: "without one, sessions are asked for and nothing happens; it watches the one namespace that its " +
-				"release is in, unless it was told to watch all",
+			Why: "Without an operator no session starts; it watches only its release's namespace unless it is configured " +
+				"to watch all.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, " +
@@ -56,29 +57,25 @@ func operatorChecks() []steps.Check {
 			Run: operatorReady,
 		},
 		{
-			Name: "operator-version", Title: "the operator has the version of the local cluster", On: steps.Remote,
+			Name: "operator-version", Title: "The operator has the same version as on the local cluster", On: steps.Remote,
 			Needs: []string{"signed-in"}, FixedBy: "operator",
-			Why: "the published guide installs without --version, which takes the newest chart; Renku pins another. " +
-				"Its \"default priority class and remote service account\" are no values of the chart: the pool and the " +
-				"registered cluster name them",
+			Why: "The published guide installs the newest chart, but Renku pins another. The guide's default priority " +
+				"class and remote account are not chart values.",
 			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/requirements.yaml"},
 			Run:        operatorSameVersion,
 		},
 		{
-			Name: "rclone-storage-class", Title: "the StorageClass of data connectors is there", On: steps.Remote,
+			Name: "rclone-storage-class", Title: "The StorageClass of data connectors exists", On: steps.Remote,
 			When: mountsConnectors, Needs: []string{"operator-ready"}, FixedBy: "driver",
-			Why:        "the operator asks for volumes of that class: a session with a data connector stays Pending without it",
+			Why:        "The operator creates volumes of that class: without it, sessions with data connectors stay Pending.",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
 			Run:        rcloneStorageClass,
 		},
 		{
-			Name: "same-site", Title: "the session cookie fits how sessions are opened", On: steps.Remote,
+			Name: "same-site", Title: "The session cookie matches how sessions open", On: steps.Remote,
 			Needs: []string{"operator-ready"}, FixedBy: "operator",
-			Why: "in a frame of the portal the cookie must be SameSite=None: the chart's useNoneSameSiteSessionCookie, since " +
-				"0.27.0, which the published guide does not name. " +
-				"It opens the session to other sites unless the ingress answers with CORS and CSP headers, and anonymous " +
-				"sessions then fail. " +
-				"The guide's --skip-auth-preflight can't be set: no chart has such a value",
+			Why: "A frame requires SameSite=None (useNoneSameSiteSessionCookie, since 0.27.0), which breaks anonymous " +
+				"sessions and exposes sessions without CORS and CSP.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097",
@@ -105,10 +102,10 @@ func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
 	case here.hash != there.hash:
 		fix, byHand := alikeFix(ctx, e, there)
-		return onlyByHand(byHand, steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s one",
+		return onlyByHand(byHand, steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s cluster",
 			sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()), fix))
 	}
-	return steps.Passed("%s is %s on both", sessionCRD, here.hash)
+	return steps.Passed("%s is %s on both clusters", sessionCRD, here.hash)
 }
 
 // onlyByHand removes the action from a result that can only be fixed manually.
@@ -127,10 +124,10 @@ func versionFix(e steps.Env, what, name string) string {
 	case isOurs(e.Own, fact) || e.Own.FieldText(fact, "name") == "":
 		return ""
 	case e.Own.FieldText(fact, "release") == "":
-		return "it was not installed by Helm: have chart " + name + " " + e.Answers.Text(what+".version") +
-			" rendered by what did (Argo CD, kubectl)"
+		return "the release was not installed by Helm: update it to chart " + name + " " + e.Answers.Text(what+".version") +
+			" with the tool that installed it (Argo CD, kubectl)"
 	}
-	return fmt.Sprintf("%s --take-over    # changes release %s, which somebody else made, to %s",
+	return fmt.Sprintf("%s --take-over    # changes release %s, which another user or tool created, to %s",
 		e.ApplyStep("operator"), clean.Name(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
 }
 
@@ -143,7 +140,7 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 	owner, ns := notes["meta.helm.sh/release-name"], notes["meta.helm.sh/release-namespace"]
 	switch {
 	case owner == "":
-		return steps.Passed("%s belongs to no release: it is left as it is (deployCrd off)", sessionCRD)
+		return steps.Passed("%s belongs to no release: carrick leaves it unchanged (deployCrd off)", sessionCRD)
 	case owner == e.Answers.Text("operator.release") && ns == sessionsNamespace(e):
 		return steps.Passed("%s belongs to release %s/%s", sessionCRD, ns, owner)
 	}
@@ -151,7 +148,7 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 	if apierrors.IsNotFound(err) || (err == nil && in.GetDeletionTimestamp() != nil) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s says that it belongs to release %s/%s, whose namespace is gone: no release updates it", sessionCRD, ns, owner,
+				"%s belongs to release %s/%s, whose namespace no longer exists: no release updates it", sessionCRD, ns, owner,
 			),
 			e.Kubectl()+" annotate --overwrite crd "+sessionCRD+" meta.helm.sh/release-name="+e.Answers.Text("operator.release")+
 				" meta.helm.sh/release-namespace="+sessionsNamespace(e),
@@ -161,8 +158,8 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	return steps.Warned(
-		fmt.Sprintf("%s belongs to release %s/%s: when that is removed, it goes with all sessions", sessionCRD, ns, owner),
-		"agree with its owner on versions; carrick installs beside it without the definition (deployCrd off)",
+		fmt.Sprintf("%s belongs to release %s/%s: removing that release deletes all sessions", sessionCRD, ns, owner),
+		"agree on versions with its owner; carrick installs its own operator without the CRD (deployCrd off)",
 	)
 }
 
@@ -177,7 +174,8 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 		if operatorEnv(o)["CLUSTER_SCOPED"] == "true" {
 			return steps.Failed(
 				fmt.Sprintf(
-					"operator %s/%s claims all namespaces, and no ClusterRoleBinding lets its ServiceAccount update sessions",
+					"operator %s/%s is configured for all namespaces, but no ClusterRoleBinding allows its ServiceAccount to "+
+						"update sessions",
 					o.Namespace, o.Name,
 				),
 				"",
@@ -185,14 +183,14 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"operator %s/%s watches namespace %s alone, and sessions are in %s", o.Namespace, o.Name,
+				"operator %s/%s watches only namespace %s, but sessions are in %s", o.Namespace, o.Name,
 				operatorEnv(o)["RELEASE_NAMESPACE"], ns,
 			),
 			"",
 		)
 	}
 	if d == nil {
-		return steps.Undone("no operator looks after namespace " + ns)
+		return steps.Undone("no operator watches namespace " + ns)
 	}
 	fix := e.Kubectl() + " -n " + d.Namespace + " describe deployment " + d.Name +
 		"    # and the pods: -l app.kubernetes.io/name=" + operatorChart
@@ -237,20 +235,20 @@ func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.R
 	}
 	switch {
 	case there.floating() || here.floating():
-		return steps.Failed("an image is tagged latest, which is another one tomorrow. "+found, fix)
+		return steps.Failed("an image has the tag latest, which changes over time. "+found, fix)
 	case there.hash != "" && here.hash != "" && there.hash != here.hash:
-		return onlyByHand(byHand, steps.Failed("the definitions of a session differ. "+found, fix))
+		return onlyByHand(byHand, steps.Failed("the session CRDs differ. "+found, fix))
 	case there.version() == "" || want == "":
-		return steps.Skipped("%s", "a version can't be told. "+found)
+		return steps.Skipped("%s", "a version is unknown. "+found)
 	case there.version() != want && there.hash != "" && there.hash == here.hash:
-		return steps.Warned("the versions differ, the definitions of a session don't. "+found, fix)
+		return steps.Warned("the versions differ, but the session CRDs do not. "+found, fix)
 	case there.version() != want:
 		return steps.Failed("the versions differ. "+found, fix)
 	case there.differs():
 		return steps.Warned(
-			"the chart and what runs differ. "+found,
+			"the chart and the running image differ. "+found,
 			e.Kubectl()+
-				" get deployments,daemonsets -A -l helm.sh/chart -o wide    # the image was changed by hand, or by a "+
+				" get deployments,daemonsets -A -l helm.sh/chart -o wide    # the image was changed manually or by a "+
 				"registry mirror",
 		)
 	}
@@ -274,13 +272,13 @@ func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := ""
 	if name != rcloneClass {
-		fix = "set the chart's rcloneStorageClass to " + rcloneClass + ", which csi-rclone makes"
+		fix = "set the chart's rcloneStorageClass to " + rcloneClass + ", which csi-rclone creates"
 	}
 	return check.Exists(ctx, e.Cluster, check.StorageClasses, "", name, "StorageClass "+name, fix)
 }
 
 // errGone is reported if the operator was deleted after another check saw it.
-var errGone = errors.New("the operator is gone again")
+var errGone = errors.New("the operator no longer exists")
 
 func sameSite(ctx context.Context, e steps.Env) steps.Result {
 	d, _, err := operators(ctx, e)
@@ -301,17 +299,17 @@ func sameSite(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case framed && !none:
 		return steps.Failed(
-			"sessions shall open in a frame, and the operator does not make their cookie SameSite=None: signing in fails there",
+			"sessions open in a frame, but the operator does not set SameSite=None on their cookie: signing in fails there",
 			fix,
 		)
 	case none && !framed:
 		return steps.Failed(
-			"the operator makes the session cookie SameSite=None although sessions open in a tab of their own: other sites "+
-				"may use it, and anonymous sessions fail",
+			"the operator sets SameSite=None on the session cookie, but sessions open in their own tab: other sites can use "+
+				"the cookie, and anonymous sessions fail",
 			fix,
 		)
 	case framed:
-		return steps.Passed("SameSite=None, for sessions in a frame; anonymous sessions are not possible")
+		return steps.Passed("the cookie has SameSite=None for sessions in a frame; anonymous sessions are not possible")
 	}
-	return steps.Passed("the cookie stays on its own site: sessions open in a tab of their own")
+	return steps.Passed("the cookie is limited to its own site: sessions open in their own tab")
 }

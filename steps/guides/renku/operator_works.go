@@ -31,8 +31,8 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 			return steps.Errored(err)
 		}
 		if len(lacks) > 0 {
-			const found = "operator %s/%s has CLUSTER_SCOPED=true, and no ClusterRoleBinding lets its ServiceAccount list " +
-				"sessions in all namespaces: it reconciles none"
+			const found = "operator %s/%s has CLUSTER_SCOPED=true, but no ClusterRoleBinding allows its ServiceAccount to " +
+				"list sessions in all namespaces: it reconciles none"
 			fix := at + " set env deployment/" + d.Name + " -c manager CLUSTER_SCOPED=false"
 			return steps.Failed(fmt.Sprintf(found, d.Namespace, d.Name), fix).WithoutAction()
 		}

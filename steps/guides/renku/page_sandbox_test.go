@@ -38,22 +38,32 @@ type fault struct {
 var pageFaults = []fault{
 	{
 		"metadata-fenced", steps.Remote,
-		"egress-from-renku-v2-sessions lets sessions reach cloud metadata services: 169.254.169.254",
+		"egress-from-renku-v2-sessions allows sessions to reach cloud metadata services: 169.254.169.254",
 		"--step prerequisites --take-over",
 	},
-	{"pod-security", steps.Remote, "renku-user-sessions sets no level", "pod-security.kubernetes.io/enforce=baseline"},
+	{
+		"pod-security", steps.Remote, "renku-user-sessions sets no Pod Security level",
+		"pod-security.kubernetes.io/enforce=baseline",
+	},
 	{"ingress-policy", steps.Remote, "no ingress policy selects session pods", "--step prerequisites --take-over"},
 	{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
 	{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
-	{"custom-cas-there", steps.Remote, "there is no Secret renku-user-sessions/renku-ca", "--step operator --take-over"},
-	{"role-rules", steps.Remote, "Role cross-cluster-role lacks: get persistentvolumeclaims", "--step identity"},
+	{
+		"custom-cas-there", steps.Remote, "Secret renku-user-sessions/renku-ca does not exist", "--step operator --take-over",
+	},
+	{"role-rules", steps.Remote, "Role cross-cluster-role does not grant: get persistentvolumeclaims", "--step identity"},
 	{
 		"priorityclasses-binding", steps.Remote,
 		"no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", "--step identity",
 	},
-	{"credential-rights", steps.Remote, "2 of 24 rights are missing: list persistentvolumeclaims", "--step identity"},
-	{"credential-priorityclasses", steps.Remote, "2 of 2 rights are missing: list priorityclasses", "--step identity"},
-	{"credential-deletes-classes", steps.Remote, "1 of 1 rights are missing: delete priorityclasses", "--step identity"},
+	{"credential-rights", steps.Remote, "2 of 24 permissions are missing: list persistentvolumeclaims", "--step identity"},
+	{
+		"credential-priorityclasses", steps.Remote, "2 of 2 permissions are missing: list priorityclasses", "--step identity",
+	},
+	{
+		"credential-deletes-classes", steps.Remote, "1 of 1 permissions are missing: delete priorityclasses",
+		"--step identity",
+	},
 	{"token-secrets-denied", steps.Remote, "a token Secret of any ServiceAccount", "--step identity"},
 	{"session-account-fixed", steps.Remote, "sessions that run as any ServiceAccount", "--step identity"},
 	{
@@ -61,27 +71,30 @@ var pageFaults = []fault{
 		"--step identity",
 	},
 	{"stored-kubeconfig", steps.Local, "current-context is not set", "--step secret --take-over"},
-	{"uploads", steps.Remote, "as registered, not set: proxy-body-size", "--step register"},
-	{"cors-headers", steps.Remote, `"$http_access_control_request_headers" is no list of names`, "--step register"},
+	{"uploads", steps.Remote, "registered annotations: missing proxy-body-size", "--step register"},
+	{"cors-headers", steps.Remote, `"$http_access_control_request_headers" is not a list of names`, "--step register"},
 	{"snippets-allowed", steps.Remote, `allow-snippet-annotations "false"`, "--step register"},
 	{
 		"cluster-as-planned", steps.Local, "session_ingress_use_default_cluster_tls_cert is not set and should be true",
 		"--step register",
 	},
-	{"services-restarted", steps.Local, "data-tasks runs since", "--step restart"},
-	{"pool-made", steps.Local, `Renku has no pool called "Remote Cluster"`, "--step pool"},
+	{"services-restarted", steps.Local, "data-tasks has been running since", "--step restart"},
+	{"pool-made", steps.Local, `Renku has no pool named "Remote Cluster"`, "--step pool"},
 	{
-		"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris lacks https://localhost:",
+		"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris does not contain https://localhost:",
 		"helm upgrade renku renku/renku -n renku --kube-context",
 	},
-	{"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins lacks https://localhost:", "-f oidc-values.yaml"},
+	{
+		"web-origins", steps.Local, "notebooks.oidc.extraWebOrigins does not contain https://localhost:",
+		"-f oidc-values.yaml",
+	},
 }
 
 // pageRest are the warnings that stay: of the site, or for a person to judge.
 var pageRest = []fault{
-	{"user-secrets", steps.Local, "a session with user secrets does not start", "sessions.user-secrets: no"},
-	{"session-port", steps.Remote, "stands in each session's address", "443"}, // the sandbox's own
-	{"pool-members", steps.Local, "admins alone can use it", "answer pool.members"},
+	{"user-secrets", steps.Local, "sessions with user secrets do not start", "sessions.user-secrets: no"},
+	{"session-port", steps.Remote, "must be in each session's address", "443"}, // the sandbox's own
+	{"pool-members", steps.Local, "only admins can use it", "answer pool.members"},
 }
 
 // onSite gives a site that is seeded the answers that Renku's values tell, so

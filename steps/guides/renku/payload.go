@@ -25,7 +25,9 @@ func checkClusterName(v string) error { return checkLength("a cluster", v) }
 
 func checkLength(what, v string) error {
 	if n := utf8.RuneCountInString(v); n < nameMin || n > nameMax {
-		return fmt.Errorf("%q has %d characters: the name of %s in Renku has %d to %d", v, n, what, nameMin, nameMax)
+		return fmt.Errorf(
+			"%q has %d characters, but the name of %s in Renku must have %d to %d", v, n, what, nameMin, nameMax,
+		)
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ func clusterProblems(p map[string]any) []string {
 		out = append(out, fmt.Sprintf("session_protocol is %q, not http or https", protocol))
 	}
 	if host := textOf(p, "session_host"); host == "" {
-		out = append(out, "the sessions' host is not known: answer sessions.host")
+		out = append(out, "the session host is not set: answer sessions.host")
 	} else {
 		add(checkSessionHost(host))
 	}
@@ -112,27 +114,29 @@ func clusterProblems(p map[string]any) []string {
 	}
 	notes, ok := p[fieldNotes].(map[string]any)
 	if !ok {
-		out = append(out, fmt.Sprintf("%s is no mapping of names to text", fieldNotes))
+		out = append(out, fmt.Sprintf("%s is not a map of strings", fieldNotes))
 	}
 	for _, bad := range notText(notes) {
-		out = append(out, "an annotation that is no text: "+bad)
+		out = append(out, "an annotation is not a string: "+bad)
 	}
 	for _, key := range []string{"session_ingress_class_name", "session_storage_class", fieldTLS} {
 		if n := utf8.RuneCountInString(textOf(p, key)); n > 256 {
-			out = append(out, fmt.Sprintf("%s has %d characters, at most 256 are taken", key, n))
+			out = append(out, fmt.Sprintf("%s has %d characters, but at most 256 are allowed", key, n))
 		}
 	}
 	if v := textOf(p, "service_account_name"); v != "" && (len(v) > 63 || !accountPattern.MatchString(v)) {
-		out = append(out, fmt.Sprintf("service_account_name %q: Renku takes 2 to 63 lower-case letters, digits and -", v))
+		out = append(
+			out, fmt.Sprintf("service_account_name %q is invalid: Renku accepts 2 to 63 lower-case letters, digits and -", v),
+		)
 	}
 	if usesDefault, _ := p[fieldDefault].(bool); protocol == "https" && usesDefault == (textOf(p, fieldTLS) != "") {
 		out = append(
-			out, "with https there is either a TLS Secret or the controller's default certificate, not both and not neither",
+			out, "https requires exactly one of a TLS Secret and the controller's default certificate",
 		)
 	}
 	for key := range p {
 		if !slices.Contains(clusterFields, key) {
-			out = append(out, fmt.Sprintf("Renku knows no field %q", key))
+			out = append(out, fmt.Sprintf("Renku has no field %q", key))
 		}
 	}
 	return out

@@ -115,17 +115,17 @@ func TestClusterProblems(t *testing.T) {
 		`{"session_host":""}`:                                          "answer sessions.host",
 		`{"session_host":"a:443"}`:                                     "more than a host name",
 		`{"session_host":"https://a"}`:                                 "without https://",
-		`{"session_host":"a_b"}`:                                       "has a _",
+		`{"session_host":"a_b"}`:                                       "contains _",
 		`{"session_port":0}`:                                           "from 1 to 65535",
 		`{"session_port":1.5}`:                                         "from 1 to 65535",
 		`{"session_path":"/a/"}`:                                       "ends with /",
-		`{"session_ingress_annotations":{"a/b":true}}`:                 "no text: a/b is true",
-		`{"session_ingress_annotations":7}`:                            "no mapping",
+		`{"session_ingress_annotations":{"a/b":true}}`:                 "not a string: a/b is true",
+		`{"session_ingress_annotations":7}`:                            "not a map of strings",
 		`{"service_account_name":"x"}`:                                 "2 to 63",
 		`{"session_storage_class":"` + strings.Repeat("x", 257) + `"}`: "at most 256",
-		`{"session_tls_secret_name":"x","session_ingress_use_default_cluster_tls_cert":true}`: "not both",
-		`{"session_tls_secret_name":"","session_ingress_use_default_cluster_tls_cert":false}`: "not neither",
-		`{"color":"red"}`: "knows no field",
+		`{"session_tls_secret_name":"x","session_ingress_use_default_cluster_tls_cert":true}`: "exactly one of",
+		`{"session_tls_secret_name":"","session_ingress_use_default_cluster_tls_cert":false}`: "exactly one of",
+		`{"color":"red"}`: "has no field",
 	} {
 		p := row(t, namedCert)
 		if err := json.Unmarshal([]byte(text), &p); err != nil {

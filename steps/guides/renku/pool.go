@@ -16,8 +16,8 @@ const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renk
 func resourcePool() steps.Step {
 	return steps.Step{
 		Name: "pool", Title: "Resource pool",
-		Why: "Users choose a resource class of a pool; this pool's sessions run on the remote cluster, and its quota " +
-			"bounds them together.",
+		Why: "Users choose a resource class of a pool. Sessions of this pool run on the remote cluster, and its quota " +
+			"limits them together.",
 		Ask: poolQuestions(),
 		Facts: []steps.Fact{
 			{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Shared: true, Learn: poolID},
@@ -28,7 +28,7 @@ func resourcePool() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "pool", Title: "Make the resource pool", On: steps.Local,
+				Name: "pool", Title: "Create the resource pool", On: steps.Local,
 				// Renku's services read the kubeconfigs once, at startup: see kubeconfig-loaded.
 				Needs: []string{
 					"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes",
@@ -39,10 +39,10 @@ func resourcePool() steps.Step {
 				},
 			},
 			{
-				Name: "members", Title: "Let users and groups use it", On: steps.Local, Needs: []string{"pool-made"},
+				Name: "members", Title: "Add users and groups to the pool", On: steps.Local, Needs: []string{"pool-made"},
 				Doer: action.Call{
 					Preview: previewMembers, Make: makeMembers, Exports: exportMembers,
-					Keeps: "members go with the pool; those of a pool that stood before stay",
+					Keeps: "members are deleted with the pool; members of a pool that already existed are kept",
 				},
 			},
 		},
@@ -53,21 +53,22 @@ func resourcePool() steps.Step {
 func poolQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "pool.spec", Title: "The pool", Kind: steps.YAML, Check: checkPool, Default: examplePool,
+			Key: "pool.spec", Title: "Resource pool", Kind: steps.YAML, Check: checkPool, Default: examplePool,
 			Adopt: adoptSpec,
-			Help:  "As Renku's API takes it, without the cluster. Quotas count memory in GB, classes in GiB; storage is in GB.",
+			Help: "The pool as Renku's API accepts it, without the cluster. Quotas count memory in GB, classes in GiB; " +
+				"storage is in GB.",
 		},
 		{
-			Key: "pool.members", Title: "Who may use it", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
+			Key: "pool.members", Title: "Pool members", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
 			Adopt: adoptMembers,
-			Help: "user:UUID, group:ID or project:ID each; user:UUID:prohibited shuts one out. A pool that is not public and " +
-				"has no members is used by admins alone.",
+			Help: "Enter user:UUID, group:ID or project:ID for each; user:UUID:prohibited excludes a user. Only admins can " +
+				"use a pool that is not public and has no members.",
 		},
 	}
 }
 
 // noPool is the prefix of the reason reported if Renku has no such pool.
-const noPool = "Renku has no pool called"
+const noPool = "Renku has no pool named"
 
 // pools returns all pools. The list does not contain their clusters.
 func pools(ctx context.Context, api *web.Client) ([]pool, error) {

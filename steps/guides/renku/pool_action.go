@@ -83,7 +83,7 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return err
 	}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
-		return errors.New("not sent, because Renku or Kubernetes would refuse it: " + strings.Join(bad, "; "))
+		return errors.New("not sent, because Renku or Kubernetes would reject it: " + strings.Join(bad, "; "))
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -95,7 +95,7 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	}
 	named, err := poolsNamed(ctx, api, d.Name)
 	if err != nil {
-		return failing(e, "list Renku's pools", err)
+		return failing(e, "listing Renku's pools", err)
 	}
 	var stored pool
 	if len(named) == 0 {
@@ -129,10 +129,10 @@ func postPool(
 	payload["cluster_id"] = id
 	var made pool
 	if _, err := api.JSON(ctx, "POST", "/resource_pools", payload, &made); err != nil {
-		failed := failing(e, "make the pool", err)
+		failed := failing(e, "creating the pool", err)
 		if w := (*web.Error)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
 			failed = fmt.Errorf(
-				"%w; the try may have left a ResourceQuota on the remote cluster, which the next one would meet: %s -n %s delete "+
+				"%w; the attempt may have left a ResourceQuota on the remote cluster that blocks the next one: %s -n %s delete "+
 					"resourcequota %s",
 				failed, e.PeerKubectl(), sessionsNamespace(e), d.Quota.ID,
 			)
@@ -144,7 +144,7 @@ func postPool(
 	}
 	if made.ID == 0 {
 		return pool{}, errors.New(
-			"make the pool: Renku answered without its number; look at it with carrick check " + e.LinkFile(),
+			"creating the pool: Renku's answer has no pool number; check with carrick check " + e.LinkFile(),
 		)
 	}
 	say.Did(
@@ -157,16 +157,16 @@ func postPool(
 	stored, err := onePool(ctx, api, made.ID)
 	switch {
 	case err != nil:
-		return pool{}, failing(e, fmt.Sprintf("read pool %d back", made.ID), err)
+		return pool{}, failing(e, fmt.Sprintf("reading pool %d back", made.ID), err)
 	case stored.Cluster.ID != id:
 		return pool{}, fmt.Errorf(
-			"pool %d was made on %s, not on cluster %s: carrick undo %s --step pool", made.ID, poolPlace(stored), id,
+			"pool %d was created on %s, not on cluster %s: carrick undo %s --step pool", made.ID, poolPlace(stored), id,
 			e.LinkFile(),
 		)
 	case d.Quota != nil && stored.Quota == nil:
 		return pool{}, fmt.Errorf(
-			"pool %d was made without its quota: Renku has not loaded the cluster's kubeconfig; carrick undo %s --step pool, "+
-				"restart Renku's services, then again",
+			"pool %d was created without its quota because Renku has not loaded the cluster's kubeconfig; carrick undo %s "+
+				"--step pool, restart Renku's services, then apply again",
 			made.ID, e.LinkFile(),
 		)
 	}
@@ -181,9 +181,9 @@ func mendPool(ctx context.Context, e steps.Env, api *web.Client, d described, st
 	if _, err := api.JSON(
 		ctx, "PATCH", fmt.Sprintf("/resource_pools/%d", stored.ID), map[string]any{"cpu_limit_factor": d.Factor}, nil,
 	); err != nil {
-		return failing(e, "set the pool's cpu_limit_factor", err)
+		return failing(e, "setting the pool's cpu_limit_factor", err)
 	}
-	say.Did(steps.Update, fmt.Sprintf("resource pool %d in Renku: cpu_limit_factor is %g now", stored.ID, d.Factor), "")
+	say.Did(steps.Update, fmt.Sprintf("resource pool %d in Renku: cpu_limit_factor is now %g", stored.ID, d.Factor), "")
 	return nil
 }
 
@@ -198,16 +198,16 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id),
 		Hash: id,
-		Note: "its PriorityClass and its ResourceQuota on the remote cluster go with it; its sessions can't be " +
-			"started any more",
+		Note: "its PriorityClass and its ResourceQuota on the remote cluster are deleted with it; its sessions can no " +
+			"longer start",
 	}
 	if id == noteAsked {
-		item.What = "the resource pool in Renku, if it was made"
+		item.What = "the resource pool in Renku, if it was created"
 	}
 	if why, err := lacksToken(ctx, e); why != "" || err != nil {
 		item.Note += "; " + willAsk
 	} else if name := poolName(ctx, e, id); name != "" {
-		item.Note = fmt.Sprintf("Renku calls it %q; ", name) + item.Note
+		item.Note = fmt.Sprintf("its name in Renku is %q; ", name) + item.Note
 	}
 	c := steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
@@ -242,18 +242,18 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	}
 	api, err := apiForUndo(ctx, e, say)
 	if err != nil {
-		return failing(e, "sign in to remove the pool", err)
+		return failing(e, "signing in to remove the pool", err)
 	}
 	id, err := strconv.Atoi(noted)
 	if noted == noteAsked {
 		id, err = lostPool(ctx, e, api)
 	}
 	if err != nil {
-		return failing(e, "find the pool that this link made", err)
+		return failing(e, "finding the pool that this link created", err)
 	}
 	if id != 0 {
 		if err := ourPool(ctx, e, api, id); err != nil {
-			return failing(e, fmt.Sprintf("remove pool %d", id), err)
+			return failing(e, fmt.Sprintf("removing pool %d", id), err)
 		}
 		if _, err := api.JSON(ctx, "DELETE", fmt.Sprintf("/resource_pools/%d", id), nil, nil); err != nil && !isGone(err) {
 			return notRemoved(e, id, err)
@@ -267,10 +267,13 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 // the remote cluster denied. With a kubeconfig of an earlier version of carrick the likely one
 // is the deletion of the PriorityClass, see deletionRule.
 func notRemoved(e steps.Env, id int, err error) error {
-	failed := failing(e, fmt.Sprintf("remove pool %d", id), err)
+	failed := failing(e, fmt.Sprintf("removing pool %d", id), err)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
-		failed = fmt.Errorf("%w; Renku deletes the pool's PriorityClass first: "+
-			"carrick apply %s --step identity lets its kubeconfig do so, then undo again", failed, e.LinkFile())
+		failed = fmt.Errorf(
+			"%w; Renku deletes the pool's PriorityClass first: carrick apply %s --step identity grants its kubeconfig that "+
+				"permission, then undo again",
+			failed, e.LinkFile(),
+		)
 	}
 	return failed
 }

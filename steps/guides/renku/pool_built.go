@@ -33,7 +33,7 @@ func examplePool(e steps.Env) (any, string) {
 	if err := enc.Encode(&doc); err != nil {
 		return nil, ""
 	}
-	return b.String(), "the published guide, with your answers"
+	return b.String(), "from the published guide and your answers"
 }
 
 func fillPool(e steps.Env, p *yaml.Node) {

@@ -18,48 +18,48 @@ import (
 func resourcePoolChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "pool-rules", Title: "the pool is such as Renku takes", On: steps.Local,
-			Why: "of a quota's id Renku checks the length alone; where Kubernetes then refuses it, the pool ends in " +
-				"HTTP 500 and what was made before stays",
+			Name: "pool-rules", Title: "Renku accepts the pool", On: steps.Local,
+			Why: "Renku checks only the length of a quota's id: if Kubernetes rejects the id, creating the pool fails with " +
+				"HTTP 500 and leaves objects behind.",
 			References: []string{page, poolsSource},
 			Run:        poolRules,
 		},
 		{
-			Name: "pool-sizes", Title: "each class fits into the quota with what runs beside it", On: steps.Local,
+			Name: "pool-sizes", Title: "Each class fits into the quota with its sidecars", On: steps.Local,
 			Needs: []string{"pool-rules"},
-			Why: "quotas count memory in GB, classes in GiB: a class as large as the quota is taken and never starts. " +
-				"The published guide does not say so",
+			Why: "Quotas count memory in GB, classes in GiB: a class as large as the quota is accepted but never " +
+				"starts (not in the published guide).",
 			References: []string{poolsSource},
 			Run:        poolSizes,
 		},
 		{
-			Name: "quota-free", Title: "the pool's ResourceQuota is its own and has room", On: steps.Remote,
+			Name: "quota-free", Title: "The pool's ResourceQuota is its own and has room", On: steps.Remote,
 			Needs: []string{"namespace", "peer/pool-rules"},
-			Why: "one that a failed try left behind ends the next one in HTTP 500; one without room for a session " +
-				"lets none start",
+			Why: "A quota left by a failed attempt makes the next one fail with HTTP 500, and one without room for a " +
+				"session prevents all sessions.",
 			References: []string{poolsSource},
 			Run:        quotaFree,
 		},
 		{
-			Name: "pool-made", Title: "Renku has the pool, once and on this cluster", On: steps.Local, From: fromAPI,
+			Name: "pool-made", Title: "Renku has the pool exactly once and on this cluster", On: steps.Local, From: fromAPI,
 			FixedBy: "pool", Needs: []string{"pool-rules", "cluster-registered"},
-			Why: "names of pools are not unique: a second try makes a second pool. A pool whose cluster is deleted " +
-				"goes on, on the local cluster",
+			Why: "Pool names are not unique, so a second attempt creates a second pool. A pool whose cluster is " +
+				"deleted continues on the local cluster.",
 			References: []string{poolsSource},
 			Run:        poolMade,
 		},
 		{
-			Name: "pool-as-planned", Title: "Renku has stored the pool as it was given", On: steps.Local, From: fromAPI,
+			Name: "pool-as-planned", Title: "The pool in Renku matches the answers", On: steps.Local, From: fromAPI,
 			FixedBy: "pool", Needs: []string{"pool-made"},
-			Why:        "a pool without its quota is not bounded; cpu_limit_factor is lost when a pool is made",
+			Why:        "A pool without its quota is unlimited, and Renku drops cpu_limit_factor when it creates a pool.",
 			References: []string{poolsSource},
 			Run:        poolAsPlanned,
 		},
 		{
-			Name: "pool-members", Title: "somebody may use the pool", On: steps.Local, From: fromAPI, FixedBy: "members",
+			Name: "pool-members", Title: "Users can use the pool", On: steps.Local, From: fromAPI, FixedBy: "members",
 			Needs: []string{"pool-made"},
-			Why: "a pool that is not public is for admins alone until it has members; the published guide " +
-				"leaves that out",
+			Why: "Only admins can use a pool that is not public until it has members; the published guide does not " +
+				"mention that.",
 			References: []string{poolsSource},
 			Run:        poolMembers,
 		},
@@ -80,7 +80,7 @@ func poolProblems(e steps.Env, d described) []string {
 	}
 	return []string{
 		fmt.Sprintf(
-			"the quota's id %s is none of pools.quotas (%s): its PriorityClass would be missing", d.Quota.ID,
+			"the quota's id %s is not in pools.quotas (%s), so its PriorityClass would be missing", d.Quota.ID,
 			strings.Join(e.Answers.List("pools.quotas"), ", "),
 		),
 	}
@@ -97,22 +97,22 @@ func poolRules(ctx context.Context, e steps.Env) steps.Result {
 	if d.Quota == nil {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%q has no quota: its sessions may take all of the remote cluster, and Renku makes it without a word although "+
-					"the cluster is not loaded",
+				"pool %q has no quota: its sessions can use the whole remote cluster, and Renku creates it without an error even "+
+					"if the cluster is not loaded",
 				d.Name,
 			),
-			"give it a quota with an id of pools.quotas",
+			"give it a quota with an id from pools.quotas",
 		)
 	}
 	if framed(e) && d.Public {
 		return steps.Warned(
-			"it is public and sessions are framed: sessions of users who are not signed in fail (no cookie for frames "+
-				"without a user)",
+			"the pool is public and sessions open in a frame: sessions of users who are not signed in fail (no cookie for "+
+				"frames without a user)",
 			"answer pool.spec with public: false, or sessions.framed with no",
 		)
 	}
 	return steps.Passed(
-		"%q, %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU,
+		"pool %q has %d classes, %g CPUs, %g GB, %g GPUs", d.Name, len(d.Classes), d.Quota.CPU, d.Quota.Memory, d.Quota.GPU,
 	)
 }
 
@@ -136,16 +136,16 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if d.Quota == nil {
-		return steps.Passed("the pool has no quota: none can be in its way")
+		return steps.Passed("the pool has no quota that could conflict")
 	}
 	ns, name := sessionsNamespace(e), d.Quota.ID
 	live, err := check.Get[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, name)
 	if apierrors.IsNotFound(err) {
 		if id, err := poolNumber(e); err == nil {
-			return steps.Failed(fmt.Sprintf("pool %d has no ResourceQuota %s/%s: nothing bounds its sessions", id, ns, name),
-				"undo the pool and make it anew: carrick undo "+e.LinkFile()+" --step pool").WithoutAction()
+			return steps.Failed(fmt.Sprintf("pool %d has no ResourceQuota %s/%s, so its sessions are unlimited", id, ns, name),
+				"undo the pool and create it again: carrick undo "+e.LinkFile()+" --step pool").WithoutAction()
 		}
-		return steps.Passed("there is no ResourceQuota %s in %s", name, ns)
+		return steps.Passed("ResourceQuota %s does not exist in %s", name, ns)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -164,7 +164,7 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	absent := (*steps.AbsentError)(nil)
 	switch {
 	case err == nil:
-		return steps.Passed("ResourceQuota %s is that of pool %d", name, id)
+		return steps.Passed("ResourceQuota %s belongs to pool %d", name, id)
 	case errors.As(err, &absent) && (strings.HasPrefix(absent.Why, noPool) || strings.HasPrefix(absent.Why, noCluster)):
 		if other, err := poolOfQuota(e, name); err != nil || other != "" {
 			if err != nil {
@@ -172,20 +172,20 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 			}
 			return steps.Failed(
 				fmt.Sprintf(
-					"ResourceQuota %s/%s is that of pool %q of this cluster, and pool.spec speaks of %q", ns, name, other, d.Name,
+					"ResourceQuota %s/%s belongs to pool %q of this cluster, but pool.spec names %q", ns, name, other, d.Name,
 				),
-				"edit pool.spec (e): name that pool, or another quota",
+				"edit pool.spec (e): name that pool or another quota",
 			)
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"ResourceQuota %s/%s is there, and no pool %q of this cluster: a failed try left it, or a pool that was lost", ns,
+				"ResourceQuota %s/%s exists, but this cluster has no pool %q: a failed attempt or a lost pool left it", ns,
 				name, d.Name,
 			),
 			e.Kubectl()+" -n "+ns+" delete resourcequota "+name,
 		)
 	case absent != nil:
-		return steps.Skipped("ResourceQuota %s/%s is there; whose it is can't be told: %s", ns, name, absent.Why)
+		return steps.Skipped("ResourceQuota %s/%s exists, but its owner is unknown: %s", ns, name, absent.Why)
 	}
 	return unasked(e, err)
 }
@@ -253,24 +253,24 @@ func judgePools(name, id string, named []pool) steps.Result {
 		return steps.Undone(fmt.Sprintf("%s %q", noPool, name))
 	case len(ours) > 1:
 		return steps.Failed(
-			fmt.Sprintf("%d pools are called %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")),
-			"delete those that nobody uses, in Renku's admin pages or with DELETE /api/data/resource_pools/ID",
+			fmt.Sprintf("%d pools are named %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")),
+			"delete the unused ones in Renku's admin pages or with DELETE /api/data/resource_pools/ID",
 		)
 	case len(ours) == 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"a pool called %q is there, but not on this cluster: %s. The cluster of a pool can't be changed", name,
+				"a pool named %q exists, but not on this cluster: %s. The cluster of a pool cannot be changed", name,
 				strings.Join(astray, ", "),
 			),
 			"answer pool.spec with another name, or delete that pool",
 		)
 	case len(astray) > 0:
 		return steps.Warned(
-			fmt.Sprintf("pool %s; another is called the same: %s", ours[0], strings.Join(astray, ", ")),
-			"users can't tell them apart: rename one in Renku's admin pages",
+			fmt.Sprintf("pool %s has the same name as another: %s", ours[0], strings.Join(astray, ", ")),
+			"users cannot tell them apart: rename one in Renku's admin pages",
 		)
 	}
-	return steps.Passed("%q, id %s", name, ours[0])
+	return steps.Passed("pool %q, id %s", name, ours[0])
 }
 
 func poolPlace(p pool) string {
@@ -306,13 +306,13 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(lacking) > 0:
 		return steps.Warned(
-			fmt.Sprintf("%d of the answers' members are not in the pool, among them %s", len(lacking), lacking[0]), "",
+			fmt.Sprintf("%d members of the answers are not in the pool, among them %s", len(lacking), lacking[0]), "",
 		)
 	case p.Public:
-		return steps.Passed("it is public")
+		return steps.Passed("the pool is public")
 	case may == 0:
 		return steps.Warned(
-			"it is not public and has no members: admins alone can use it",
+			"the pool is not public and has no members: only admins can use it",
 			"answer pool.members, or pool.spec with public: true; then "+e.ApplyStep("pool"),
 		)
 	}

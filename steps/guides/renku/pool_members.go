@@ -22,13 +22,15 @@ func parseMember(v string) (member, error) {
 	case roles == nil || id == "":
 		return member{}, fmt.Errorf("%q is not user:UUID, group:ID or project:ID", v)
 	case kind == "user" && !uuid.MatchString(id):
-		return member{}, fmt.Errorf("%q is no UUID: Keycloak shows it as the user's id, and Renku in GET /api/data/users", id)
+		return member{}, fmt.Errorf(
+			"%q is not a UUID: Keycloak shows it as the user's ID, and Renku in GET /api/data/users", id,
+		)
 	case strings.ContainsAny(id, "/?#% "):
-		return member{}, fmt.Errorf("%q is no id", id)
+		return member{}, fmt.Errorf("%q is not a valid ID", id)
 	case !given:
 		role = roles[0]
 	case !slices.Contains(roles, role):
-		return member{}, fmt.Errorf("%q is no role of a %s; there is %s", role, kind, strings.Join(roles, ", "))
+		return member{}, fmt.Errorf("%q is not a role of a %s; the roles are %s", role, kind, strings.Join(roles, ", "))
 	}
 	return member{kind, id, role}, nil
 }
@@ -127,7 +129,7 @@ func makeMembers(ctx context.Context, e steps.Env, say steps.Progress) error {
 			_, err = api.JSON(ctx, "POST", fmt.Sprintf("/resource_pools/%d/users", id), []map[string]any{{"id": m.ID}}, nil)
 		}
 		if err != nil {
-			return failing(e, "let "+m.Type+" "+m.ID+" use the pool", err)
+			return failing(e, "add "+m.Type+" "+m.ID+" to the pool", err)
 		}
 		say.Did(steps.Create, fmt.Sprintf("%s of pool %d in Renku", m, id), "")
 	}
@@ -141,7 +143,7 @@ func poolNumber(e steps.Env) (int, error) {
 	}
 	id, ok := v.(int)
 	if !ok {
-		return 0, fmt.Errorf("the pool's number is a %T", v)
+		return 0, fmt.Errorf("the pool's ID is a %T", v)
 	}
 	return id, nil
 }

@@ -60,15 +60,15 @@ var classFields = map[string]poolField{
 // unrelated are keys that Renku knows but that must not be set here.
 var unrelated = map[string]string{
 	"remote": "it is for FirecREST and Runai, not for remote clusters",
-	"id":     "Renku gives it",
+	"id":     "Renku assigns it",
 }
 
 func nameValue(n *yaml.Node) string {
 	if n.Tag != "!!str" {
-		return "is no text"
+		return "is not a string"
 	}
 	if err := checkLength("a pool or class", n.Value); err != nil {
-		return "is wrong: " + err.Error()
+		return "is invalid: " + err.Error()
 	}
 	return ""
 }
@@ -82,17 +82,17 @@ func boolValue(n *yaml.Node) string {
 
 func clusterIDValue(n *yaml.Node) string {
 	if !ulid.MatchString(n.Value) && !strings.HasPrefix(n.Value, "$") {
-		return fmt.Sprintf("is %q, which is no ULID; leave it out, carrick sets it", n.Value)
+		return fmt.Sprintf("is %q, which is not a ULID; omit it, carrick sets it", n.Value)
 	}
 	return ""
 }
 
 func quotaIDValue(n *yaml.Node) string {
 	if n.Tag != "!!str" { // Renku does not accept a number here
-		return "is no text (in quotes, if it looks like a number)"
+		return "is not a string (quote it if it looks like a number)"
 	}
 	if err := checkQuotaID(n.Value); err != nil {
-		return "is wrong: " + err.Error()
+		return "is invalid: " + err.Error()
 	}
 	return ""
 }
@@ -115,7 +115,7 @@ func yamlNumber(n *yaml.Node) (float64, bool) {
 func above(low float64) valueRule {
 	return func(n *yaml.Node) string {
 		if f, ok := yamlNumber(n); !ok || f <= low {
-			return fmt.Sprintf("is %q, not a number above %g", n.Value, low)
+			return fmt.Sprintf("is %q, not a number greater than %g", n.Value, low)
 		}
 		return ""
 	}
@@ -133,7 +133,7 @@ func between(low, high float64) valueRule {
 func wholeBetween(low, high float64) valueRule {
 	return func(n *yaml.Node) string {
 		if f, ok := yamlNumber(n); !ok || n.Tag != "!!int" || f < low || f > high {
-			return fmt.Sprintf("is %q, not a whole number of %g or more", n.Value, low)
+			return fmt.Sprintf("is %q, not an integer of at least %g", n.Value, low)
 		}
 		return ""
 	}
@@ -144,11 +144,11 @@ var seconds = wholeBetween(0, math.MaxInt32)
 func listOf(of valueRule) valueRule {
 	return func(n *yaml.Node) string {
 		if n.Kind != yaml.SequenceNode {
-			return "is no list"
+			return "is not a list"
 		}
 		for _, item := range n.Content {
 			if why := of(item); why != "" {
-				return fmt.Sprintf("holds what it can't, in line %d: it %s", item.Line, why)
+				return fmt.Sprintf("has an invalid item in line %d: it %s", item.Line, why)
 			}
 		}
 		return ""
@@ -160,7 +160,7 @@ var nodeKeyShape = regexp.MustCompile(`^[a-z0-9A-Z][a-z0-9A-Z-_./]*[a-z0-9A-Z]$`
 func nodeKey(n *yaml.Node) string {
 	if n.Tag != "!!str" || len(n.Value) < 3 || len(n.Value) > 63 || !nodeKeyShape.MatchString(n.Value) {
 		return fmt.Sprintf(
-			"is %q, not the key of a label or taint of 3 to 63 characters (Renku takes keys alone, no values)", n.Value,
+			"is %q, not a label or taint key of 3 to 63 characters (Renku accepts keys, not values)", n.Value,
 		)
 	}
 	return ""
@@ -168,7 +168,7 @@ func nodeKey(n *yaml.Node) string {
 
 func affinity(n *yaml.Node) string {
 	if n.Kind != yaml.MappingNode {
-		return "is no mapping with a key"
+		return "is not a mapping with a key"
 	}
 	key := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -182,7 +182,7 @@ func affinity(n *yaml.Node) string {
 				return "has required_during_scheduling, which " + why
 			}
 		default:
-			return fmt.Sprintf("has %q, which Renku does not know", name)
+			return fmt.Sprintf("has the unknown field %q", name)
 		}
 	}
 	if !key {
@@ -201,7 +201,7 @@ type poolFault struct {
 func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []poolFault, values map[string]*yaml.Node) {
 	values = map[string]*yaml.Node{}
 	if n.Kind != yaml.MappingNode {
-		return []poolFault{{n.Line, what + " is no mapping of names to values"}}, values
+		return []poolFault{{n.Line, what + " is not a mapping"}}, values
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]
@@ -214,10 +214,10 @@ func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []pool
 			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has %q twice", what, key.Value)})
 		case !known && unrelated[key.Value] != "":
 			faults = append(
-				faults, poolFault{key.Line, fmt.Sprintf("%s can't have %q: %s", what, key.Value, unrelated[key.Value])},
+				faults, poolFault{key.Line, fmt.Sprintf("%s cannot have %q: %s", what, key.Value, unrelated[key.Value])},
 			)
 		case !known:
-			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has %q, which Renku does not know", what, key.Value)})
+			faults = append(faults, poolFault{key.Line, fmt.Sprintf("%s has the unknown field %q", what, key.Value)})
 		case f.check != nil:
 			if why := f.check(v); why != "" {
 				faults = append(faults, poolFault{v.Line, fmt.Sprintf("%s of %s %s", key.Value, what, why)})

@@ -81,12 +81,12 @@ func readPool(data []byte) (described, error) {
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it is empty")
+			err = errors.New("the text is empty")
 		}
 		return described{}, err
 	}
 	if dec.Decode(&yaml.Node{}) == nil {
-		return described{}, errors.New("it holds more than one document: one describes one pool")
+		return described{}, errors.New("the text has more than one YAML document, but can describe only one pool")
 	}
 	d := described{}
 	root := doc.Content[0]
@@ -113,7 +113,7 @@ func readPool(data []byte) (described, error) {
 
 func walkClasses(n *yaml.Node) (out []poolFault) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return []poolFault{{n.Line, "classes is no list of classes"}}
+		return []poolFault{{n.Line, "classes must be a list of at least one class"}}
 	}
 	for i, c := range n.Content {
 		faults, _ := walk(fmt.Sprintf("class %d", i+1), c, classFields)
@@ -134,14 +134,15 @@ func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 		out = append(out, poolFault{line, fmt.Sprintf(format, args...)})
 	}
 	if d.Default && !d.Public {
-		add(at("default"), "a default pool is for everybody: public must be true")
+		add(at("default"), "a default pool must be public")
 	}
 	if d.Default && d.Quota != nil {
-		add(at("quota"), "a default pool can't have a quota")
+		add(at("quota"), "a default pool cannot have a quota")
 	}
 	if d.Warns > 0 && d.Warns >= d.Hibernes {
 		add(
-			at("hibernation_warning_period"), "the warning of %d s must come within the %d s before hibernation", d.Warns,
+			at("hibernation_warning_period"),
+			"hibernation_warning_period (%d s) must be shorter than hibernation_threshold (%d s)", d.Warns,
 			d.Hibernes,
 		)
 	}
@@ -152,17 +153,17 @@ func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 			defaults = append(defaults, c.Name)
 		}
 		if c.Storage > c.Max {
-			add(line, "class %s starts with %g GB of storage and may have %g", c.Name, c.Storage, c.Max)
+			add(line, "class %s has default_storage %g GB, but max_storage %g GB", c.Name, c.Storage, c.Max)
 		}
 		if q := d.Quota; q != nil && (c.CPU > q.CPU || c.Memory > q.Memory || c.GPU > q.GPU) {
 			add(
-				line, "class %s is larger than the quota: %g CPUs of %g, memory %g of %g, %g GPUs of %g", c.Name, c.CPU, q.CPU,
+				line, "class %s exceeds the quota: %g CPUs of %g, memory %g of %g, %g GPUs of %g", c.Name, c.CPU, q.CPU,
 				c.Memory, q.Memory, c.GPU, q.GPU,
 			)
 		}
 	}
 	if len(defaults) != 1 {
-		add(at("classes"), "exactly one class is the default; here %d are: %s", len(defaults), check.OrNone(defaults))
+		add(at("classes"), "exactly one class must be the default, but %d are: %s", len(defaults), check.OrNone(defaults))
 	}
 	return out
 }
@@ -183,11 +184,11 @@ func checkPool(text string) error {
 func thePool(e steps.Env) (described, error) {
 	text := e.Answers.Text("pool.spec")
 	if text == "" {
-		return described{}, steps.Absent("nothing is answered for pool.spec")
+		return described{}, steps.Absent("pool.spec is not set")
 	}
 	d, err := readPool([]byte(text))
 	if err != nil {
-		d.faults = append(d.faults, poolFault{0, "it is no YAML or JSON of a pool: " + err.Error()})
+		d.faults = append(d.faults, poolFault{0, "the text is not a pool in YAML or JSON: " + err.Error()})
 	}
 	return d, nil
 }
@@ -206,14 +207,14 @@ func (d described) tooTight() []string {
 			out = append(
 				out,
 				fmt.Sprintf(
-					"class %s needs %.1f GB (%g GiB and what runs beside it), the quota has %g GB", c.Name, need, c.Memory, q.Memory,
+					"class %s needs %.1f GB (%g GiB plus sidecars), but the quota has %g GB", c.Name, need, c.Memory, q.Memory,
 				),
 			)
 		}
 		if need := c.CPU + 0.2; need > math.Ceil(q.CPU) {
 			out = append(
 				out,
-				fmt.Sprintf("class %s needs %g CPUs with what runs beside it, the quota has %g", c.Name, need, math.Ceil(q.CPU)),
+				fmt.Sprintf("class %s needs %g CPUs including sidecars, but the quota has %g", c.Name, need, math.Ceil(q.CPU)),
 			)
 		}
 	}

@@ -35,8 +35,8 @@ func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if d.Quota != nil && p.Quota == nil {
 		return steps.Failed(
-			fmt.Sprintf("pool %d has no quota: nothing bounds its sessions", p.ID),
-			"undo the pool and make it anew: carrick undo "+e.LinkFile()+" --step pool",
+			fmt.Sprintf("pool %d has no quota, so nothing limits its sessions", p.ID),
+			"undo the pool and create it again: carrick undo "+e.LinkFile()+" --step pool",
 		)
 	}
 	if d.Factor != p.Factor && d.Factor != 0 {
@@ -44,7 +44,7 @@ func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if diffs := poolDifferences(d.pool, p); len(diffs) > 0 {
 		return steps.Warned(
-			strings.Join(diffs, "; "), "change it in Renku's admin pages, or describe it as it is (pool.spec)",
+			strings.Join(diffs, "; "), "change it in Renku's admin pages, or change pool.spec to match",
 		)
 	}
 	return steps.Passed("quota and %d classes", len(p.Classes))
@@ -71,14 +71,14 @@ func poolDifferences(want, have pool) []string {
 	}
 	for _, c := range want.Classes {
 		if s, ok := stored[c.Name]; !ok {
-			out = append(out, "it has no class "+c.Name)
+			out = append(out, "the pool has no class "+c.Name)
 		} else if s != c {
 			out = append(out, fmt.Sprintf("class %s is %s, not %s", c.Name, shownJSON(s), shownJSON(c)))
 		}
 		delete(stored, c.Name)
 	}
 	if len(stored) > 0 {
-		out = append(out, fmt.Sprintf("it has %d classes more", len(stored)))
+		out = append(out, fmt.Sprintf("the pool has %d additional classes", len(stored)))
 	}
 	return out
 }
@@ -110,8 +110,9 @@ func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"it is %q on %s, which is neither the name nor the cluster of this link's pool, so it is left: is renku.url the "+
-			"Renku in which the link made it? Else take the note away: %s annotate clusterrole carrick:%s carrick/note.%s-",
+		"pool %q on %s has neither the name nor the cluster of this link's pool, so it is kept. Check that renku.url is "+
+			"the Renku in which the link created its pool, or remove the note: %s annotate clusterrole carrick:%s "+
+			"carrick/note.%s-",
 		p.Name, poolPlace(p), e.Kubectl(), e.Link, notePool,
 	)
 }

@@ -40,32 +40,32 @@ func TestPoolRules(t *testing.T) {
 		t.Errorf("read as %+v, payload %v", d.pool, d.payload)
 	}
 	for _, tc := range []struct{ from, to, why string }{
-		{"name: A pool", "name: Pool", `line 1: name of the pool is wrong: "Pool" has 4 characters`},
+		{"name: A pool", "name: Pool", `line 1: name of the pool is invalid: "Pool" has 4 characters`},
 		{"public: false", "public: 'no'", "line 2: public of the pool is neither true nor false"},
-		{"default: false", "defaults: false", `line 3: the pool has "defaults", which Renku does not know`},
+		{"default: false", "defaults: false", `line 3: the pool has the unknown field "defaults"`},
 		{"default: false", "default: false\ndefault: false", `line 4: the pool has "default" twice`},
 		{"default: false\n", "", "the pool has no default"},
 		{"linux/arm64", "arm64", "line 4: platform of the pool"},
 		{"idle_threshold: 0", "idle_threshold: -1", "line 5: idle_threshold"},
-		{"period: 600", "period: 3600", "line 7: the warning of 3600 s"},
+		{"period: 600", "period: 3600", "line 7: hibernation_warning_period (3600 s)"},
 		{"factor: 2.5", "factor: 0.5", "line 8: cpu_limit_factor"},
 		{"${REMOTE_CLUSTER_ULID}", "1234", "line 9: cluster_id"},
 		{"memory: 32", "memory: 32.5", "line 10: memory of the quota"},
-		{"memory: 32", "memory: 1", "larger than the quota"},
+		{"memory: 32", "memory: 1", "exceeds the quota"},
 		{"id: a-pool", "id: A_pool", "line 10: id of the quota"},
-		{"id: a-pool", "id: 12345", "line 10: id of the quota is no text"},
+		{"id: a-pool", "id: 12345", "line 10: id of the quota is not a string"},
 		{", id: a-pool", "", "the quota has no id"},
 		{"name: small", "name: x", "line 12: name of class 1"},
 		{"    cpu: 0.5\n", "", "line 12: class 1 has no cpu"},
 		{"cpu: 0.5", "cpu: many", "line 13: cpu of class 1"},
 		{"max_storage: 4", "max_storage: 0", "line 16: max_storage of class 1"},
-		{"default_storage: 1", "default_storage: 5", "starts with 5 GB of storage and may have 4"},
-		{"default: true", "default: false", "exactly one class is the default; here 0 are"},
-		{"[renku.io/dedicated]", "[renku.io/dedicated=user]", "line 20: tolerations of class 1 holds"},
-		{"key: renku.io/pool", "label: renku.io/pool", `has "label", which Renku does not know`},
+		{"default_storage: 1", "default_storage: 5", "default_storage 5 GB, but max_storage 4"},
+		{"default: true", "default: false", "exactly one class must be the default, but 0 are"},
+		{"[renku.io/dedicated]", "[renku.io/dedicated=user]", "line 20: tolerations of class 1 has an invalid item"},
+		{"key: renku.io/pool", "label: renku.io/pool", `has the unknown field "label"`},
 		{"required_during_scheduling: true", "required_during_scheduling: 1", "neither true nor false"},
-		{"public: false\ndefault: false", "public: false\ndefault: true", "line 3: a default pool is for everybody"},
-		{"public: false\ndefault: false", "public: true\ndefault: true", "line 10: a default pool can't have a quota"},
+		{"public: false\ndefault: false", "public: false\ndefault: true", "line 3: a default pool must be public"},
+		{"public: false\ndefault: false", "public: true\ndefault: true", "line 10: a default pool cannot have a quota"},
 		{"classes:", "klasses:", "the pool has no classes"},
 	} {
 		text := strings.Replace(goodPool, tc.from, tc.to, 1)
@@ -78,7 +78,7 @@ func TestPoolRules(t *testing.T) {
 		}
 	}
 	for text, why := range map[string]string{
-		"": "empty", "a: [": "yaml", goodPool + "---\nname: Another\n": "more than one document",
+		"": "empty", "a: [": "yaml", goodPool + "---\nname: Another\n": "more than one YAML document",
 	} {
 		if _, err := readPool([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%.20q: error %v", text, err)
@@ -129,7 +129,7 @@ func TestPoolsOfOneName(t *testing.T) {
 		{[]pool{here}, steps.Pass, "id 1"},
 		{[]pool{here, {ID: 3, Cluster: clusterOf{"A"}}}, steps.Fail, "2 pools"},
 		{[]pool{local}, steps.Fail, "2 on the local cluster"},
-		{[]pool{here, local}, steps.Warn, "another is called the same: 2 on the local cluster"},
+		{[]pool{here, local}, steps.Warn, "the same name as another: 2 on the local cluster"},
 	} {
 		if r := judgePools("p", "A", tc.named); r.Status != tc.status || !strings.Contains(r.Found, tc.found) {
 			t.Errorf("%v: %v %s", tc.named, r.Status, r.Found)

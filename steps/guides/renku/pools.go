@@ -18,9 +18,9 @@ const classValue = 100
 
 func poolChecks() []steps.Check {
 	return []steps.Check{{
-		Name: "priority-classes", Title: "each pool has its priority class", On: steps.Remote, FixedBy: "priority-classes",
+		Name: "priority-classes", Title: "Each pool has its PriorityClass", On: steps.Remote, FixedBy: "priority-classes",
 		Needs:      []string{"signed-in"},
-		Why:        "a session of a pool with a quota runs with the class of that name, or not at all",
+		Why:        "A session of a pool with a quota cannot start without the PriorityClass named after that quota.",
 		References: []string{page, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py"},
 		Run:        priorityClasses,
 	}}
@@ -32,7 +32,7 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 	for _, name := range names {
 		pc, err := check.Get[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", name)
 		if apierrors.IsNotFound(err) {
-			failed = append(failed, "there is no PriorityClass "+name)
+			failed = append(failed, "PriorityClass "+name+" does not exist")
 			continue
 		}
 		if err != nil {
@@ -40,13 +40,13 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 		}
 		before := len(failed) + len(warned)
 		if pc.GlobalDefault {
-			failed = append(failed, name+" is the global default: every pod of the cluster would count")
+			failed = append(failed, name+" is the global default: pods without a class would count as sessions")
 		}
 		if pc.PreemptionPolicy == nil || *pc.PreemptionPolicy != corev1.PreemptNever {
-			failed = append(failed, name+" may preempt: sessions would push other pods out")
+			failed = append(failed, name+" can preempt: sessions would evict other pods")
 		}
 		if pc.Value != classValue {
-			warned = append(warned, fmt.Sprintf("%s has value %d, Renku's is %d", name, pc.Value, classValue))
+			warned = append(warned, fmt.Sprintf("%s has value %d, but Renku uses %d", name, pc.Value, classValue))
 		}
 		if len(failed)+len(warned) > before {
 			wrong = append(wrong, name)

@@ -18,7 +18,9 @@ var quotaID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 func checkQuotaID(v string) error {
 	if len(v) < 5 || len(v) > 63 || !quotaID.MatchString(v) || strings.HasPrefix(v, "system-") {
-		return fmt.Errorf("%q is no quota id: 5 to 63 lower-case letters, digits, - and . and not system-…", v)
+		return fmt.Errorf(
+			"%q is not a valid quota ID: use 5 to 63 lower-case letters, digits, - and ., without the prefix system-", v,
+		)
 	}
 	return nil
 }
@@ -26,17 +28,17 @@ func checkQuotaID(v string) error {
 func prerequisites() steps.Step {
 	return steps.Step{
 		Name: "prerequisites", Title: "Remote prerequisites",
-		Why: "What sessions need on the remote cluster. carrick makes the namespace, the network policies and the " +
-			"priority classes; the rest is yours, and only looked at.",
+		Why: "carrick creates the session namespace, the network policies and the PriorityClasses. It only checks the " +
+			"nodes, storage, ingress and DNS that sessions need.",
 		Ask:   append(questions(), sizeQuestions()...),
 		Facts: prerequisiteFacts(),
 		Actions: []steps.Action{
 			{
-				Name: "namespace", Title: "Make the namespace of the sessions", On: steps.Remote,
+				Name: "namespace", Title: "Create the session namespace", On: steps.Remote,
 				Doer: action.Manifest{File: "namespace.yaml"},
 			},
 			{
-				Name: "network-policies", Title: "Fence the sessions in", On: steps.Remote, When: isolated,
+				Name: "network-policies", Title: "Restrict session traffic with network policies", On: steps.Remote, When: isolated,
 				Doer: action.Manifest{File: "network-policies.yaml", Values: action.Values{
 					"dns-labels": func(_ context.Context, e steps.Env) (any, error) { return dnsLabels(e), nil },
 					"dns-ports":  func(_ context.Context, e steps.Env) (any, error) { return dnsPorts(e), nil },
@@ -60,54 +62,55 @@ func isolated(e steps.Env) bool { return e.Answers.Bool("network.isolate") }
 func questions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "pools.quotas", Title: "Quota ids of the resource pools", Kind: steps.Name, Many: true, On: steps.Remote,
-			Check:   checkQuotaID,
-			Adopt:   adoptQuotas,
-			Help:    "One a pool that will have a quota: it names the pool's PriorityClass and ResourceQuota.",
-			Default: func(e steps.Env) (any, string) { return []string{e.Link + "-pool"}, "the link's name" },
+			Key: "pools.quotas", Title: "Quota IDs of the resource pools", Kind: steps.Name, Many: true, On: steps.Remote,
+			Check: checkQuotaID,
+			Adopt: adoptQuotas,
+			Help: "Enter one ID for each pool that will have a quota, such as paris-pool. It names the pool's " +
+				"PriorityClass and ResourceQuota.",
+			Default: func(e steps.Env) (any, string) { return []string{e.Link + "-pool"}, "from the link's name" },
 		},
 		{
-			Key: "network.isolate", Title: "Fence sessions in with network policies", Kind: steps.YesNo, On: steps.Remote,
+			Key: "network.isolate", Title: "Restrict session traffic with network policies", Kind: steps.YesNo, On: steps.Remote,
 			Adopt:   adoptIsolation,
-			Help:    "Sessions run other people's code. Without policies it can reach everything in the cluster.",
+			Help:    "Sessions run users' code. Without policies that code can reach everything in the cluster.",
 			Default: steps.Fixed(true, "recommended"),
 		},
 		{
-			Key: "network.dns-namespace", Title: "Namespace of the cluster's DNS", Kind: steps.Namespace, On: steps.Remote,
+			Key: "network.dns-namespace", Title: "Namespace of the cluster DNS", Kind: steps.Namespace, On: steps.Remote,
 			When:    isolated,
-			Help:    "Sessions may ask DNS there and nowhere else in the cluster.",
-			Default: steps.FromFact("dns-namespace", "the pods that serve DNS"),
+			Help:    "Sessions can query DNS there, but nowhere else in the cluster.",
+			Default: steps.FromFact("dns-namespace", "from the pods that serve DNS"),
 		},
 		{
-			Key: "sessions.storage-class", Title: "StorageClass of the sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
+			Key: "sessions.storage-class", Title: "StorageClass for sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
 			Adopt:   registeredClass("session_storage_class"),
-			Help:    "For the working directories. Empty: the cluster's default.",
-			Default: steps.FromFact("default-storage-class", "the cluster's default class"),
+			Help:    "For session volumes. Leave it empty to use the cluster's default.",
+			Default: steps.FromFact("default-storage-class", "the cluster's default"),
 		},
 		{
-			Key: "sessions.ingress-class", Title: "IngressClass of the sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
+			Key: "sessions.ingress-class", Title: "IngressClass for sessions", Kind: steps.Name, Opt: true, On: steps.Remote,
 			Adopt:   registeredClass("session_ingress_class_name"),
-			Help:    "The controller that serves the sessions' host name. Empty: the cluster's default.",
-			Default: steps.FromFact("default-ingress-class", "the cluster's default class"),
+			Help:    "Its controller must serve the session host. Leave it empty to use the cluster's default.",
+			Default: steps.FromFact("default-ingress-class", "the cluster's default"),
 		},
 		{
-			Key: "sessions.host", Title: "Host name of the sessions", Kind: steps.HostName, Opt: true, On: steps.Remote,
+			Key: "sessions.host", Title: "Session host name", Kind: steps.HostName, Opt: true, On: steps.Remote,
 			Check: checkSessionHost,
 			Adopt: registeredAddress("session_host"),
-			Help: "Not Renku's own domain. Browsers open sessions there, and Renku's login must let it in: Helm value " +
-				"notebooks.oidc.extraRedirectUris.",
-			Default: fromPeer("redirect-host", "Renku's login lets it in already"),
+			Help: "Browsers open sessions at this host, such as sessions.example.org. It must not be Renku's own domain, " +
+				"and Renku's login must allow it (Helm value notebooks.oidc.extraRedirectUris).",
+			Default: fromPeer("redirect-host", "Renku's login already allows it"),
 		},
 		{
-			Key: "sessions.tls-secret", Title: "TLS Secret of that host name", Kind: steps.Name, Opt: true, On: steps.Remote,
+			Key: "sessions.tls-secret", Title: "TLS Secret of the session host", Kind: steps.Name, Opt: true, On: steps.Remote,
 			Adopt: asRegistered(fieldTLS),
-			Help:  "In the sessions' namespace. Empty: the ingress controller's default certificate is used.",
+			Help:  "A Secret in the session namespace. Leave it empty to use the ingress controller's default certificate.",
 		},
 		{
-			Key: "sessions.service-account", Title: "ServiceAccount that sessions run as", Kind: steps.Name, Opt: true,
+			Key: "sessions.service-account", Title: "ServiceAccount for sessions", Kind: steps.Name, Opt: true,
 			On:    steps.Remote,
 			Adopt: asRegistered("service_account_name"),
-			Help:  "Only where the cluster asks for one (OpenShift: one with the SCC nonroot-v2). It must exist.",
+			Help:  "Enter an existing account only if the cluster requires one (OpenShift: one with the SCC nonroot-v2).",
 		},
 	}
 }
@@ -115,37 +118,38 @@ func questions() []steps.Question {
 func sizeQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "nodes.labels", Title: "Labels of the nodes for sessions", Kind: steps.Label, Many: true, Opt: true,
-			On:      steps.Remote,
-			Help:    "Sessions are put only on nodes with all of these. As in Renku's notebooks.sessionAffinity.",
-			Default: steps.FromFact("purpose-label", "a node carries it"),
+			Key: "nodes.labels", Title: "Node labels for sessions", Kind: steps.Label, Many: true, Opt: true,
+			On: steps.Remote,
+			Help: "Sessions run only on nodes with all of these labels. Use the same ones as Renku's " +
+				"notebooks.sessionAffinity.",
+			Default: steps.FromFact("purpose-label", "found on a node"),
 		},
 		{
 			Key: "nodes.tolerations", Title: "Taint keys that sessions tolerate", Kind: steps.Text, Many: true, Opt: true,
 			On:   steps.Remote,
-			Help: "As in Renku's notebooks.sessionTolerations and in the resource classes.",
+			Help: "Use the same keys as Renku's notebooks.sessionTolerations and the resource classes.",
 		},
 		{
-			Key: "nodes.arch", Title: "Platform of the sessions", Kind: steps.Pick, On: steps.Remote,
+			Key: "nodes.arch", Title: "Session platform", Kind: steps.Pick, On: steps.Remote,
 			Adopt:   adoptArch,
 			Of:      []steps.Choice{{Value: "amd64", Title: "linux/amd64"}, {Value: "arm64", Title: "linux/arm64"}},
-			Help:    "The platform of the resource pool.",
+			Help:    "It must be the platform of the resource pool.",
 			Default: steps.Fixed("amd64", "Renku's default"),
 		},
 		{
-			Key: "class.cpu", Title: "CPUs of the biggest resource class", Kind: steps.Quantity, On: steps.Remote,
-			Help:    "It must fit on one node, with about 100m beside it.",
-			Default: steps.Fixed("2", "a common class"),
+			Key: "class.cpu", Title: "CPUs of the largest resource class", Kind: steps.Quantity, On: steps.Remote,
+			Help:    "A session of this size, plus about 100m, must fit on one node.",
+			Default: steps.Fixed("2", "a common size"),
 		},
 		{
-			Key: "class.memory", Title: "Memory of the biggest resource class", Kind: steps.Quantity, On: steps.Remote,
-			Help:    "Renku counts classes in GiB and quotas in GB.",
-			Default: steps.Fixed("4Gi", "a common class"),
+			Key: "class.memory", Title: "Memory of the largest resource class", Kind: steps.Quantity, On: steps.Remote,
+			Help:    "For example 4Gi. Renku counts classes in GiB and quotas in GB.",
+			Default: steps.Fixed("4Gi", "a common size"),
 		},
 		{
-			Key: "class.gpu", Title: "GPUs of the biggest resource class", Kind: steps.Number, On: steps.Remote,
-			Help:    "NVIDIA only: nvidia.com/gpu.",
-			Default: steps.Fixed(0, "a common class"),
+			Key: "class.gpu", Title: "GPUs of the largest resource class", Kind: steps.Number, On: steps.Remote,
+			Help:    "Only NVIDIA GPUs count (nvidia.com/gpu).",
+			Default: steps.Fixed(0, "a common size"),
 		},
 	}
 }

@@ -21,12 +21,10 @@ var registries = []string{"docker.io", "harbor.renkulab.io", "registry.k8s.io", 
 // nothing about them.
 func imagePulls() steps.Check {
 	return steps.Check{
-		Name: "image-pulls", Title: "the remote nodes get the images that sessions need", On: steps.Remote,
+		Name: "image-pulls", Title: "The remote nodes can pull the images of sessions", On: steps.Remote,
 		Needs: []string{"signed-in"},
-		Why: "sessions are made of images of docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io: behind a firewall " +
-			"they never start. " +
-			"That this machine reaches a registry says nothing of the nodes, so this reads what nodes have pulled and " +
-			"which pulls fail",
+		Why: "Without images from docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io, sessions never start; this " +
+			"machine's access says nothing about the nodes.",
 		References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
 		Run:        imagesPulled,
 	}
@@ -51,7 +49,7 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(
 			strings.Join(bad, "; "),
 			e.Kubectl()+" -n "+sessionsNamespace(e)+
-				" get events --field-selector type=Warning    # firewall, proxy, pull limit, pull secret?",
+				" get events --field-selector type=Warning    # check the firewall, proxy, pull limit and pull secret",
 		)
 	}
 	seen := map[string]bool{}
@@ -73,12 +71,14 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(have) == 0:
 		return steps.Skipped(
-			"no node has an image of %s yet: a test session (session.test) has them pulled", strings.Join(yet, ", "),
+			"nodes have no image from %s yet: a test session (session.test) pulls them", strings.Join(yet, ", "),
 		)
 	case len(yet) > 0:
-		return steps.Passed("nodes have images of %s; none yet of %s", strings.Join(have, ", "), strings.Join(yet, ", "))
+		return steps.Passed(
+			"nodes have images from %s, but none yet from %s", strings.Join(have, ", "), strings.Join(yet, ", "),
+		)
 	}
-	return steps.Passed("nodes have images of %s", strings.Join(have, ", "))
+	return steps.Passed("nodes have images from %s", strings.Join(have, ", "))
 }
 
 // failedPulls names at most three pods whose images cannot be pulled.
@@ -88,7 +88,8 @@ func failedPulls(pods []*corev1.Pod) []string {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil && slices.Contains(pullFailures, w.Reason) {
 				out = append(
-					out, fmt.Sprintf("pod %s/%s gets no %s from %s: %s", p.Namespace, p.Name, s.Image, registryOf(s.Image), w.Message),
+					out,
+					fmt.Sprintf("pod %s/%s cannot pull %s from %s: %s", p.Namespace, p.Name, s.Image, registryOf(s.Image), w.Message),
 				)
 			}
 		}

@@ -45,7 +45,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	if r := askingForLimits(e, quotas, ranges); r.Status != steps.Pass || len(tight) == 0 {
 		return r
 	}
-	return steps.Warned(tight[0].words()+": its sessions can't start", tight[0].fix(e))
+	return steps.Warned(tight[0].words()+": its sessions cannot start", tight[0].fix(e))
 }
 
 // askingForLimits checks for quotas that reject pods without a CPU limit.
@@ -62,16 +62,16 @@ func askingForLimits(e steps.Env, quotas []*corev1.ResourceQuota, ranges []*core
 	for _, r := range ranges {
 		for _, item := range r.Spec.Limits {
 			if _, ok := item.Default[corev1.ResourceCPU]; ok && item.Type == corev1.LimitTypeContainer {
-				const found = "quota %s asks for CPU limits and LimitRange %s gives a default"
+				const found = "quota %s requires CPU limits, and LimitRange %s sets a default"
 				return steps.Passed(found, strings.Join(asking, ", "), r.Name)
 			}
 		}
 	}
-	const found = "quota %s has limits.cpu and no LimitRange gives a default: pods without a limit are refused"
+	const found = "quota %s has limits.cpu, but no LimitRange sets a default: pods without a limit are rejected"
 	return steps.Failed(fmt.Sprintf(found, strings.Join(asking, ", ")),
-		e.Kubectl()+" -n "+sessionsNamespace(e)+" apply -f - <<EOF\n"+defaultLimit+"EOF\n"+
-			"# which gives containers a default limit (choose your own); or take limits.cpu out of the quota; "+
-			"on Rancher it is the project's")
+		e.Kubectl()+" -n "+sessionsNamespace(e)+" apply -f - <<EOF\n"+defaultLimit+
+			"EOF\n# this sets a default limit for containers (choose your own); or remove limits.cpu from the quota, which on "+
+			"Rancher is the project's")
 }
 
 const defaultLimit = `apiVersion: v1

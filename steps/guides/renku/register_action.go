@@ -74,7 +74,9 @@ func changeItem(payload, row map[string]any) steps.Item {
 	if err != nil {
 		item.Refused, item.Note = true, err.Error()
 	} else if len(many) > 1 {
-		item.Note = fmt.Sprintf("in %d requests: for a moment sessions are set to http, or Renku would refuse it", len(many))
+		item.Note = fmt.Sprintf(
+			"in %d requests: sessions use http for a moment, because Renku rejects a direct change", len(many),
+		)
 	}
 	return item
 }
@@ -84,7 +86,7 @@ func changeItem(payload, row map[string]any) steps.Item {
 func payloadProblems(e steps.Env, payload map[string]any) []string {
 	bad := clusterProblems(payload)
 	if host := textOf(payload, "session_host"); slices.Contains(renkuHosts(e), host) {
-		bad = append(bad, "sessions.host is "+host+", Renku's own domain: it leads to the local cluster")
+		bad = append(bad, "sessions.host is "+host+", Renku's own domain, which points to the local cluster")
 	}
 	return bad
 }
@@ -95,7 +97,7 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return err
 	}
 	if bad := payloadProblems(e, payload); len(bad) > 0 {
-		return errors.New("not sent, because Renku or Kubernetes would refuse it: " + strings.Join(bad, "; "))
+		return errors.New("not sent, because Renku or Kubernetes would reject it: " + strings.Join(bad, "; "))
 	}
 	api, err := signedInAPI(e)
 	if err != nil {
@@ -134,7 +136,7 @@ func postCluster(
 		// flag requires the empty name.
 		less := plainJSON(payload)
 		delete(less, fieldTLS)
-		say.Say("Renku refuses an empty TLS Secret beside the default certificate; asking again without it")
+		say.Say("Renku rejects an empty TLS Secret together with the default certificate; retrying without it")
 		_, err = api.JSON(ctx, "POST", "/clusters", less, &row)
 	}
 	if err != nil {
@@ -147,7 +149,7 @@ func postCluster(
 	id := textOf(row, "id")
 	if !ulid.MatchString(id) {
 		return nil, fmt.Errorf(
-			"register the cluster: Renku answered without an id that is a ULID (%q); look at it with carrick check %s", id,
+			"register the cluster: the id in Renku's response is not a ULID (%q); run carrick check %s", id,
 			e.LinkFile(),
 		)
 	}
@@ -194,7 +196,7 @@ func mendCluster(
 		if _, err := api.JSON(ctx, "PATCH", "/clusters/"+id, body, nil); err != nil {
 			err = failing(e, fmt.Sprintf("change the cluster in Renku, request %d of %d", i+1, len(many)), err)
 			if i > 0 {
-				return fmt.Errorf("%w (it is half changed; %s goes on)", err, e.ApplyStep("register"))
+				return fmt.Errorf("%w (the cluster is only partly changed; continue with %s)", err, e.ApplyStep("register"))
 			}
 			return err
 		}
@@ -203,7 +205,7 @@ func mendCluster(
 		return nil
 	}
 	say.Did(
-		steps.Update, fmt.Sprintf("cluster %s in Renku: %s", id, strings.Join(set, ", ")+" as planned"),
+		steps.Update, fmt.Sprintf("cluster %s in Renku: set %s", id, strings.Join(set, ", ")),
 		masked.New(jsonLines("", many)).Hash(),
 	)
 	var now map[string]any
@@ -211,7 +213,7 @@ func mendCluster(
 		return failing(e, "read the cluster back", err)
 	}
 	if left := differences(payload, now); len(left) > 0 {
-		return fmt.Errorf("the change was taken, and Renku still has it otherwise: %s", left[0])
+		return fmt.Errorf("Renku accepted the change, but a field still differs: %s", left[0])
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	fix := "curl -i " + api.Base() + "/version    # is renku.url right, Renku up?"
+	fix := "curl -i " + api.Base() + "/version    # check renku.url, and that Renku is running"
 	var out struct {
 		Version string `json:"version"`
 	}
@@ -27,11 +27,11 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 		found, _ := plainly(err)
 		return steps.Failed(found, fix)
 	case err != nil && status != 0:
-		return steps.Failed(api.Base()+" answers, but not as Renku's API does: "+failure.Explain(err), fix)
+		return steps.Failed(api.Base()+" answers, but not like Renku's API: "+failure.Explain(err), fix)
 	case err != nil:
 		return unasked(e, err).Or(fix)
 	case out.Version == "":
-		return steps.Failed(api.Base()+" answers, but names no version as Renku's API does", fix)
+		return steps.Failed(api.Base()+" answers, but without a version, unlike Renku's API", fix)
 	}
 	return steps.Passed("%s, data services %s", api.Base(), out.Version)
 }
@@ -59,7 +59,9 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(known) == 0 {
-		return steps.Failed("its description names no clusters: this Renku knows no remote clusters", "upgrade Renku")
+		return steps.Failed(
+			"Renku's API description has no clusters: this Renku does not support remote clusters", "upgrade Renku",
+		)
 	}
 	var lacking []string
 	for _, f := range newerFields {
@@ -69,11 +71,11 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(lacking) > 0 {
 		return steps.Warned(
-			"this Renku knows no "+strings.Join(lacking, ", "),
+			"Renku's API has no field "+strings.Join(lacking, ", "),
 			"upgrade Renku, or answer sessions.tls-secret and leave sessions.service-account empty",
 		)
 	}
-	return steps.Passed("among them %s", strings.Join(newerFields, ", "))
+	return steps.Passed("its fields include %s", strings.Join(newerFields, ", "))
 }
 
 // schemaProperties collects the names of all properties in a schema.
@@ -107,7 +109,7 @@ func rowWithName(rows []map[string]any, name, config string) map[string]any {
 
 func taken(row map[string]any) string {
 	return fmt.Sprintf(
-		"Renku has a cluster %q already, %s, with another kubeconfig (config_name %s)", textOf(row, "name"),
+		"Renku already has a cluster %q, %s, with another kubeconfig (config_name %s)", textOf(row, "name"),
 		textOf(row, "id"), textOf(row, "config_name"),
 	)
 }
@@ -121,14 +123,14 @@ func nameFree(ctx context.Context, e steps.Env) steps.Result {
 	if row := rowWithName(rows, name, config); row != nil {
 		return steps.Failed(
 			taken(row),
-			"answer cluster.name with another name; or, if it is this cluster, cluster.config-name with "+
+			"answer cluster.name with another name or, if it is this cluster, cluster.config-name with "+
 				textOf(row, "config_name"),
 		)
 	}
 	if row := rowOf(rows, config); row != nil {
-		return steps.Passed("config_name %s is %q in Renku", config, textOf(row, "name"))
+		return steps.Passed("config_name %s belongs to %q in Renku", config, textOf(row, "name"))
 	}
-	return steps.Passed("none of %d clusters is called %q", len(rows), name)
+	return steps.Passed("none of %d clusters is named %q", len(rows), name)
 }
 
 func isRegistered(ctx context.Context, e steps.Env) steps.Result {
@@ -139,7 +141,7 @@ func isRegistered(ctx context.Context, e steps.Env) steps.Result {
 	config := e.Answers.Text("cluster.config-name")
 	row := rowOf(rows, config)
 	if row == nil {
-		return steps.Undone(fmt.Sprintf("none of its %d clusters has config_name %s", len(rows), config))
+		return steps.Undone(fmt.Sprintf("none of Renku's %d clusters has config_name %s", len(rows), config))
 	}
 	return steps.Passed("%q, id %s", textOf(row, "name"), textOf(row, "id"))
 }
@@ -155,13 +157,13 @@ func asPlanned(_ context.Context, e steps.Env) steps.Result {
 	}
 	diffs := differences(want, row)
 	if len(diffs) == 0 {
-		return steps.Passed("all %d fields", len(want))
+		return steps.Passed("all %d fields match", len(want))
 	}
 	var said []string
 	for _, d := range diffs {
 		text := d.String()
 		if d.field == fieldDefault && d.have == nil {
-			text += " (Renku drops it when a cluster is made: sessions then have no TLS)"
+			text += " (Renku drops it when it creates a cluster: sessions then have no TLS)"
 		}
 		said = append(said, text)
 	}

@@ -204,7 +204,7 @@ func TestVerifyRegisterLeavesOthersAlone(t *testing.T) {
 		t.Error("undo deleted a cluster that stood before")
 	}
 	if left := u.Of(steps.Leave); !slices.ContainsFunc(
-		left, func(it steps.Item) bool { return strings.Contains(it.Note, "did not make it") },
+		left, func(it steps.Item) bool { return strings.Contains(it.Note, "did not create it") },
 	) {
 		t.Errorf("undo says %+v", left)
 	}
@@ -259,7 +259,7 @@ metadata:
 	left := p.Of(steps.Leave)
 	for _, what := range []string{"resource pool 77", "cluster 01KDY02100RENKVTESTCAVSTER"} {
 		if !slices.ContainsFunc(left, func(it steps.Item) bool {
-			return strings.HasPrefix(it.What, what) && strings.Contains(it.Note, "whoever can write that Secret can write that")
+			return strings.HasPrefix(it.What, what) && strings.Contains(it.Note, "whoever can write the Secret can write that")
 		}) {
 			t.Errorf("nothing is said of %s: %+v", what, left)
 		}
@@ -306,7 +306,7 @@ func TestANoteOfAnEarlierVersionIsEntered(t *testing.T) {
 	}
 	p, err := apply(t, s, scope)
 	if err != nil || len(p.Of(steps.Update)) != 1 ||
-		!strings.Contains(p.Of(steps.Update)[0].Note, "is entered in the inventory") {
+		!strings.Contains(p.Of(steps.Update)[0].Note, "apply records it in this link's inventory") {
 		t.Fatalf("apply did %+v, %v", p.Of(steps.Update), err)
 	}
 	if again, err := s.Plan(t.Context(), scope); err != nil || !again.Empty() {
@@ -354,7 +354,7 @@ func TestPoolAndBack(t *testing.T) {
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": pooled, "pool.members": []any{"group:01JQGROUP"}})
 	early, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"pool"}})
-	if err != nil || len(early.Actions) != 1 || !strings.Contains(early.Actions[0].Pending, "Renku knows no cluster") {
+	if err != nil || len(early.Actions) != 1 || !strings.Contains(early.Actions[0].Pending, "Renku has no cluster") {
 		t.Fatalf("before the cluster the pool's plan is %+v, %v", early, err)
 	}
 	if _, err := apply(t, s, engine.Scope{Steps: []string{"register", "pool"}}); err != nil {
@@ -418,10 +418,10 @@ func TestSignedOutSignsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run := p.Of(steps.Run); len(run) != 1 || !strings.Contains(run[0].What, f.url) ||
-		!strings.Contains(run[0].Note, "ends with this session") {
+		!strings.Contains(run[0].Note, "in memory until it exits") {
 		t.Errorf("no sign-in is planned: %+v", p.Actions)
 	}
-	if a := p.Actions[1]; !strings.Contains(a.Pending, "nobody is signed in") || len(a.Change.Items) != 1 ||
+	if a := p.Actions[1]; !strings.Contains(a.Pending, "not signed in") || len(a.Change.Items) != 1 ||
 		a.Change.Items[0].Diff == "" {
 		t.Errorf("the payload is not shown: %+v", a)
 	}

@@ -32,9 +32,9 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id,
 	}
-	item.Note = "a cluster to which pools still point is left: they would become pools of the local cluster"
+	item.Note = "the cluster is kept if pools still refer to it, because they would become pools of the local cluster"
 	if id == noteAsked {
-		item.What = "the cluster in Renku with config_name " + e.Answers.Text("cluster.config-name") + ", if it was made"
+		item.What = "the cluster in Renku with config_name " + e.Answers.Text("cluster.config-name") + ", if it was created"
 	}
 	if why != "" || err != nil {
 		item.Note += "; " + willAsk
@@ -50,7 +50,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
 		found, _ := plainly(err)
-		item.Note = "which pools point to it can't be read now: " + found
+		item.Note = "the pools that refer to it cannot be read now: " + found
 	} else if said := pointing(ctx, e, pools); said != "" {
 		item.Note = said
 	}
@@ -65,7 +65,7 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 	}
 	return steps.Change{Items: []steps.Item{{
 		Verb: steps.Leave, What: fmt.Sprintf("cluster %q in Renku, id %s", textOf(row, "name"), textOf(row, "id")),
-		Note: "this link did not make it",
+		Note: "this link did not create it",
 	}}}
 }
 
@@ -85,7 +85,7 @@ func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"not while pools that are not this link's point to it: %s. They would become pools of the local cluster",
+		"it is kept, because other pools refer to it and would become pools of the local cluster: %s",
 		strings.Join(others, ", "),
 	)
 }
@@ -97,7 +97,7 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	}
 	api, err := apiForUndo(ctx, e, say)
 	if err != nil {
-		return failing(e, "sign in to remove the cluster", err)
+		return failing(e, "sign in to delete the cluster", err)
 	}
 	var rows []map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {
@@ -111,20 +111,20 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	}
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
-		return failing(e, "find out which pools point to cluster "+id+", which is left as it is", err)
+		return failing(e, "list the pools of cluster "+id+", which is kept", err)
 	}
 	if len(pools) > 0 {
 		said := pointing(ctx, e, pools)
 		if said == "" {
 			said = fmt.Sprintf(
-				"pool %q still points to it and would become a pool of the local cluster: carrick undo %s --step pool",
+				"pool %q still refers to it and would become a pool of the local cluster: carrick undo %s --step pool",
 				pools[0].Name, e.LinkFile(),
 			)
 		}
-		return fmt.Errorf("cluster %s is left: %s", id, said)
+		return fmt.Errorf("delete cluster %s: %s", id, said)
 	}
 	if _, err := api.JSON(ctx, "DELETE", "/clusters/"+id, nil, nil); err != nil && !isGone(err) {
-		return failing(e, "remove cluster "+id, err)
+		return failing(e, "delete cluster "+id, err)
 	}
 	say.Did(steps.Delete, "cluster "+id+" in Renku", "")
 	return inventory.SetNote(ctx, e, noteCluster, "", say)

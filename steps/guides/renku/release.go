@@ -38,13 +38,13 @@ func releaseFacts() []steps.Fact {
 		fact("oidc-client", "the Keycloak client of sessions", releaseFact(helmText, clientPath)),
 		fact("redirect-uris", "the extra redirect URIs of that client", releaseFact(helmList, redirectsPath)),
 		fact("web-origins", "the extra web origins of that client", releaseFact(helmList, originsPath)),
-		fact("redirect-host", "the sessions' host that Renku's login lets in", redirectHost),
-		fact("redirect-port", "the sessions' port that Renku's login lets in", redirectPort),
+		fact("redirect-host", "the session host that Renku's login allows", redirectHost),
+		fact("redirect-port", "the session port that Renku's login allows", redirectPort),
 		fact("custom-cas", "the CA certificates that sessions mount", customCAs),
-		fact("renku-ca", "the CA certificates of Renku's own", renkuCA),
+		fact("renku-ca", "the additional CA certificates that Renku trusts", renkuCA),
 		fact("session-affinity", "the node affinity of every session", sessionAffinity),
 		fact("session-tolerations", "the taints that every session tolerates", sessionTolerations),
-		fact("session-cas", "the Secrets of CA certificates that every session mounts", sessionCAs),
+		fact("session-cas", "the CA Secrets that every session mounts", sessionCAs),
 	}
 }
 
@@ -81,10 +81,10 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	case err != nil:
 		return nil, err
 	case len(ours) == 0:
-		return nil, steps.Absent("no Helm release of chart %s is in namespace %s", renkuChart, ns)
+		return nil, steps.Absent("no Helm release of chart %s exists in namespace %s", renkuChart, ns)
 	}
 	return nil, fmt.Errorf(
-		"namespace %s holds %d releases of chart %s: which of them is meant can't be told", ns, len(ours), renkuChart,
+		"namespace %s has %d releases of chart %s: it is unclear which one is meant", ns, len(ours), renkuChart,
 	)
 }
 
@@ -93,7 +93,7 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 func valued(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	r, err := renkuRelease(ctx, e)
 	if apierrors.IsForbidden(err) {
-		return nil, steps.Absent("Renku's Helm release may not be read: %s", failure.Explain(err))
+		return nil, steps.Absent("you cannot read Renku's Helm release: %s", failure.Explain(err))
 	}
 	return r, err
 }
@@ -147,7 +147,7 @@ func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 	name, err := helmText(ctx, e, kubeconfigsPath)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return nil, steps.Absent(
-			"Renku mounts no kubeconfigs: no Deployment labelled app=renku-data-service in %s has the volume %s, and %s",
+			"Renku mounts no kubeconfigs: no Deployment with label app=renku-data-service in %s has the volume %s, and %s",
 			renkuNamespace(e), kubeconfigsVolume, absent.Why,
 		)
 	}
@@ -176,7 +176,7 @@ func releaseName(ctx context.Context, e steps.Env) (string, error) {
 		}
 	}
 	if absent := (*steps.AbsentError)(nil); errors.As(unread, &absent) {
-		return "", steps.Absent("%s, and no Deployment labelled app=renku-data-service names one", absent.Why)
+		return "", steps.Absent("%s, and no Deployment with label app=renku-data-service names a release", absent.Why)
 	}
 	return "", unread
 }
@@ -193,7 +193,7 @@ func chartRepository(ctx context.Context, e steps.Env) (any, error) {
 			return d.Repository, nil
 		}
 	}
-	return nil, steps.Absent("Renku's release does not say where its chart %s is from", operatorChart)
+	return nil, steps.Absent("Renku's release has no repository for its chart %s", operatorChart)
 }
 
 func isRemoteSource(s string) bool {

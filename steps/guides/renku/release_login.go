@@ -32,20 +32,20 @@ func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
 	}
 	v, ok := r.Value(path)
 	if !ok {
-		return nil, steps.Absent("Renku's chart %s has no Helm value %s: it takes it since 2.17.0", r.Version, path)
+		return nil, steps.Absent("Renku's chart %s has no Helm value %s (added in 2.17.0)", r.Version, path)
 	}
 	list, err := jsonList(v)
 	if err != nil {
-		return nil, fmt.Errorf("the Helm value %s of Renku's release %w", path, err)
+		return nil, fmt.Errorf("Renku's Helm value %s %w", path, err)
 	}
 	return list, nil
 }
 
 var (
 	errNotText = errors.New(
-		`is no text: the chart wants a string that holds a JSON list, '["https://sessions.example.org/*"]'`,
+		`is not a string: the chart requires a string that contains a JSON list, '["https://sessions.example.org/*"]'`,
 	)
-	errNotList = errors.New(`holds no JSON list of texts: it is to read like '["https://sessions.example.org/*"]'`)
+	errNotList = errors.New(`is not a JSON list of strings such as '["https://sessions.example.org/*"]'`)
 )
 
 func jsonList(v any) ([]string, error) {
@@ -95,10 +95,10 @@ func redirect(ctx context.Context, e steps.Env) (host string, port int, err erro
 	case 1:
 		return places[0].host, places[0].port, nil
 	case 0:
-		return "", 0, steps.Absent("Renku's Helm value %s names no host of sessions", redirectsPath)
+		return "", 0, steps.Absent("Renku's Helm value %s names no session host", redirectsPath)
 	}
 	return "", 0, steps.Absent(
-		"Renku's Helm value %s names %d hosts: which of them is for this cluster can't be told", redirectsPath, len(places),
+		"Renku's Helm value %s names %d hosts: it is unclear which one is for this cluster", redirectsPath, len(places),
 	)
 }
 

@@ -74,7 +74,7 @@ func secretNames(v any) []string {
 func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (map[string]any, error) {
 	s, err := e.Cluster.Secret(ctx, namespace, name, cluster.EveryKey)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("Renku names Secret %s/%s for CA certificates, which is not there", namespace, name)
+		return nil, steps.Absent("Secret %s/%s, which Renku names for CA certificates, does not exist", namespace, name)
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (m
 		}
 	}
 	if len(out) == 0 {
-		return nil, steps.Absent("Secret %s/%s holds no certificate", namespace, name)
+		return nil, steps.Absent("Secret %s/%s contains no certificate", namespace, name)
 	}
 	return out, nil
 }

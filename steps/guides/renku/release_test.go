@@ -43,13 +43,13 @@ func TestWhatReleasesTellIsNotAskedFor(t *testing.T) {
 	got := defaults(t, "discovered")
 	for key, want := range map[string]string{
 		"renku.domain":     "127.0.0.1 | Renku's Helm release",
-		"sessions.host":    "elsewhere.example.org | Renku's login lets it in already",
-		"charts.source":    "https://swissdatasciencecenter.github.io/helm-charts | where Renku's charts are published",
-		"operator.version": "0.30.2 | what runs on the local cluster",
-		"operator.release": "amalthea-sessions | it is there already",
-		"driver.version":   "0.6.0 | what runs on the local cluster",
-		"driver.release":   "csi-rclone | it is there already",
-		"driver.namespace": "csi-rclone | csi-rclone is there already",
+		"sessions.host":    "elsewhere.example.org | Renku's login already allows it",
+		"charts.source":    "https://swissdatasciencecenter.github.io/helm-charts | the public repository of Renku's charts",
+		"operator.version": "0.30.2 | the version on the local cluster",
+		"operator.release": "amalthea-sessions | the existing release",
+		"driver.version":   "0.6.0 | the version on the local cluster",
+		"driver.release":   "csi-rclone | the existing release",
+		"driver.namespace": "csi-rclone | csi-rclone is installed there",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %q, want %q", key, got[key], want)
@@ -63,8 +63,8 @@ func TestWithoutAReleaseTheRestIsAskedFor(t *testing.T) {
 	for _, state := range []string{"argo-cd", "releases-unreadable"} {
 		got := defaults(t, state)
 		for key, want := range map[string]string{
-			"operator.version": "0.30.2 | what runs on the local cluster",
-			"charts.source":    "https://swissdatasciencecenter.github.io/helm-charts | where Renku's charts are published",
+			"operator.version": "0.30.2 | the version on the local cluster",
+			"charts.source":    "https://swissdatasciencecenter.github.io/helm-charts | the public repository of Renku's charts",
 		} {
 			if got[key] != want {
 				t.Errorf("%s: %s is %q, want %q", state, key, got[key], want)

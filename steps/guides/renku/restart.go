@@ -20,16 +20,14 @@ import (
 )
 
 // harm describes how an unreachable remote cluster affects the local site.
-const harm = "a remote cluster that does not answer can hurt the local site: k8s-watcher looks at clusters one after " +
-	"the other without a time limit " +
-	"and may restart over and over, and lists of resource pools may fail"
+const harm = "an unreachable remote cluster can disrupt the local site: k8s-watcher contacts the clusters one after " +
+	"another without a timeout and may restart repeatedly, and lists of resource pools may fail"
 
 func restart() steps.Step {
 	return steps.Step{
 		Name: "restart", Title: "Restart",
-		Why: "Renku's services load kubeconfigs and the list of clusters once, so all four start anew: after the cluster " +
-			"is registered and before a pool is made. " +
-			"Before you say yes: " + harm + ".",
+		Why: "Renku's services load kubeconfigs and the list of clusters once. carrick restarts all four after the cluster " +
+			"is registered and before the pool is created. Note: " + harm + ".",
 		Actions: []steps.Action{{
 			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
 			Needs: []string{
@@ -42,31 +40,29 @@ func restart() steps.Step {
 		}},
 		Checks: []steps.Check{
 			{
-				Name: "services-restarted", Title: "the four services started after the kubeconfig and the cluster's row",
+				Name: "services-restarted", Title: "The four services have restarted since the last change",
 				On: steps.Local, FixedBy: "restart",
 				Needs: []string{"kubeconfig-stored", "kubeconfigs-mounted"},
-				Why: "what was not there when a process started it never sees: data-service answers 404, k8s-watcher leaves " +
-					"sessions in \"starting\", " +
-					"secrets-storage fails and the session is deleted, data-tasks counts nothing. The published guide restarts " +
-					"last, and three of the four",
+				Why: "Without it data-service answers 404, sessions stay in \"starting\" or are deleted, and usage is not " +
+					"counted; the published guide restarts only three, and last.",
 				References: []string{
 					"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page,
 				},
 				Run: servicesRestarted,
 			},
 			{
-				Name: "kubeconfig-loaded", Title: "the services have loaded the kubeconfig", On: steps.Local, From: "their logs",
+				Name: "kubeconfig-loaded", Title: "The services have loaded the kubeconfig", On: steps.Local, From: "their logs",
 				Needs: []string{"services-restarted"},
-				Why: "one line in the log is all that Renku ever says of a kubeconfig that it can't use. Loaded does not " +
-					"mean reachable: nothing is sent then",
+				Why: "Renku reports an unusable kubeconfig only with one log line; loading it sends no request, so the " +
+					"cluster can still be unreachable.",
 				References: []string{kubeconfigSource},
 				Run:        kubeconfigLoaded,
 			},
 			{
-				Name: "kubeconfig-first-use", Title: "those that load at first use have done so, too", On: steps.Local,
+				Name: "kubeconfig-first-use", Title: "The services that load at first use have loaded it", On: steps.Local,
 				From: "their logs", Needs: []string{"services-restarted"},
-				Why: "data-service, data-tasks and secrets-storage load when they first need a cluster: making the pool " +
-					"and starting a session make them do it",
+				Why: "data-service, data-tasks and secrets-storage load it when they first need a cluster, such as for " +
+					"creating the pool or starting a session.",
 				References: []string{kubeconfigSource},
 				Run:        loadedAtFirstUse,
 			},
@@ -221,11 +217,11 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 	for _, s := range all {
 		switch {
 		case s.Deployment == nil:
-			old = append(old, "there is no Deployment labelled app="+s.app)
+			old = append(old, "no Deployment has label app="+s.app)
 		case !s.knows() && s.since.IsZero():
-			old = append(old, s.name()+" has no pod that runs")
+			old = append(old, s.name()+" has no running pod")
 		case !s.knows():
-			old = append(old, s.name()+" runs since "+s.since.UTC().Format(time.DateTime))
+			old = append(old, s.name()+" has been running since "+s.since.UTC().Format(time.DateTime))
 		default:
 			names = append(names, s.name())
 		}
@@ -233,7 +229,7 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 	if len(old) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s; the kubeconfig and the cluster's row are of %s", strings.Join(old, "; "), c.since.UTC().Format(time.DateTime),
+				"%s, but the kubeconfig or the cluster changed at %s", strings.Join(old, "; "), c.since.UTC().Format(time.DateTime),
 			),
 			"",
 		)

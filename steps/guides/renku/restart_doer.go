@@ -32,7 +32,7 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return steps.Change{}, err
 	}
 	if storedIsProved(ctx, e).Status == steps.Fail { // the cause will be a different one by then
-		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret is put there anew first")
+		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret must be updated first")
 	}
 	all, err := serviceStates(ctx, e, c)
 	if err != nil {
@@ -43,15 +43,15 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	for _, s := range all {
 		if s.Deployment == nil {
 			return steps.Change{}, steps.Absent(
-				"there is no Deployment labelled app=%s in namespace %s", s.app, renkuNamespace(e),
+				"no Deployment has label app=%s in namespace %s", s.app, renkuNamespace(e),
 			)
 		}
 		it := steps.Item{Verb: steps.Run, What: restartOf(s.service), Hash: c.hash}
 		switch {
 		case s.marked:
-			it.Verb, it.Note = steps.Leave, "was restarted for this already"
+			it.Verb, it.Note = steps.Leave, "already restarted for this change"
 		case s.fresh:
-			it.Verb, it.Note = steps.Leave, "started after the kubeconfig and the cluster's row"
+			it.Verb, it.Note = steps.Leave, "started after the last change"
 		case !warned:
 			it.Note, warned = harm, true
 		}
@@ -75,7 +75,7 @@ func doRestart(ctx context.Context, e steps.Env, say steps.Progress) error {
 	told := map[types.UID]string{}
 	for _, s := range all {
 		if s.Deployment == nil {
-			return fmt.Errorf("there is no Deployment labelled app=%s", s.app)
+			return fmt.Errorf("no Deployment has label app=%s", s.app)
 		}
 		if s.knows() {
 			continue
@@ -135,7 +135,7 @@ func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, 
 				return err
 			}
 			return fmt.Errorf(
-				"the restart hangs for %s: %s; the old pods go on serving where they still run", rolloutWithin, last,
+				"the restart did not finish within %s: %s; old pods that still run keep serving", rolloutWithin, last,
 			)
 		}
 	}
@@ -154,7 +154,7 @@ func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]str
 		}
 		done, progress := rolledOut(s.Deployment)
 		if mark, ok := told[s.UID]; ok && s.Spec.Template.Annotations[restartedFor(e.Link)] != mark {
-			done, progress = false, "not taken up yet"
+			done, progress = false, "rollout not started yet"
 		}
 		if done {
 			continue
@@ -194,7 +194,7 @@ func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 	for _, s := range marked {
 		out.Items = append(out.Items, steps.Item{
 			Verb: steps.Run, What: restartOf(s), Hash: string(s.UID) + s.Spec.Template.Annotations[restartedFor(e.Link)],
-			Note: "a restart can't be taken back: it starts once more, so that it forgets the cluster",
+			Note: "a restart cannot be undone: the service restarts once more, without the cluster",
 		})
 		out.Permissions = append(out.Permissions, restartPermissions(s)...)
 	}

@@ -25,25 +25,24 @@ const valuesSource = "SwissDataScienceCenter/renku: helm-chart/renku/values.yaml
 func secretChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-stored", Title: "the kubeconfigs Secret holds this cluster's key", On: steps.Local,
+			Name: "kubeconfig-stored", Title: "The kubeconfigs Secret has this cluster's key", On: steps.Local,
 			FixedBy: "secret", Needs: []string{"renku-namespace"},
-			Why:        "Renku finds the kubeconfig by the config_name that the cluster is registered with: that is the key",
+			Why:        "Renku finds the kubeconfig by the cluster's config_name, which must be the key.",
 			References: []string{page, kubeconfigSource},
 			Run:        kubeconfigStored,
 		},
 		{
-			Name: "stored-kubeconfig", Title: "what stands under that key is a kubeconfig that Renku's services can use",
+			Name: "stored-kubeconfig", Title: "Renku's services can use the stored kubeconfig",
 			On: steps.Local, FixedBy: "secret", Needs: []string{"kubeconfig-stored"},
-			Why: "this is the file that they read; what is wrong with it costs a single warning in their logs and the cluster " +
-				"is not there. " +
-				"The published guide's text of this Secret has no current-context",
+			Why: "If it is unusable, Renku ignores the cluster and logs one warning; the published guide's example has no " +
+				"current-context.",
 			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
 			Run:        storedIsGood,
 		},
 		{
-			Name: "stored-server-tls", Title: "the server in it proves itself to the CA in it", On: steps.Local,
+			Name: "stored-server-tls", Title: "The server's certificate verifies against the stored CA", On: steps.Local,
 			From: "this machine", Needs: []string{"stored-kubeconfig"},
-			Why:        "Renku trusts that CA alone; an address or a certificate that has changed since shows here first",
+			Why:        "Renku trusts only that CA, so a changed address or certificate breaks the connection.",
 			References: []string{kubeconfigSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				k, err := check.Kubeconfig(e, "stored-kubeconfig")
@@ -54,25 +53,24 @@ func secretChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "stored-is-proved", Title: "it is the kubeconfig that was tried and proved", On: steps.Local,
+			Name: "stored-is-proved", Title: "The stored kubeconfig is the one that was tested", On: steps.Local,
 			FixedBy: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
-			Why: "another one may be out of date, or grant more than it has to",
+			Why: "Another kubeconfig may be outdated or grant more than Renku needs.",
 			Run: storedIsProved,
 		},
 		{
-			Name: "kubeconfigs-value", Title: "Renku's values name that Secret", On: steps.Local,
+			Name: "kubeconfigs-value", Title: "Renku's Helm values name that Secret", On: steps.Local,
 			Needs: []string{"renku-namespace"},
-			Why: "without the value no service mounts the Secret. The release is Renku's own: its admin upgrades it, " +
-				"not carrick. " +
-				"The Secret must be there first, or the new pods stay in ContainerCreating",
+			Why: "Without it no service mounts the Secret. Renku's admin sets it after the Secret exists, or new pods " +
+				"stay in ContainerCreating.",
 			References: []string{page, valuesSource},
 			Run:        valueNamesSecret,
 		},
 		{
-			Name: "kubeconfigs-mounted", Title: "the four services mount that Secret", On: steps.Local,
+			Name: "kubeconfigs-mounted", Title: "The four services mount that Secret", On: steps.Local,
 			Needs: []string{"kubeconfigs-value"},
-			Why: "data-service, k8s-watcher, data-tasks and secrets-storage each read the kubeconfigs. The published " +
-				"guide names three of them, in two different lists",
+			Why: "data-service, k8s-watcher, data-tasks and secrets-storage all read kubeconfigs; the published guide names " +
+				"only three, in two different lists.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, " +
 				"secrets-storage/deployment.yaml)"},
 			Run: mountedEverywhere,
@@ -86,7 +84,7 @@ func registeredKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	key := e.Answers.Text("cluster.config-name")
 	s, err := e.Cluster.Secret(ctx, ns, name, key)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no Secret %s/%s yet", ns, name)
+		return nil, steps.Absent("Secret %s/%s does not exist yet", ns, name)
 	}
 	if err != nil {
 		return nil, err
@@ -117,16 +115,18 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 	}
 	beside := ""
 	if len(others) > 0 {
-		beside = "; it also holds " + strings.Join(others, ", ")
+		beside = "; other keys: " + strings.Join(others, ", ")
 	}
 	size, has := s.Keys[key]
-	switch missing := fmt.Sprintf("Secret %s/%s has nothing under key %s%s", ns, name, key, beside); {
+	switch missing := fmt.Sprintf("Secret %s/%s has no value under key %s%s", ns, name, key, beside); {
 	case fixed && (!has || size == 0):
-		return steps.Failed(missing+", and is immutable", recreateSecret(ctx, e)+" && "+e.ApplyStep("secret")).WithoutAction()
+		return steps.Failed(
+			missing+", and it is immutable", recreateSecret(ctx, e)+" && "+e.ApplyStep("secret"),
+		).WithoutAction()
 	case !has || size == 0:
 		return steps.Undone(missing)
 	case fixed:
-		const found = "Secret %s/%s is immutable: carrick can neither renew key %s nor remove it%s"
+		const found = "Secret %s/%s is immutable: carrick can neither change nor remove key %s%s"
 		return steps.Warned(fmt.Sprintf(found, ns, name, key, beside), recreateSecret(ctx, e)+" && "+e.ApplyStep("secret")).
 			WithoutAction()
 	}
@@ -144,7 +144,7 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if k.Namespace != sessionsNamespace(e) {
 		return steps.Failed(
-			fmt.Sprintf("its context is for namespace %q, not %s", k.Namespace, sessionsNamespace(e)), storedFix(ctx, e),
+			fmt.Sprintf("the stored kubeconfig's namespace is %q, not %s", k.Namespace, sessionsNamespace(e)), storedFix(ctx, e),
 		)
 	}
 	address := judgeAddress(k, e.Own)
@@ -153,7 +153,7 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if t, err := bearer.Parse(k.Token); err == nil && !t.Expires.IsZero() {
 		r := steps.Failed(
-			"its token ends on "+t.Expires.Format(time.DateTime)+": the cluster drops out of Renku then", rebuild,
+			"the token expires on "+t.Expires.Format(time.DateTime)+": Renku then loses the cluster", rebuild,
 		)
 		r.Again = t.Expires
 		return r
@@ -176,7 +176,7 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if stored == proved {
-		return steps.Passed("both are %s", stored.Hash())
+		return steps.Passed("both have hash %s", stored.Hash())
 	}
 	a, errA := kubeconfig.Parse([]byte(stored.Reveal()))
 	b, errB := kubeconfig.Parse([]byte(proved.Reveal()))
@@ -184,9 +184,9 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 		return kubeconfigUnread(err)
 	}
 	if normalKubeconfig(a) == normalKubeconfig(b) {
-		return steps.Passed("it is written in another way and says the same")
+		return steps.Passed("only the formatting differs")
 	}
-	return steps.Failed("another one is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
+	return steps.Failed("a different kubeconfig is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
 }
 
 // differing names the differences between two kubeconfigs and reveals no secret of either.
@@ -198,10 +198,10 @@ func differing(a, b kubeconfig.Config) []string {
 	}{
 		{"server " + a.Server, a.Server == b.Server},
 		{"namespace " + a.Namespace, a.Namespace == b.Namespace},
-		{"another CA", bytes.Equal(bytes.TrimSpace(a.CA), bytes.TrimSpace(b.CA))},
-		{"another token", a.Token == b.Token},
-		{"another client certificate", bytes.Equal(a.ClientCert, b.ClientCert) && a.ClientKey == b.ClientKey},
-		{"another tls-server-name or proxy-url", a.TLSServerName == b.TLSServerName && a.ProxyURL == b.ProxyURL},
+		{"a different CA", bytes.Equal(bytes.TrimSpace(a.CA), bytes.TrimSpace(b.CA))},
+		{"a different token", a.Token == b.Token},
+		{"a different client certificate", bytes.Equal(a.ClientCert, b.ClientCert) && a.ClientKey == b.ClientKey},
+		{"a different tls-server-name or proxy-url", a.TLSServerName == b.TLSServerName && a.ProxyURL == b.ProxyURL},
 	} {
 		if !part.same {
 			out = append(out, part.what)
@@ -242,11 +242,11 @@ func helmSide(e steps.Env) string {
 // setValue tells Renku's admin how to have the Secret mounted.
 func setValue(e steps.Env) string {
 	_, name := secretWhere(e)
-	after := "    # when Secret " + name + " is there, not before: without it new pods stay in ContainerCreating"
+	after := "    # once Secret " + name + " exists, not before: without it new pods stay in ContainerCreating"
 	if line := renkuUpgrade(e, "--set "+steps.Quoted(kubeconfigsPath+"="+name)); line != "" {
 		return line + after
 	}
-	return "set " + kubeconfigsPath + ": " + name + " where Renku's values are kept, and roll it out" + after
+	return "set " + kubeconfigsPath + ": " + name + " in Renku's values and roll it out" + after
 }
 
 func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
@@ -267,7 +267,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 		mounted, err := e.Own.Text("kubeconfigs-secret")
 		switch {
 		case err == nil && mounted == name:
-			return steps.Passed("there is no Helm release to read; the data service mounts %s", mounted)
+			return steps.Passed("no Helm release is readable, but the data service mounts %s", mounted)
 		case err == nil:
 			return steps.Failed(
 				"the data service mounts Secret "+mounted+", not "+name, "answer secret.name with "+mounted+", or: "+setValue(e),
@@ -277,7 +277,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Waits(
-		time.Time{}, "%s is not set: Renku's admin sets it to %s once that Secret is there", kubeconfigsPath, name,
+		time.Time{}, "%s is not set: Renku's admin sets it to %s after that Secret exists", kubeconfigsPath, name,
 	).Or(setValue(e))
 }
 
@@ -291,9 +291,9 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 	for _, s := range found {
 		switch mounted := mountedKubeconfigs(s.Deployment); {
 		case s.Deployment == nil:
-			bad = append(bad, "there is no Deployment labelled app="+s.app)
+			bad = append(bad, "no Deployment has label app="+s.app)
 		case mounted == "":
-			bad = append(bad, s.name()+" mounts none")
+			bad = append(bad, s.name()+" mounts no Secret")
 		case mounted != name:
 			bad = append(bad, s.name()+" mounts "+mounted)
 		default:
@@ -301,7 +301,7 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(bad) > 0 {
-		return steps.Failed(strings.Join(bad, "; ")+": not Secret "+name, setValue(e))
+		return steps.Failed(strings.Join(bad, "; ")+"; expected Secret "+name, setValue(e))
 	}
 	return steps.Passed("%s mount %s", strings.Join(good, ", "), name)
 }

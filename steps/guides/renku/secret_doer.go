@@ -35,17 +35,17 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 		it := &c.Items[i]
 		if it.Verb == steps.Replace {
 			it.Verb, it.Refused = steps.Update, true
-			it.Note = "it can't be changed in place and is not deleted, because it may hold other clusters"
+			it.Note = "it cannot be changed in place, and is not deleted because it can contain other clusters"
 			if fixed, err := immutableSecret(ctx, e); err == nil && fixed {
-				it.Note = "it is immutable, and is not deleted, because it may hold other clusters. Recreate it first: " +
-					recreateSecret(ctx, e) + ", or answer secret.name with a new one and name that in Renku's values"
+				it.Note = "it is immutable, and is not deleted because it can contain other clusters. Recreate it first: " +
+					recreateSecret(ctx, e) + ", or answer secret.name with a new name and set that in Renku's values"
 			}
 		}
 		if len(it.Conflicts) > 0 && it.Note == "" {
-			it.Note = "the key is somebody else's; to take it over, name a file in secret.backup: the old value is saved " +
-				"there first"
+			it.Note = "another user or tool owns the key; to take it over, name a file in secret.backup, where carrick first " +
+				"saves the old value"
 			if file := e.Answers.Text("secret.backup"); file != "" {
-				it.Note = "the key is somebody else's; before it is taken over, the old value is saved in " + file
+				it.Note = "another user or tool owns the key; carrick takes it over after it has saved the old value in " + file
 			}
 		}
 		if it.Verb == steps.Leave {
@@ -72,7 +72,7 @@ func fitForRenku(e steps.Env) (string, error) {
 	}
 	said, err := leadsTo(m, e.Own)
 	if err != nil {
-		return "", fmt.Errorf("the kubeconfig of the %s is not given to Renku: %w", e.PeerName(), err)
+		return "", fmt.Errorf("the %s cluster's kubeconfig is not passed to Renku: %w", e.PeerName(), err)
 	}
 	return said, nil
 }
@@ -88,13 +88,13 @@ func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 	}
 	as := "a client certificate"
 	if !k.Token.IsZero() {
-		as = "a token that is not read"
+		as = "an unreadable token"
 		if t, err := bearer.Parse(k.Token); err == nil {
 			as = t.Subject
 		}
 	}
 	return fmt.Sprintf(
-		"it leads to %s, namespace %s, as %s", clean.Name(k.Server), clean.Name(k.Namespace), clean.Name(as),
+		"it points to %s, namespace %s, as %s", clean.Name(k.Server), clean.Name(k.Namespace), clean.Name(as),
 	), nil
 }
 
@@ -141,7 +141,7 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 		}
 		live, err := fetchSecret(ctx, e, ns, name)
 		if err != nil {
-			return c, fmt.Errorf("look what else is in %s: %w", it.What, err)
+			return c, fmt.Errorf("read the other keys of %s: %w", it.What, err)
 		}
 		if isImmutable(live) {
 			immutable = append(immutable, it)
@@ -200,20 +200,22 @@ func whyKept(
 		return "", nil
 	}
 	if len(others) > 0 {
-		return "it also holds " + strings.Join(others, ", "), nil
+		return "it also has the keys " + strings.Join(others, ", "), nil
 	}
 	by, err := mountedBy(ctx, e, namespace, name)
 	if apierrors.IsForbidden(err) {
-		return "it stays, empty: you may not list Deployments, and one that mounts it would start no more without it", nil
+		return "it is kept, but empty: you are not allowed to list Deployments, and pods that mount it could not " +
+			"start without it", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look who mounts %s: %w", it.What, err)
+		return "", fmt.Errorf("list the Deployments that mount %s: %w", it.What, err)
 	}
 	if len(by) == 0 {
 		return "", nil
 	}
 	return fmt.Sprintf(
-		"%s mount it and start no more without it: it stays, empty. Unset %s, upgrade Renku, then: %s -n %s delete secret %s",
+		"%s mount it and could not start without it, so it is kept, but empty. Unset %s, upgrade Renku, then: %s -n %s "+
+			"delete secret %s",
 		strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), namespace, name,
 	), nil
 }

@@ -22,7 +22,7 @@ users: [{name: u, user: {%s}}]
 	for _, c := range []struct{ server, user, says, fails string }{
 		{
 			server: "https://10.0.0.7:6443", user: "token: opaque",
-			says: "it leads to https://10.0.0.7:6443, namespace sessions, as a token that is not read",
+			says: "it points to https://10.0.0.7:6443, namespace sessions, as an unreadable token",
 		},
 		{
 			server: "https://10.0.0.7:6443", user: "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}",

@@ -79,7 +79,7 @@ const backupEnding = ".before"
 // to be read or written.
 func checkBackup(v string) error {
 	if !strings.HasSuffix(v, backupEnding) {
-		return fmt.Errorf("%q is not the name of a backup: use a file name that ends in %s", v, backupEnding)
+		return fmt.Errorf("%q is not a backup file name: use a name that ends in %s", v, backupEnding)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func saveOnce(path string, content []byte) error {
 		if had, readErr := os.ReadFile(path); readErr == nil && string(had) == string(content) {
 			return nil
 		}
-		return fmt.Errorf("%s is there already and holds something else: answer secret.backup with another file", path)
+		return fmt.Errorf("%s already exists with other content: answer secret.backup with another file", path)
 	}
 	if err != nil {
 		return err
@@ -117,11 +117,11 @@ func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded
 	file := e.Answers.Text("secret.backup")
 	raw, err := readBackup(file)
 	if err == nil {
-		return base64.StdEncoding.EncodeToString(raw), "key " + key + " gets its old value back, from " + file
+		return base64.StdEncoding.EncodeToString(raw), "key " + key + " is restored to its old value from " + file
 	}
 	encoded, _, _ = unstructured.NestedString(live.Object, "data", key)
 	return encoded, "key " + key +
-		" was somebody else's and stays as it is: its old value can't be read from the file in secret.backup"
+		" belonged to another user or tool and is kept: its old value cannot be read from the file in secret.backup"
 }
 
 // readBackup reads a file that makeRoom saved. It does not follow a symbolic link.
@@ -155,7 +155,7 @@ func (s sharedSecret) giveBack(ctx context.Context, e steps.Env, ns, name string
 		back.Object["data"] = map[string]any{key: value}
 		if value != "" {
 			if _, err := e.Cluster.Apply(ctx, back, cluster.ApplyOptions{Manager: givenBack, Force: true}); err != nil {
-				return fmt.Errorf("give back key %s of Secret %s/%s: %w", key, ns, name, err)
+				return fmt.Errorf("restore key %s of Secret %s/%s: %w", key, ns, name, err)
 			}
 			say.Say("%s", words)
 		}

@@ -118,7 +118,7 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	st := d.Status
 	switch {
 	case st.ObservedGeneration < d.Generation:
-		return false, "not taken up yet"
+		return false, "rollout not started yet"
 	case st.UpdatedReplicas < want || st.AvailableReplicas < want:
 		return false, fmt.Sprintf("%d of %d new pods ready", min(st.UpdatedReplicas, st.AvailableReplicas), want)
 	case st.Replicas > st.UpdatedReplicas:
@@ -137,7 +137,7 @@ func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) stri
 		case cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue:
 			return ""
 		case cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse:
-			return "no node takes it: " + cond.Message
+			return "not scheduled: " + cond.Message
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -172,13 +172,13 @@ func containerTrouble(s corev1.ContainerStatus) string {
 	case w.Reason == "CrashLoopBackOff":
 		why := ""
 		if t := s.LastTerminationState.Terminated; t != nil {
-			why = fmt.Sprintf(" (it ended with code %d)", t.ExitCode)
+			why = fmt.Sprintf(" (exit code %d)", t.ExitCode)
 		}
-		return fmt.Sprintf("container %s crashes over and over%s", s.Name, why)
+		return fmt.Sprintf("container %s is in CrashLoopBackOff%s", s.Name, why)
 	case slices.Contains(pullFailures, w.Reason):
-		return fmt.Sprintf("image %s can't be pulled: %s", s.Image, w.Message)
+		return fmt.Sprintf("image %s cannot be pulled: %s", s.Image, w.Message)
 	case w.Reason == "CreateContainerConfigError":
-		return "container " + s.Name + " can't be made: " + w.Message
+		return "container " + s.Name + " cannot be created: " + w.Message
 	}
 	return ""
 }

@@ -27,12 +27,9 @@ const (
 func session() steps.Step {
 	return steps.Step{
 		Name: "session", Title: "Test session",
-		Why: "The only proof that all of it works together: one small session on the remote cluster, as Renku " +
-			"would make it. " +
-			"It takes a volume, memory and a place in the quota for as long as it stands, so take it back: carrick undo LINK " +
-			"--step session. " +
-			"Unlike Renku's sessions it has no sign-in. With an ingress policy (network.isolate) no one can open its address, " +
-			"because only the sign-in's port is open; without one anyone with the address sees the name of its pod.",
+		Why: "carrick starts one small session, as Renku would, to prove that everything works together. It uses a volume, " +
+			"memory and quota until you run carrick undo LINK --step session. It has no sign-in: with network.isolate no one " +
+			"can open its address, without it anyone with the address sees its pod's name.",
 		Ask: sessionQuestions(),
 		Actions: []steps.Action{{
 			Name: "test-session", Title: "Start a test session", On: steps.Remote, When: tested,
@@ -49,23 +46,23 @@ func sessionQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "session.test", Title: "Start a test session", Kind: steps.YesNo, On: steps.Remote,
-			Help:    "It stays until you undo this step. Say yes once the rest is green.",
-			Default: steps.Fixed(false, "nothing is run unasked"),
+			Help:    "Answer yes once all other checks pass. The session runs until you undo this step.",
+			Default: steps.Fixed(false, "no test by default"),
 		},
 		{
 			Key: "session.image", Title: "Image of the test session", Kind: steps.Text, On: steps.Remote, When: tested,
-			Help:    "It must serve HTTP on port " + testPort + ".",
-			Default: steps.Fixed(sessionImage, "small, for every platform, and harmless to show"),
+			Help:    "The image must serve HTTP on port " + testPort + ".",
+			Default: steps.Fixed(sessionImage, "a small image for every platform"),
 		},
 		{
 			Key: "session.cpu", Title: "CPUs of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
-			Help:    "As of the smallest resource class of the pool.",
-			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.cpu"), "the resource class" },
+			Help:    "Use the size of the pool's smallest resource class.",
+			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.cpu"), "from the resource class" },
 		},
 		{
 			Key: "session.memory", Title: "Memory of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
-			Help:    "As of the smallest resource class of the pool.",
-			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.memory"), "the resource class" },
+			Help:    "Use the size of the pool's smallest resource class.",
+			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.memory"), "from the resource class" },
 		},
 	}
 }

@@ -31,40 +31,42 @@ const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheas
 func sessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-made", Title: "the operator has taken up the test session", On: steps.Remote, When: tested,
+			Name: "session-made", Title: "The operator reconciles the test session", On: steps.Remote, When: tested,
 			FixedBy: "test-session", Needs: []string{"signed-in"}, Timeout: startsWithin,
-			Why:        "a session that nobody takes up is the sign of an operator that watches another namespace, or of none",
+			Why:        "If not, no operator runs, or it watches another namespace.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionMade),
 		},
 		{
-			Name: "session-pod", Title: "its pod runs", On: steps.Remote, When: tested, FixedBy: "test-session",
+			Name: "session-pod", Title: "The test session's pod runs", On: steps.Remote, When: tested, FixedBy: "test-session",
 			Needs: []string{"session-made"}, Timeout: startsWithin,
-			Why:        "images, nodes, quota and priority class come together here",
+			Why:        "The pod requires the images, nodes, quota and PriorityClass together.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionPod),
 		},
 		{
-			Name: "session-volume", Title: "its volume is bound", On: steps.Remote, When: tested, FixedBy: "test-session",
-			Needs: []string{"session-made"}, Timeout: startsWithin,
-			Why:        "without a volume the pod stays Pending",
+			Name: "session-volume", Title: "The test session's volume is bound", On: steps.Remote, When: tested,
+			FixedBy: "test-session",
+			Needs:   []string{"session-made"}, Timeout: startsWithin,
+			Why:        "Without a volume the pod stays Pending.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionVolume),
 		},
 		{
-			Name: "session-ingress", Title: "its Ingress ends TLS", On: steps.Remote, When: tested, FixedBy: "test-session",
-			Needs: []string{"session-made"}, Timeout: startsWithin,
-			Why: "an Ingress without tls is served with plain HTTP or a wrong certificate. Renku makes such ones where " +
-				"the flag of the default certificate was lost when the cluster was registered",
+			Name: "session-ingress", Title: "The test session's Ingress terminates TLS", On: steps.Remote, When: tested,
+			FixedBy: "test-session",
+			Needs:   []string{"session-made"}, Timeout: startsWithin,
+			Why: "Without tls, sessions use HTTP or a wrong certificate, as when Renku dropped the default-certificate flag " +
+				"at registration.",
 			References: []string{
 				operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py",
 			},
 			Run: ofSession(sessionIngress),
 		},
 		{
-			Name: "session-url", Title: "its address is https at the sessions' host", On: steps.Remote, When: tested,
+			Name: "session-url", Title: "The test session's URL is https at the session host", On: steps.Remote, When: tested,
 			FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
-			Why:        "this is the address that the portal opens: browsers refuse http inside https",
+			Why:        "The portal opens this URL, and browsers block http inside https.",
 			References: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
 			Run:        ofSession(sessionURL),
 		},
@@ -121,8 +123,8 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
 			Or(
 				e.Kubectl() +
-					" get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # does it run, and watch namespace " +
-					sessionsNamespace(e) + "?",
+					" get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # check that it runs and watches namespace " +
+					sessionsNamespace(e),
 			)
 	}
 	if state == "NotReady" {
@@ -241,7 +243,7 @@ func sessionVolume(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch c.Status.Phase {
 	case corev1.ClaimBound:
-		return steps.Passed("%s is bound, by %s", c.Name, class)
+		return steps.Passed("%s is bound by %s", c.Name, class)
 	case corev1.ClaimLost:
 		return steps.Failed(c.Name+" has lost its volume", look(e, "pvc "+c.Name))
 	}
@@ -260,13 +262,13 @@ func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case plainHTTP(e):
 		return steps.Warned(
-			in.Name+": sessions.protocol is http, so it ends no TLS: browsers refuse such a session inside the portal",
+			in.Name+": sessions.protocol is http, so it does not terminate TLS and browsers block the session inside the portal",
 			"answer sessions.protocol with https",
 		)
 	case len(in.Spec.TLS) == 0:
 		return steps.Failed(
 			in.Name+" has no tls",
-			e.ApplyStep("register")+"; the operator must be 0.24.0 or newer for the default certificate",
+			e.ApplyStep("register")+"; the default certificate requires operator 0.24.0 or newer",
 		)
 	}
 	return steps.Passed("%s, class %s", in.Name, deref(in.Spec.IngressClassName))
@@ -287,13 +289,13 @@ func sessionURL(ctx context.Context, e steps.Env) steps.Result {
 	text, _, _ := unstructured.NestedString(s.Object, "status", "url")
 	if text == "" {
 		return steps.Waits(
-			s.GetCreationTimestamp().Time, "%s has no address yet", s.GetName(),
+			s.GetCreationTimestamp().Time, "%s has no URL yet", s.GetName(),
 		).Or(look(e, "amaltheasession "+s.GetName()))
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return steps.Failed("the operator reports "+text+", which is no address", look(e, "amaltheasession "+s.GetName()))
+		return steps.Failed("the operator reports "+text+", which is not a URL", look(e, "amaltheasession "+s.GetName()))
 	case u.Hostname() != e.Answers.Text("sessions.host"):
 		return steps.Failed(text+" is not at "+e.Answers.Text("sessions.host"), look(e, "amaltheasession "+s.GetName()))
 	case u.Scheme != "https" && plainHTTP(e):
@@ -301,8 +303,8 @@ func sessionURL(ctx context.Context, e steps.Env) steps.Result {
 	case u.Scheme != "https":
 		return steps.Failed(
 			text+" is not https",
-			"install the operator with httpsSessionIngress=true (0.27.2 or newer) where something before the ingress ends "+
-				"TLS, else see \"its Ingress ends TLS\"",
+			"install the operator with httpsSessionIngress=true (0.27.2 or newer) if a proxy before the ingress terminates "+
+				"TLS; otherwise see the check session-ingress",
 		)
 	}
 	return steps.Passed("%s", text)

@@ -25,7 +25,7 @@ type testSession struct{ action.Manifest }
 // Plan requires the host, because every session needs one.
 func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if e.Answers.Text("sessions.host") == "" {
-		return steps.Change{}, steps.Absent("nothing is answered for sessions.host, which every session needs")
+		return steps.Change{}, steps.Absent("sessions.host is not set, and every session needs it")
 	}
 	return s.Manifest.Plan(ctx, e)
 }
@@ -34,14 +34,16 @@ func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	as, err := withKubeconfig(e)
 	if err == nil {
-		say.Say("with the new kubeconfig, as Renku does")
+		say.Say("creating it with the new kubeconfig, as Renku does")
 		by := e
 		by.Cluster = as
 		err = s.Manifest.Do(ctx, by, say)
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) ||
 		errors.As(err, new(kubeconfig.Error)) {
-		say.Say("the new kubeconfig can't (%s): with your own rights, which proves less", failure.Explain(err))
+		say.Say(
+			"the new kubeconfig cannot create it (%s): using your own permissions, which proves less", failure.Explain(err),
+		)
 		err = s.Manifest.Do(ctx, e, say)
 	}
 	if err != nil {
@@ -86,7 +88,7 @@ func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 		switch {
 		case failed != "":
-			return fmt.Errorf("the test session can't be used: %s; it is left for you to look at", failed)
+			return fmt.Errorf("the test session is not usable: %s; carrick keeps it for inspection", failed)
 		case open == "":
 			return nil
 		}
@@ -95,7 +97,8 @@ func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 				return err
 			}
 			return fmt.Errorf(
-				"the test session can't be used after %s: %s; it is left for you to look at", startsWithin.Round(time.Second), open,
+				"the test session is not usable after %s: %s; carrick keeps it for inspection", startsWithin.Round(time.Second),
+				open,
 			)
 		}
 	}

@@ -30,7 +30,7 @@ func signIn() steps.Action {
 				return err
 			},
 			Exports: exportSignIn,
-			Keeps:   "the token ends by itself, and was kept in memory only",
+			Keeps:   "the token expires automatically, and was kept in memory only",
 		},
 	}
 }
@@ -43,31 +43,30 @@ func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 	}
 	item := steps.Item{
 		Verb: steps.Run, What: "a sign-in at " + renkuURL(e) + ", in your browser",
-		Note: why + "; the token is kept in memory and ends with this session",
+		Note: why + "; carrick keeps the token in memory until it exits",
 		Hash: renkuURL(e),
 	}
 	if !e.Attended {
-		item.Refused, item.Note = true, why+"; "+nobodyToSignIn
+		item.Refused, item.Note = true, why+"; "+noTerminal
 	}
 	return steps.Change{Items: []steps.Item{item}}, nil
 }
 
-// nobodyToSignIn is the error if no user can see the address and the code.
-const nobodyToSignIn = "there is nobody here to sign in: run it on a terminal, or give a token with --secret " +
-	"renku.token=@FILE"
+// noTerminal is the error if no user can see the address and the code.
+const noTerminal = "signing in requires a terminal: run it on one, or give a token with --secret renku.token=@FILE"
 
 // lacksToken returns why a sign-in is required, or "" if it is not.
 func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
-		return nobody, nil
+		return notSignedIn, nil
 	}
 	if _, why := badToken(m, time.Now()); why != "" {
 		return why, nil
 	}
 	err := get(ctx, e, "/user", &renkuUser{})
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 401 {
-		return "Renku refuses the token", nil
+		return "Renku rejects the token", nil
 	}
 	return "", later(err)
 }
@@ -79,13 +78,13 @@ func later(err error) error {
 		return err
 	}
 	found, _ := plainly(err)
-	return steps.Absent("Renku's API can't be asked now: %s", found)
+	return steps.Absent("Renku's API is not available now: %s", found)
 }
 
 // signInNow signs in, keeps the token, and returns an API client that uses it.
 func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	if !e.Attended {
-		return nil, errors.New(nobodyToSignIn)
+		return nil, errors.New(noTerminal)
 	}
 	at, err := realmAddress(e)
 	if err != nil {
@@ -101,7 +100,7 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 		return nil, err
 	}
 	if _, why := badToken(token, time.Now()); why != "" {
-		return nil, fmt.Errorf("the sign-in gave a token that Renku will not take: %s", why)
+		return nil, fmt.Errorf("Renku would reject the token from the sign-in: %s", why)
 	}
 	if err := e.Keep("renku.token", token); err != nil {
 		return nil, err
@@ -166,17 +165,17 @@ func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
 	if _, err := l.realm.Form(
 		ctx, "/protocol/openid-connect/auth/device", url.Values{"client_id": {loginClient}}, &grant,
 	); err != nil {
-		return masked.Value{}, fmt.Errorf("begin the sign-in: %s", loginTrouble(err))
+		return masked.Value{}, fmt.Errorf("start the sign-in: %s", loginTrouble(err))
 	}
 	if grant.DeviceCode == "" || grant.Address == "" {
-		return masked.Value{}, fmt.Errorf("begin the sign-in: %s answers, but not as Keycloak does", l.realm.Base())
+		return masked.Value{}, fmt.Errorf("start the sign-in: %s answers, but not like Keycloak", l.realm.Base())
 	}
 	text := fmt.Sprintf(
 		"Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", clean.Text(grant.Address),
 		clean.Text(grant.UserCode),
 	)
 	if grant.Complete != "" {
-		text += " Or open this, with the code in it: " + clean.Text(grant.Complete)
+		text += " Or open this address, which contains the code: " + clean.Text(grant.Complete)
 	}
 	l.say.Ask("%s", text)
 	ctx, cancel := context.WithTimeoutCause(ctx, grant.lasts(), errCodeExpired)
@@ -195,7 +194,7 @@ func (g deviceGrant) lasts() time.Duration {
 	return time.Duration(min(g.Expires, int(most/time.Second))) * time.Second
 }
 
-var errCodeExpired = errors.New("nobody signed in in time: the code has expired; carrick apply begins anew")
+var errCodeExpired = errors.New("the code expired before anyone signed in; run carrick apply again")
 
 // poll requests the token until it is issued.
 func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value, error) {
@@ -234,7 +233,7 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value,
 		case code == "expired_token":
 			return masked.Value{}, errCodeExpired
 		case code == "access_denied":
-			return masked.Value{}, errors.New("the sign-in was refused in the browser; nothing was changed")
+			return masked.Value{}, errors.New("the sign-in was denied in the browser; nothing was changed")
 		default:
 			return masked.Value{}, fmt.Errorf("sign in: %s", loginTrouble(err))
 		}
@@ -258,12 +257,12 @@ func loginTrouble(err error) string {
 		return failure.Explain(err)
 	case e.OAuth == "invalid_client" || e.OAuth == "unauthorized_client":
 		return fmt.Sprintf(
-			"Keycloak has no client %s that may sign in from a terminal (%s); give a token of an admin: --secret "+
+			"Keycloak has no client %s that is allowed to sign in from a terminal (%s); give an admin's token: --secret "+
 				"renku.token=@FILE",
 			loginClient, e.Message,
 		)
 	case e.Status == 404:
-		return e.URL + " is not there: is renku.url right? Else give a token of an admin: --secret renku.token=@FILE"
+		return e.URL + " does not exist: check renku.url, or give an admin's token: --secret renku.token=@FILE"
 	}
 	return e.Error()
 }

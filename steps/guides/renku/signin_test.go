@@ -79,8 +79,8 @@ func TestDeviceLogin(t *testing.T) {
 		},
 		{situation: "an answer is lost", interval: 1, polls: []string{"502", token}, pauses: "1s 6s"},
 		{situation: "all answers are lost", interval: 1, polls: []string{"502"}, pauses: "1s 6s 11s 16s", err: "502"},
-		{situation: "expired", interval: 1, polls: []string{"expired_token"}, pauses: "1s", err: "the code has expired"},
-		{situation: "refused", interval: 1, polls: []string{"access_denied"}, pauses: "1s", err: "refused in the browser"},
+		{situation: "expired", interval: 1, polls: []string{"expired_token"}, pauses: "1s", err: "the code expired"},
+		{situation: "refused", interval: 1, polls: []string{"access_denied"}, pauses: "1s", err: "denied in the browser"},
 		{
 			situation: "a client that may not", interval: 1, polls: []string{"unauthorized_client"}, pauses: "1s",
 			err: "--secret renku.token",
@@ -138,7 +138,7 @@ func TestDeviceLoginOfAnotherService(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := (deviceLogin{realm: web, pause: pause}).run(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "is renku.url right?") {
+		!strings.Contains(err.Error(), "check renku.url") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -22,20 +22,19 @@ const certMargin = 14 * 24 * time.Hour
 func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "storage-class", Title: "sessions find a StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "each session gets a volume for its working directory; one of a class that binds at once may lie in a zone " +
-				"where no node has room",
+			Name: "storage-class", Title: "Sessions have a usable StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "Each session needs a volume; a class that binds immediately may place it in a zone where no node has room.",
 			Run: storageClass,
 		},
 		{
-			Name: "ingress-class", Title: "sessions find an IngressClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "each session gets an Ingress; without a class no controller takes it",
+			Name: "ingress-class", Title: "Sessions have a usable IngressClass", On: steps.Remote, Needs: []string{"signed-in"},
+			Why: "Each session gets an Ingress, which no controller serves without a class.",
 			Run: ingressClassServed,
 		},
 		{
-			Name: "tls-secret", Title: "the TLS Secret fits the sessions' host name", On: steps.Remote,
+			Name: "tls-secret", Title: "The TLS Secret matches the session host", On: steps.Remote,
 			Needs: []string{"namespace"},
-			Why:   "browsers refuse sessions otherwise; the operator never makes or adopts this Secret",
+			Why:   "Otherwise browsers reject sessions; the operator never creates or adopts this Secret.",
 			Run:   sessionCertificate,
 		},
 	}
@@ -61,12 +60,12 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("the cluster has no StorageClass", "install a storage driver, then answer sessions.storage-class")
 	case name != "" && found == nil:
 		return steps.Failed(
-			fmt.Sprintf("there is no StorageClass %s; there are %v", name, all),
+			fmt.Sprintf("StorageClass %s does not exist (existing: %v)", name, all),
 			"answer sessions.storage-class with one of them",
 		)
 	case found == nil:
 		return steps.Failed(
-			fmt.Sprintf("no StorageClass is the default; there are %v", all), "answer sessions.storage-class with one of them",
+			fmt.Sprintf("no StorageClass is the default (existing: %v)", all), "answer sessions.storage-class with one of them",
 		)
 	case name == "" && len(defaults) > 1:
 		found, fix := severalDefaults(e, "storageclass", defaultStorage, newestFirst(defaults))
@@ -83,12 +82,12 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if zones > 1 {
 			return steps.Warned(
-				fmt.Sprintf("%s binds at once, in one of %d zones, before it is known where the session runs", found.Name, zones),
-				"take a class with volumeBindingMode WaitForFirstConsumer",
+				fmt.Sprintf("%s binds immediately, in one of %d zones, before the session is scheduled", found.Name, zones),
+				"use a class with volumeBindingMode WaitForFirstConsumer",
 			)
 		}
 	}
-	return steps.Passed("%s, by %s", found.Name, found.Provisioner)
+	return steps.Passed("%s, provisioned by %s", found.Name, found.Provisioner)
 }
 
 func zones(ctx context.Context, e steps.Env) (int, error) {
@@ -127,9 +126,9 @@ func ingressClassServed(ctx context.Context, e steps.Env) steps.Result {
 			"the cluster has no IngressClass", "install an ingress controller, then answer sessions.ingress-class",
 		)
 	case name != "" && !slices.Contains(all, name):
-		return steps.Failed(fmt.Sprintf("there is no IngressClass %s; there are %v", name, all), one)
+		return steps.Failed(fmt.Sprintf("IngressClass %s does not exist (existing: %v)", name, all), one)
 	case len(found) == 0:
-		const said = "no IngressClass is the default; there are %v"
+		const said = "no IngressClass is the default (existing: %v)"
 		return steps.Failed(fmt.Sprintf(said, all), one+", or install an ingress controller")
 	case len(found) > 1: // the API server then rejects an Ingress that names no class
 		return steps.Failed(severalDefaults(e, "ingressclass", defaultIngress, defaults))
@@ -143,12 +142,12 @@ func ingressClassServed(ctx context.Context, e steps.Env) steps.Result {
 func sessionCertificate(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("sessions.tls-secret")
 	if name == "" {
-		return steps.Skipped("no TLS Secret is named: the ingress controller's default certificate is used")
+		return steps.Skipped("sessions.tls-secret is empty: the ingress controller's default certificate is used")
 	}
 	ns, host := sessionsNamespace(e), e.Answers.Text("sessions.host")
 	fix := e.Kubectl() + " -n " + ns + " create secret tls " + name +
 		" --cert=FULLCHAIN.pem --key=KEY.pem    # or a cert-manager Certificate for " +
-		cmp.Or(host, "the sessions' host name")
+		cmp.Or(host, "the session host")
 	s, err := e.Cluster.Secret(ctx, ns, name, "tls.crt", "tls.key")
 	if err != nil {
 		return check.Missing(err, "Secret "+ns+"/"+name, fix)

@@ -34,10 +34,10 @@ func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	case t.Expired(now):
 		return t, "the token expired on " + t.Expires.Local().Format(time.DateTime)
 	case t.Method != "RS256":
-		return t, fmt.Sprintf("the token is signed by %q; Renku takes RS256 alone, as Keycloak signs", t.Method)
+		return t, fmt.Sprintf("the token is signed with %q, but Renku accepts only RS256, which Keycloak uses", t.Method)
 	case !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(audiences, a) }):
 		return t, fmt.Sprintf(
-			"the token is for %s; Renku takes those for %s", cmp.Or(strings.Join(t.Audience, ", "), "nobody in particular"),
+			"the token's audience is %s, but Renku accepts only %s", cmp.Or(strings.Join(t.Audience, ", "), "empty"),
 			strings.Join(audiences, ", "),
 		)
 	}
@@ -70,7 +70,7 @@ func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
 		return steps.Result{
-			Status: steps.Unknown, Found: nobody + ": what it knows of this cluster can't be looked at",
+			Status: steps.Unknown, Found: notSignedIn + ", so its data about this cluster cannot be read",
 			Fix: commands(e, getToken),
 		}.NotYet()
 	}
@@ -82,7 +82,7 @@ func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	err := get(ctx, e, "/user", &user)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 401 {
 		return steps.Failed(
-			"Renku refuses the token although it names no reason to: it is of another Renku, or was signed out",
+			"Renku rejects the token although its claims are valid: it belongs to another Renku, or its user signed out",
 			commands(e, getToken),
 		)
 	}
@@ -104,11 +104,11 @@ func isAdmin(ctx context.Context, e steps.Env) steps.Result {
 	if user.Admin {
 		return steps.Passed("%s has the role %s", user.name(), adminRole)
 	}
-	found := user.name() + " is no admin of Renku"
+	found := user.name() + " is not a Renku admin"
 	if t, err := bearer.Parse(e.Answers.Masked("renku.token")); err == nil && !slices.Contains(t.Roles, adminRole) {
-		found += fmt.Sprintf(": the token lacks the role %s", adminRole)
+		found += fmt.Sprintf(": the token has no role %s", adminRole)
 	}
 	return steps.Failed(
-		found, "in Keycloak's realm Renku give the user the role "+adminRole+"; then sign in anew: "+commands(e, getToken),
+		found, "in Keycloak's realm Renku, give the user the role "+adminRole+"; then sign in again: "+commands(e, getToken),
 	)
 }

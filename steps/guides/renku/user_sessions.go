@@ -21,19 +21,19 @@ import (
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "custom-cas-there", Title: "the CA certificates that sessions mount are there", On: steps.Remote,
+			Name: "custom-cas-there", Title: "The CA Secrets that sessions mount exist", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "custom-cas",
-			Why: "every session mounts the Secrets that Renku's global.certificates.customCAs names, by name and in " +
-				"its own namespace: without one its pod stays in ContainerCreating",
+			Why: "Every session mounts the Secrets in Renku's global.certificates.customCAs from its own namespace; without " +
+				"one its pod stays in ContainerCreating.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks " +
 				"(NB_SESSIONS__CA_CERTS__SECRETS)"},
 			Run: customCAsThere,
 		},
 		{
-			Name: "user-secrets", Title: "users' own secrets reach sessions on another cluster", On: steps.Local,
+			Name: "user-secrets", Title: "Users' secrets reach sessions on the remote cluster", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "a session fetches its user's secrets from the address that Renku's notebooks service was given: the " +
-				"name of a Service of the local cluster, which nothing on another one resolves",
+			Why: "Sessions fetch user secrets from the address in Renku's notebooks settings, a Service name that only the " +
+				"local cluster resolves.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: " +
 				"components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
 			Run: userSecrets,
@@ -47,7 +47,7 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(names) == 0 {
-		return steps.Skipped("Renku's sessions mount no CA certificates of their own")
+		return steps.Skipped("Renku's sessions mount no custom CA certificates")
 	}
 	ns := sessionsNamespace(e)
 	copied, err := e.Peer.Map("custom-cas")
@@ -71,7 +71,8 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 					more = append(
 						more,
 						fmt.Sprintf(
-							"Secret %s/%s has key %s, which the %s cluster's does not have", ns, name, clean.Name(key), e.PeerName(),
+							"Secret %s/%s has key %s, which the Secret on the %s cluster does not have", ns, name, clean.Name(key),
+							e.PeerName(),
 						),
 					)
 				}
@@ -79,12 +80,12 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(missing) > 0 {
-		return steps.Undone("there is no Secret " + strings.Join(missing, ", ")).Or(operatorFix(e))
+		return steps.Undone("Secret " + strings.Join(missing, ", ") + " does not exist").Or(operatorFix(e))
 	}
 	if len(more) > 0 {
 		return steps.Warned(strings.Join(more, "; ")+": sessions trust every certificate in it",
 			e.Kubectl()+" -n "+steps.Quoted(ns)+" edit secret "+strings.Join(names, " ")+
-				"    # remove keys that no one can explain")
+				"    # remove unexpected keys")
 	}
 	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
 }
@@ -99,17 +100,17 @@ func userSecrets(ctx context.Context, e steps.Env) steps.Result {
 	}
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Host == "" {
-		return steps.Skipped("%s is no address", dataServiceKey)
+		return steps.Skipped("%s is not an address", dataServiceKey)
 	}
 	if host := u.Hostname(); strings.Contains(host, ".") && !check.InsideOnly(host) {
-		return steps.Passed("they are fetched from %s", clean.Text(u.Host))
+		return steps.Passed("user secrets are fetched from %s", clean.Text(u.Host))
 	}
 	found := fmt.Sprintf(
-		"they are fetched from %s, which only pods of the %s cluster resolve", clean.Text(u.Host), e.SideName(),
+		"user secrets are fetched from %s, which only pods of the %s cluster resolve", clean.Text(u.Host), e.SideName(),
 	)
 	if e.Answers.Text("sessions.user-secrets") == "no" {
-		return steps.Passed("%s; nobody counts on it (sessions.user-secrets is no)", found)
+		return steps.Passed("%s, but no one needs them (sessions.user-secrets is no)", found)
 	}
-	return steps.Warned(found+": a session with user secrets does not start on the "+e.PeerName()+" cluster",
-		"tell users of this pool to leave user secrets out, then answer sessions.user-secrets: no")
+	return steps.Warned(found+": sessions with user secrets do not start on the "+e.PeerName()+" cluster",
+		"tell users of this pool not to use user secrets, then answer sessions.user-secrets: no")
 }

@@ -122,7 +122,7 @@ func (s seen) String() string {
 		parts = append(parts, v+" by "+strings.Join(by, ", "))
 	}
 	if len(parts) == 0 && s.pinned != "" {
-		parts = append(parts, "none that runs, "+s.pinned+" by Renku's chart")
+		parts = append(parts, "none running, "+s.pinned+" in Renku's chart")
 	}
 	if s.hash != "" {
 		parts = append(parts, "CRD "+s.hash)
@@ -137,8 +137,8 @@ func versionFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "amalthea", Title: "the versions of the session operator", On: steps.Both, Shared: true, Learn: learnOperator},
 		{Name: "csi-rclone", Title: "the versions of csi-rclone", On: steps.Both, Shared: true, Learn: learnDriver},
-		{Name: "operator-stands", Title: "the session operator that is there", On: steps.Remote, Learn: operatorExists},
-		{Name: "driver-stands", Title: "the csi-rclone that is there", On: steps.Remote, Learn: driverExists},
+		{Name: "operator-stands", Title: "the installed session operator", On: steps.Remote, Learn: operatorExists},
+		{Name: "driver-stands", Title: "the installed csi-rclone", On: steps.Remote, Learn: driverExists},
 	}
 }
 
@@ -160,7 +160,7 @@ func learnOperator(ctx context.Context, e steps.Env) (any, error) {
 	}
 	s.readReleases(ctx, e, ns, operatorChart)
 	if s == (seen{}) {
-		return nil, steps.Absent("no session operator looks after namespace %s of the %s cluster", ns, e.SideName())
+		return nil, steps.Absent("no session operator watches namespace %s of the %s cluster", ns, e.SideName())
 	}
 	return s.fact(), nil
 }
@@ -201,7 +201,7 @@ func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name st
 		err = s.readPart(ctx, e, name)
 	}
 	if err != nil {
-		s.unread = "Helm's releases can't be read: " + failure.Explain(err)
+		s.unread = "Helm releases cannot be read: " + failure.Explain(err)
 	}
 }
 
@@ -286,7 +286,7 @@ func crdHash(ctx context.Context, e steps.Env) (string, error) {
 func hashOfVersions(crd *unstructured.Unstructured) (string, error) {
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if err != nil || len(versions) == 0 {
-		return "", fmt.Errorf("custom resource %s has no versions", crd.GetName())
+		return "", fmt.Errorf("CRD %s has no versions", crd.GetName())
 	}
 	var kept []any
 	for _, v := range versions {
@@ -301,7 +301,7 @@ func hashOfVersions(crd *unstructured.Unstructured) (string, error) {
 	}
 	text, err := json.Marshal(kept)
 	if err != nil {
-		return "", fmt.Errorf("custom resource %s: %w", crd.GetName(), err)
+		return "", fmt.Errorf("CRD %s: %w", crd.GetName(), err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6]), nil

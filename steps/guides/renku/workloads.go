@@ -136,7 +136,7 @@ func operatorExists(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if d == nil {
-		return nil, steps.Absent("no session operator looks after namespace %s", sessionsNamespace(e))
+		return nil, steps.Absent("no session operator watches namespace %s", sessionsNamespace(e))
 	}
 	return workloadFact(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
