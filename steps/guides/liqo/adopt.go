@@ -44,7 +44,7 @@ func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	}
 	k, err := kubeconfig.Parse([]byte(stored.Reveal()))
 	if err != nil {
-		return nil, fmt.Errorf("the consumer's credential can't be read: %w", err)
+		return nil, fmt.Errorf("read the consumer's credential: %w", err)
 	}
 	return map[string]any{"server": k.Server, "ca": string(k.CA), "secret": s.GetNamespace() + "/" + s.GetName()}, nil
 }
@@ -54,7 +54,7 @@ func adoptServer(_ context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return m["server"], fmt.Sprintf("the kubeconfig in Secret %s of the %s", m["secret"], e.PeerName()), nil
+	return m["server"], fmt.Sprintf("from the kubeconfig in Secret %s of the %s", m["secret"], e.PeerName()), nil
 }
 
 func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
@@ -73,7 +73,7 @@ func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, "", err
 	}
-	return nil, "", errors.New(from + " is neither the cluster's own nor that of your context")
+	return nil, "", errors.New(from + " is neither the cluster CA nor the CA of your context")
 }
 
 // adoptJoin returns false if the consumer requests resources and neither side has any network
@@ -86,7 +86,7 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 		for _, name := range []string{"gateway-server", "gateway-client"} {
 			_, err := f.Value(name)
 			if err == nil {
-				return true, "there is a gateway", nil
+				return true, "a gateway exists", nil
 			}
 			if !steps.IsAbsent(err) {
 				return nil, "", err
@@ -98,9 +98,9 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if len(found) > 0 {
-		return true, "there is a network configuration", nil
+		return true, "a Configuration exists", nil
 	}
-	return false, "resources are asked for, and neither side has a gateway or a network configuration", nil
+	return false, "a ResourceSlice exists, and neither side has a gateway or a Configuration", nil
 }
 
 // overridden adopts a value of the gateway that connects, if it differs from the address or
@@ -118,10 +118,10 @@ func overridden(client, server string) func(context.Context, steps.Env) (any, st
 		}
 		if state, err := connecting.Text("connection"); err != nil || state != "Connected" {
 			return nil, "", fmt.Errorf(
-				"the gateway that connects was told %v, the one that listens says %v, and no tunnel is up by that", told, reported,
+				"the GatewayClient connects to %v, the GatewayServer reports %v, and the tunnel is not up", told, reported,
 			)
 		}
-		return told, "the gateway that connects was told so, and the tunnel is up", nil
+		return told, "from the GatewayClient, whose tunnel is up", nil
 	}
 }
 
@@ -144,11 +144,11 @@ func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	switch len(here) {
 	case 0:
-		return nil, "", steps.Absent("no namespace is extended")
+		return nil, "", steps.Absent("no namespace is offloaded")
 	case 1:
-		return here[0], "it has a NamespaceOffloading", nil
+		return here[0], "from its NamespaceOffloading", nil
 	}
-	return nil, "", fmt.Errorf("the namespaces %s are all extended: answer with the one that is meant",
+	return nil, "", fmt.Errorf("several namespaces are offloaded (%s): answer with one of them",
 		check.OrNone(here))
 }
 
@@ -166,10 +166,11 @@ func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error)
 	labels, ok := asLabels(terms)
 	if !ok {
 		return nil, "", fmt.Errorf(
-			"the clusterSelector of NamespaceOffloading %s/%s is more than labels that all must match", name, offloadingName,
+			"the clusterSelector of NamespaceOffloading %s/%s cannot be expressed as labels that must all match", name,
+			offloadingName,
 		)
 	}
-	return labels, "the clusterSelector of NamespaceOffloading " + name + "/" + offloadingName, nil
+	return labels, "from the clusterSelector of NamespaceOffloading " + name + "/" + offloadingName, nil
 }
 
 // asLabels converts a single term that requires one value per key to labels.

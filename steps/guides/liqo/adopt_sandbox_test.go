@@ -13,7 +13,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// takenOn adopts what stands in the sandbox under a link's name.
+// takenOn adopts the existing set-up of the sandbox under a link's name.
 func takenOn(t *testing.T, box *clustertest.Sandbox, name string) (*engine.Session, map[string]engine.Adopted) {
 	t.Helper()
 	s := stepstest.Open(t, box, liqo.Guide(), assets, name, nil)
@@ -52,7 +52,7 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 	if s, _ := takenOn(t, box, "nothing"); true {
 		b, _ := s.Look(t.Context(), s.Guide().Cells())
 		if holds, _ := s.Standing(b); holds != 0 {
-			t.Errorf("%d things stand where nobody made any", holds)
+			t.Errorf("%d objects exist where none were created", holds)
 		}
 	}
 	box.SeedFault(t, "liqo", "page")

@@ -30,10 +30,10 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if name, ok := flagOf(d, "aws-cluster-name"); ok {
-		return steps.Passed("that of cluster %s, which AWS tells", clean.Text(name))
+		return steps.Passed("Liqo reads the address of EKS cluster %s from AWS", clean.Text(name))
 	}
 	if address, ok := flagOf(d, "api-server-address-override"); ok && address != "" {
-		return steps.Passed("%s, as Liqo was installed", clean.Text(address))
+		return steps.Passed("%s, set with apiServer.address", clean.Text(address))
 	}
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
@@ -50,10 +50,10 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 				fmt.Sprintf("Liqo was installed without apiServer.address, and no node with label %s has an address", label), fix,
 			)
 		}
-		return steps.Passed("that of %s, with port 6443", counted(len(masters), "node")+" with label "+label)
+		return steps.Passed("address of %s, port 6443", counted(len(masters), "node")+" with label "+label)
 	}
 	return steps.Failed(
 		"Liqo was installed without apiServer.address, and no node has one of the labels "+strings.Join(masterLabels, ", ")+
-			", as on a managed cluster: Liqo denies every ResourceSlice", fix,
+			", as on managed clusters. Liqo denies every ResourceSlice", fix,
 	)
 }

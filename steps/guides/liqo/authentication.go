@@ -10,16 +10,15 @@ import (
 func authentication() steps.Step {
 	return steps.Step{
 		Name: "authentication", Title: "Authentication",
-		Why: "The provider is told of the consumer as a tenant, without a handshake. The consumer's Liqo finds the " +
-			"kubeconfig by labels and starts to copy its requests over. It says nothing when something is wrong with it, so " +
-			"it was proved first.",
+		Why: "carrick registers the consumer as a Tenant on the provider and gives the consumer's Liqo a kubeconfig. Liqo " +
+			"reports no error if that kubeconfig is wrong, so carrick tests it first.",
 		Ask: []steps.Question{
 			{
-				Key: "tenant.name", Title: "Name of the Tenant on the provider", Kind: steps.Name, On: steps.Remote,
-				Help: "Unique on the whole provider: the published guide's my-tenant can be taken once only.",
+				Key: "tenant.name", Title: "Tenant name", Kind: steps.Name, On: steps.Remote,
+				Help: "Unique on the provider, such as milan. The published guide's my-tenant can be used only once.",
 				Default: func(e steps.Env) (any, string) {
 					if name := e.Own.Field("tenant", "name"); name != nil {
-						return name, "it is there"
+						return name, "from the Tenant"
 					}
 					id, err := peerID(e)
 					if err != nil {
@@ -29,29 +28,29 @@ func authentication() steps.Step {
 				},
 			},
 			{
-				Key: "tenant.condition", Title: "What the provider lets the tenant do", Kind: steps.Pick, On: steps.Remote,
+				Key: "tenant.condition", Title: "Tenant condition", Kind: steps.Pick, On: steps.Remote,
 				Of: []steps.Choice{
-					{Value: active, Title: "ask for resources and use them"},
-					{Value: cordoned, Title: "use what it has, and get no more"},
-					{Value: drained, Title: "nothing: what it has is taken back, and its credential bound to nothing"},
+					{Value: active, Title: "can request and use resources"},
+					{Value: cordoned, Title: "keeps its resources, but cannot request more"},
+					{Value: drained, Title: "loses its resources and its RoleBinding"},
 				},
-				Help: "The provider's soft stop: cordon before maintenance, drain to end the peering from this side alone.",
+				Help: "Choose Cordoned before maintenance, or Drained to end the peering from this side only.",
 				Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
-					return e.Own.Field("tenant", "condition"), "spec.tenantCondition of the Tenant", nil
+					return e.Own.Field("tenant", "condition"), "from the Tenant", nil
 				},
-				Default: steps.Fixed(active, "the published guide"),
+				Default: steps.Fixed(active, "from the published guide"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "tenant", Title: "the Tenant as it stands", On: steps.Remote, Shared: true, Learn: tenantFact},
+			{Name: "tenant", Title: "the existing Tenant", On: steps.Remote, Shared: true, Learn: tenantFact},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "tenant", Title: "Tell the provider of the consumer", On: steps.Remote, Needs: []string{"tenant-namespace"},
+				Name: "tenant", Title: "Register the consumer as a Tenant", On: steps.Remote, Needs: []string{"tenant-namespace"},
 				Doer: tenantDoer{action.Manifest{File: "tenant.yaml"}},
 			},
 			{
-				Name: "control-plane", Title: "Give the consumer its kubeconfig", On: steps.Local,
+				Name: "control-plane", Title: "Give the consumer's Liqo the kubeconfig", On: steps.Local,
 				Needs: []string{"tenant-namespace", "kubeconfig-whole", "credential-rights"},
 				Doer: action.Manifest{File: "control-plane.yaml", Values: action.Values{
 					"name": controlPlaneName,

@@ -16,33 +16,32 @@ const (
 func authenticationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "tenant", Title: "the provider has the consumer as its tenant", On: steps.Remote, FixedBy: "tenant",
+			Name: "tenant", Title: "The consumer is registered as a Tenant", On: steps.Remote, FixedBy: "tenant",
 			Needs: []string{"tenant-namespace"}, Timeout: 30 * time.Second,
-			Why: "without a Tenant that tolerates that there was no handshake, the provider waits for one for ever and " +
-				"accepts nothing",
+			Why: "Without a Tenant that tolerates a missing handshake, the provider waits indefinitely and " +
+				"accepts nothing.",
 			References: []string{page, tenantSource, tenantWebhook},
 			Run:        tenantExists,
 		},
 		{
-			Name: "tenant-name", Title: "the Tenant's name leaves room for other consumers", On: steps.Remote,
+			Name: "tenant-name", Title: "The Tenant name cannot clash with other consumers", On: steps.Remote,
 			Needs: []string{"tenant"},
-			Why: "names of Tenants are unique on the whole provider: the published guide's my-tenant is refused to the " +
-				"second consumer",
+			Why: "Tenant names are unique on a provider, so the published guide's my-tenant is refused for a " +
+				"second consumer.",
 			References: []string{page, tenantWebhook},
 			Run:        tenantNamed,
 		},
 		{
-			Name: "control-plane", Title: "the consumer holds that kubeconfig where Liqo looks for it, once", On: steps.Local,
+			Name: "control-plane", Title: "Liqo finds exactly one control-plane kubeconfig Secret", On: steps.Local,
 			FixedBy: "control-plane", Needs: []string{"tenant-namespace"},
-			Why: "Liqo finds it by two labels and writes to the namespace in its annotation. What is wrong with these " +
-				"it says in a log line and never tries again",
+			Why:        "Liqo uses the Secret's two labels and its annotation; it only logs mistakes in them and never retries.",
 			References: []string{page, replicatorCode},
 			Run:        controlPlaneHeld,
 		},
 		{
-			Name: "api-server-seen", Title: "Liqo reaches the other side's API server from inside", On: steps.Both,
+			Name: "api-server-seen", Title: "Liqo's pods reach the peer's API server", On: steps.Both,
 			Needs: []string{"control-plane"}, Timeout: 30 * time.Second,
-			Why:        "what this machine reaches a pod may not: a firewall, a proxy, a name that pods don't know",
+			Why:        "Pods can be blocked where this machine is not, for example by a firewall, a proxy or their DNS.",
 			References: []string{foreignSource + "/apiserverchecker.go", "liqotech/liqo#1620"},
 			Run:        apiServerSeen,
 		},

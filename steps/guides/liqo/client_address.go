@@ -24,7 +24,7 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if t.host == "" {
-		return steps.Skipped("there is no address to connect to")
+		return steps.Skipped("the gateway has no address to connect to")
 	}
 	addrs := []netip.Addr{}
 	if ip, notIP := netip.ParseAddr(t.host); notIP == nil {
@@ -33,7 +33,7 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 		addrs, err = check.Resolve(ctx, t.host)
 		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
 			return steps.Warned(
-				t.host+" does not resolve on this machine; the cluster may know it",
+				t.host+" does not resolve on this machine, but may resolve in the cluster",
 				podCommand(e, "nslookup "+steps.Quoted(t.host)),
 			)
 		}
@@ -53,7 +53,7 @@ func resolvedTo(host string, addrs []netip.Addr) string {
 	if len(addrs) == 0 || addrs[0].String() == host {
 		return ""
 	}
-	return fmt.Sprintf(", which is %s seen from this machine", addrs[0])
+	return fmt.Sprintf(", which resolves to %s on this machine", addrs[0])
 }
 
 // carrierPrefix is the shared address space of carrier-grade NAT (RFC 6598).
@@ -61,24 +61,26 @@ var carrierPrefix = netip.MustParsePrefix("100.64.0.0/10")
 
 func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() +
-		" reaches, or network.server with the other side; then: " + e.ApplyStep("tunnel")
+		" can reach, or network.server with the other side; then: " + e.ApplyStep("tunnel")
 	switch {
 	case ip.IsLoopback():
 		if server, err := e.Peer.Text(check.ServerFact); err == nil && check.OnLoopback(server) {
 			return steps.Passed(
-				"%s: on loopback, as the API server of the %s is, so both stand on one machine", host, e.PeerName(),
+				"%s is a loopback address, like that of the %s's API server. Both run on one machine", host, e.PeerName(),
 			)
 		}
-		return steps.Warned(host+" is loopback: each machine means itself by it", fix)
+		return steps.Warned(host+" is a loopback address, which only its own machine can reach", fix)
 	case ip.IsUnspecified(), ip.IsMulticast():
-		return steps.Warned(host+" is no address of a machine", fix)
+		return steps.Warned(host+" is not a unicast address", fix)
 	case ip.IsLinkLocalUnicast():
-		return steps.Warned(host+" is link-local: it ends at the next router", fix)
+		return steps.Warned(host+" is a link-local address, which is not routed", fix)
 	}
 	for _, fact := range []string{"service-cidrs", "pod-cidrs"} {
 		if in := rangeWith(e.Peer, fact, ip); in != "" {
 			return steps.Warned(
-				fmt.Sprintf("%s is in %s, which is inside the %s's cluster: it leads nowhere from outside", host, in, e.PeerName()),
+				fmt.Sprintf(
+					"%s is in %s, a range inside the %s's cluster that is not reachable from outside", host, in, e.PeerName(),
+				),
 				fix,
 			)
 		}
@@ -86,7 +88,8 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	if (ip.IsPrivate() || carrierPrefix.Contains(ip)) && !connected(e.Own) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s is private: the %s reaches it only where the two networks are routed (a VPN, one site)", host, e.SideName(),
+				"%s is a private address. The %s can reach it only if the two networks are routed (a VPN, one site)", host,
+				e.SideName(),
 			),
 			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if nothing answers, "+fix,
 		)

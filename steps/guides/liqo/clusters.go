@@ -10,14 +10,13 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "The consumer's pods shall run on the provider. Liqo must be installed and healthy on both, in versions that " +
-			"understand each other, and each must have an id of its own.",
+		Why: "Both clusters need a healthy Liqo in compatible versions, and distinct cluster ids.",
 		Ask: []steps.Question{
 			{
-				Key: "network.join", Title: "Join the networks, too", Kind: steps.YesNo,
+				Key: "network.join", Title: "Network connection", Kind: steps.YesNo,
 				Adopt: adoptJoin,
-				Help: "No: pods are offloaded, but those of the two clusters don't reach each other. Possible only where both " +
-					"have Liqo's networking module.",
+				Help: "Yes connects the pod networks and requires Liqo's networking module on both sides. No offloads pods " +
+					"without connecting the networks.",
 				Default: joinedByDefault,
 			},
 			liqoSpaceQuestion(consumer, steps.Local),
@@ -40,8 +39,8 @@ func joinedByDefault(e steps.Env) (any, string) {
 		facts steps.Facts
 	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
 		if on, err := side.facts.Value("networking"); err == nil && on == false {
-			return false, "the " + side.name + "'s networking module is off"
+			return false, "the " + side.name + "'s networking module is disabled"
 		}
 	}
-	return true, "the published guide"
+	return true, "from the published guide"
 }

@@ -68,7 +68,7 @@ func tenantOf(id string) map[string]string {
 }
 
 // The names that liqoctl gives (liqotech/liqo: pkg/liqoctl), so that it finds what
-// carrick made and makes no second one beside it, and the labels that Liqo's
+// carrick made and creates no second one, and the labels that Liqo's
 // controllers look for.
 var (
 	asLiqoctl = map[string][]written{

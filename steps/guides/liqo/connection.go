@@ -41,12 +41,12 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return r
 	}
-	why := "the gateway makes one when it has a PublicKey of the peer with the right labels"
+	why := "the gateway creates it once it has a correctly labelled PublicKey of the peer"
 	if connects(e) {
-		why += ", and the name that it connects to resolves"
+		why += ", and the host name that it connects to resolves"
 	}
 	return steps.Waits(
-		g.GetCreationTimestamp().Time, "there is no Connection %s/%s: %s", g.GetNamespace(), madeOf(g), why,
+		g.GetCreationTimestamp().Time, "Connection %s/%s does not exist: %s", g.GetNamespace(), madeOf(g), why,
 	).Or(gatewayLog(e, g))
 }
 
@@ -89,16 +89,16 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 		return stillConnected(e, g, c, now)
 	case "":
 		return steps.Waits(
-			c.GetCreationTimestamp().Time, "%s says nothing yet: its gateway has just begun", name,
+			c.GetCreationTimestamp().Time, "%s has no status yet. Its gateway has just started", name,
 		).Or(gatewayLog(e, g))
 	case "Connecting", "Error":
 		// Error is set after 10 s without an answered ping, even if the tunnel was never up, and
 		// remains until a ping is answered (liqotech/liqo v1.2.0:
 		// pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
-		return steps.Waits(c.GetCreationTimestamp().Time, "%s says %s: %s", name, value, unmet(e)).Or(wayFix(e, g))
+		return steps.Waits(c.GetCreationTimestamp().Time, "%s is %s: %s", name, value, unmet(e)).Or(wayFix(e, g))
 	default:
 		return steps.Failed(
-			fmt.Sprintf("%s says %s, which is none of what a gateway of Liqo says", name, value), gatewayLog(e, g),
+			fmt.Sprintf("%s is %s, which is not a known status", name, value), gatewayLog(e, g),
 		)
 	}
 }
@@ -106,16 +106,16 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 // unmet explains why the two gateways do not receive each other's packets.
 func unmet(e steps.Env) string {
 	if listens(e) {
-		return "nothing of the " + e.PeerName() + "'s gateway gets here, or it comes with another key"
+		return "no packets of the " + e.PeerName() + "'s gateway arrive, or they use another key"
 	}
 	return "the gateway of the " + e.PeerName() +
-		" does not answer: UDP does not get through, or one of the keys is another"
+		" does not answer. UDP is blocked, or one of the keys is wrong"
 }
 
 // wayFix is the next step of troubleshooting. The keys have been checked at this point.
 func wayFix(e steps.Env, g *unstructured.Unstructured) string {
 	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) +
-		" -c wireguard -- wg show    # \"latest handshake\" tells whether the two ever met\n" + gatewayLog(e, g)
+		" -c wireguard -- wg show    # \"latest handshake\" shows whether one ever succeeded\n" + gatewayLog(e, g)
 }
 
 // stillConnected distinguishes a tunnel that is up from one whose gateway no longer records its
@@ -125,20 +125,20 @@ func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	at, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
 		return steps.Waits(
-			c.GetCreationTimestamp().Time, "Connection %s says Connected, and no ping is written down yet", placeOf(c),
+			c.GetCreationTimestamp().Time, "Connection %s is Connected, but has no ping result yet", placeOf(c),
 		).Or(gatewayLog(e, g))
 	}
 	due := at.Add(freshWithin)
 	if now.After(due) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Connection %s says Connected, but the last ping was at %s: its gateway has stopped to write down what it sees",
+				"Connection %s is Connected, but its last ping was at %s. The gateway no longer updates it",
 				placeOf(c), at.Local().Format(time.DateTime),
 			),
 			gatewayLog(e, g),
 		)
 	}
-	r := steps.Passed("Connected, %s away", cmp.Or(text(c, "status", "latency", "value"), "(none)"))
+	r := steps.Passed("Connected, latency %s", cmp.Or(text(c, "status", "latency", "value"), "(none)"))
 	r.Again = time.Now().Add(due.Sub(now))
 	return r
 }

@@ -38,20 +38,21 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	case len(found) > 1:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%d Secrets are such kubeconfigs for the provider: %s. Liqo takes one in the whole cluster", len(found),
+				"%d Secrets are labelled as the control-plane kubeconfig for the provider: %s. Liqo accepts only one per cluster",
+				len(found),
 				check.OrNone(places(found)),
 			),
 			fmt.Sprintf(
-				`that of an older peering goes, the one in %[3]s stays: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`,
+				`keep the one in %[3]s, delete that of an older peering: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`,
 				e.Kubectl(), identityLabel, ns,
 			)+
 				"\n"+e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+
-				" rollout restart deployment liqo-crd-replicator    # it has stopped to copy, and starts again with nothing else",
+				" rollout restart deployment liqo-crd-replicator    # it has stopped replicating and resumes only after a restart",
 		)
 	case found[0].GetNamespace() != ns:
 		return steps.Failed(
 			fmt.Sprintf(
-				"it is Secret %s: Liqo takes that namespace for the tenant's, which is %s", check.OrNone(places(found)), ns,
+				"Secret %s is not in the tenant namespace %s", check.OrNone(places(found)), ns,
 			),
 			e.Kubectl()+" -n "+steps.Quoted(found[0].GetNamespace())+" delete secret "+steps.Quoted(found[0].GetName())+
 				"    # then "+e.ApplyStep("authentication"),
@@ -68,7 +69,7 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 		if ok {
 			says = fmt.Sprintf("is for the provider's namespace %q", note)
 		}
-		return steps.Failed(fmt.Sprintf("%s %s; the consumer's is %s there", what, says, space), "")
+		return steps.Failed(fmt.Sprintf("%s %s; the tenant namespace on the provider is %s", what, says, space), "")
 	}
 	return asProved(ctx, e, found[0], what)
 }
@@ -104,7 +105,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 		return steps.Failed(
-			fmt.Sprintf("Secret %s/%s holds a kubeconfig, and Liqo does not find it: %s", ns, s.Name, strings.Join(lacks, "; ")),
+			fmt.Sprintf("Secret %s/%s has a kubeconfig that Liqo does not find: %s", ns, s.Name, strings.Join(lacks, "; ")),
 			fmt.Sprintf(
 				"%s -n %s label --overwrite secret %s %s=%s %s=%s", e.Kubectl(), ns, steps.Quoted(s.Name), identityLabel,
 				controlPlaneType, remoteIDLabel, id,
@@ -125,24 +126,24 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 	}
 	a, err := kubeconfig.Parse([]byte(held.Reveal()))
 	if err != nil && e.Own.Field("control-plane", "aws") == true {
-		return steps.Passed("%s, with AWS keys beside it", what)
+		return steps.Passed("%s, with AWS keys", what)
 	}
 	if err != nil {
 		return steps.Failed(
-			what+" holds no kubeconfig that can be used: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""),
+			what+" has no usable kubeconfig: "+strings.TrimPrefix(err.Error(), "kubeconfig: "), kubeconfigFix(e, ""),
 		)
 	}
 	b, err := check.Kubeconfig(e, kubeconfigName)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return steps.Warned(
-			what+" holds a kubeconfig, and there is none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile(),
+			what+" has a kubeconfig, but carrick has none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile(),
 		)
 	}
 	if err != nil {
 		return unparsed(err)
 	}
 	if other := otherParts(a, b); len(other) > 0 {
-		return steps.Failed(what+" holds another kubeconfig than the one that was proved: "+strings.Join(other, ", "), "")
+		return steps.Failed(what+" has a kubeconfig that differs from the tested one: "+strings.Join(other, ", "), "")
 	}
 	return steps.Passed("%s, %s", what, held.Hash())
 }
@@ -191,7 +192,7 @@ func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 			return judgeSeen(e, fc)
 		}
 	}
-	return steps.Skipped("there is no ForeignCluster %s yet, in which Liqo would say it", id)
+	return steps.Skipped("ForeignCluster %s, where Liqo reports it, does not exist yet", id)
 }
 
 func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
@@ -212,9 +213,9 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 		}
 		return steps.Waits(
 			since, "%s: APIServerStatus is %v (%v)", what, m["status"], conditionMessage(m),
-		).Or(liqoLog(e, "controller-manager") + "    # and does a firewall let the pods of Liqo's namespace out?\n" +
+		).Or(liqoLog(e, "controller-manager") + "    # also check that no firewall blocks egress of Liqo's pods\n" +
 			e.Kubectl() + " -n " + liqoSpaceOf(e.Own) +
-			" rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo goes on with " +
+			" rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo still uses " +
 			"the old one")
 	}
 	if e.Side == steps.Remote {
@@ -231,7 +232,7 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 func conditionMessage(condition map[string]any) string {
 	m, _ := condition["message"].(string)
 	if m == "" {
-		m = "no more is said"
+		m = "no message"
 	}
 	return m
 }

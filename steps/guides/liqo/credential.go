@@ -53,7 +53,7 @@ func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, 
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the key: %w", err)
+		return nil, fmt.Errorf("generate the key: %w", err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {
@@ -63,7 +63,7 @@ func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, 
 		Subject: pkix.Name{CommonName: commonName(id, public), Organization: []string{liqoGroup}},
 	}, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
+		return nil, fmt.Errorf("create the certificate request: %w", err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -93,7 +93,7 @@ func requestFact(ctx context.Context, e steps.Env) (any, error) {
 	}
 	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, requestField)
 	if apierrors.IsNotFound(err) || (err == nil && s.Data[requestField].IsZero()) {
-		return nil, steps.Absent("the consumer's key is not made yet")
+		return nil, steps.Absent("the consumer's key does not exist yet")
 	}
 	if err != nil {
 		return nil, err
@@ -106,14 +106,14 @@ func requestFact(ctx context.Context, e steps.Env) (any, error) {
 func parseRequest(text string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return nil, errors.New("it is no certificate request in PEM")
+		return nil, errors.New("not a PEM-encoded certificate request")
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("it can't be read: %w", err)
+		return nil, fmt.Errorf("cannot be parsed: %w", err)
 	}
 	if err := request.CheckSignature(); err != nil {
-		return nil, fmt.Errorf("it is not signed with its own key: %w", err)
+		return nil, fmt.Errorf("not signed with its own key: %w", err)
 	}
 	return request, nil
 }
@@ -150,7 +150,7 @@ func credentialUser(_ context.Context, e steps.Env) (any, error) {
 		if user := e.Own.FieldText("control-plane", "user"); user != "" {
 			return user, nil
 		}
-		return nil, steps.Absent("the credential that stands can't be read")
+		return nil, steps.Absent("the existing credential cannot be read")
 	}
 	if user := e.Own.FieldText("control-plane", "user"); user != "" && certified(e) && stored(e.Own) {
 		return user, nil
@@ -165,7 +165,7 @@ func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	}
 	request, err := parseRequest(csr)
 	if err != nil {
-		return nil, steps.Absent("the consumer's request: %s", err)
+		return nil, steps.Absent("the consumer's certificate request: %s", err)
 	}
 	return request.Subject.CommonName, nil
 }

@@ -21,7 +21,7 @@ func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
 		return nil, unparsed(err)
 	}
 	if len(k.ClientCert) == 0 {
-		return nil, steps.Skipped("the credential that stands is no certificate")
+		return nil, steps.Skipped("the existing credential is not a certificate")
 	}
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
@@ -48,7 +48,7 @@ func certificateSound(_ context.Context, e steps.Env) steps.Result {
 	if foreign(e.Own) {
 		bad = badSubject(cert.Subject.CommonName, cert.Subject.Organization, id)
 		for i := range bad {
-			bad[i] = "it has " + bad[i]
+			bad[i] = "the certificate has " + bad[i]
 		}
 	}
 	return judgeCertificate(cert, bad, authorities, failure.Explain(err), fix)
@@ -68,23 +68,24 @@ func anotherCertificate(e steps.Env) (string, error) {
 // authorities are not known.
 func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown, fix string) steps.Result {
 	if !forClients(cert) {
-		bad = append(bad, "it is not for clients (its extended key usage leaves client authentication out)")
+		bad = append(bad, "the certificate is not a client certificate (no clientAuth in its extended key usage)")
 	}
 	if authorities != "" &&
 		!issuedBy(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})), authorities) {
-		bad = append(bad, "the provider's API server does not know the authority that signed it: "+cert.Issuer.String())
+		bad = append(bad, "the provider's API server does not trust the certificate's issuer: "+cert.Issuer.String())
 	}
 	if len(bad) > 0 {
 		return steps.Failed(strings.Join(bad, "; "), fix)
 	}
 	if authorities == "" {
 		return steps.Passed(
-			"%s, of %s; who signed it was not compared (%s)", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization),
+			"user %s, group %s; issuer not verified (%s)", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization),
 			unknown,
 		)
 	}
 	return steps.Passed(
-		"%s, of %s, signed by %s", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization), cert.Issuer.CommonName,
+		"user %s, group %s, signed by %s", cert.Subject.CommonName, check.OrNone(cert.Subject.Organization),
+		cert.Issuer.CommonName,
 	)
 }
 
@@ -99,7 +100,7 @@ func clientCertificateLasts(_ context.Context, e steps.Env) steps.Result {
 	}
 	r := check.Lasts(cert, check.Month, time.Now(), fix)
 	if r.Status == steps.Pass {
-		r.Found = "until " + cert.NotAfter.Format(time.DateOnly) + "; nobody renews it"
+		r.Found = "valid until " + cert.NotAfter.Format(time.DateOnly) + "; not renewed automatically"
 	}
 	return r
 }

@@ -27,9 +27,9 @@ func credentialChecks() []steps.Check {
 
 func credentialKeyCheck() steps.Check {
 	return steps.Check{
-		Name: "credential-key", Title: "the consumer has a key of its own, and a request for that key", On: steps.Local,
+		Name: "credential-key", Title: "The consumer has its own key and a matching request", On: steps.Local,
 		When: certified, FixedBy: "credential-key", Needs: []string{"tenant-namespace"},
-		Why:        "the key is made where it is used and never crosses over; deleting it is how the credential is renewed",
+		Why:        "The key is created on the consumer and never leaves it; to renew the credential, delete its Secret.",
 		References: []string{page},
 		Run:        credentialKeyHeld,
 	}
@@ -39,48 +39,47 @@ func credentialKeyCheck() steps.Check {
 func providersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "controlplane-role", Title: "Liqo's ClusterRole for consumers is there and whole", On: steps.Remote,
+			Name: "controlplane-role", Title: "Liqo's ClusterRole for consumers is complete", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "it is all that the consumer may do at the provider; its name has a prefix that admins may change, so " +
-				"it is found by its label",
+			Why: "This role is all that the consumer is allowed to do on the provider; carrick finds it by label because its " +
+				"name can have a prefix.",
 			References: []string{roleSource},
 			Run:        consumersRole,
 		},
 		{
-			Name: "request-sound", Title: "the consumer's request asks for what it may have", On: steps.Remote, When: certified,
+			Name: "request-sound", Title: "The certificate request is the expected one", On: steps.Remote, When: certified,
 			Needs: []string{"tenant-namespace", "peer/credential-key"},
-			Why: "whoever approves a request gives the rights of all names in it: system:masters is an admin, the " +
-				"consumer's cluster id is the group of Liqo's virtual kubelets",
+			Why: "Approval grants all names in the request: system:masters is admin, and the consumer's cluster id is " +
+				"the group of Liqo's virtual kubelets.",
 			References: []string{page, csrSource, signersSource},
 			Run:        requestSound,
 		},
 		{
-			Name: "signs-certificates", Title: "the provider's cluster signs client certificates", On: steps.Remote,
-			Needs: []string{"signed-in"},
-			Why: "EKS signs none. Liqo also requests a certificate for each ResourceSlice, and denies the slice if " +
-				"none is signed within 30 seconds.",
+			Name: "signs-certificates", Title: "The provider's cluster signs client certificates", On: steps.Remote,
+			Needs:      []string{"signed-in"},
+			Why:        "EKS signs none, and Liqo denies a ResourceSlice whose certificate is not signed within 30 seconds.",
 			References: []string{signersSource, "liqotech/liqo#3153"},
 			Run:        signsCertificates, Timeout: 30 * time.Second,
 		},
 		{
-			Name: "account-token", Title: "the consumer's ServiceAccount has a token", On: steps.Remote, When: tokened,
+			Name: "account-token", Title: "The consumer's ServiceAccount has a token", On: steps.Remote, When: tokened,
 			FixedBy: "service-account", Needs: []string{"tenant-namespace"},
-			Why:        "Kubernetes puts it into a Secret, and deletes that Secret where the ServiceAccount is not there",
+			Why:        "Kubernetes fills the token Secret only for an existing ServiceAccount, and otherwise deletes it.",
 			References: []string{"https://kubernetes.io/docs/concepts/configuration/secret/#serviceaccount-token-secrets"},
 			Run:        accountTokened, Timeout: 30 * time.Second,
 		},
 		{
-			Name: "certificate-issued", Title: "the consumer's certificate is issued", On: steps.Remote, When: certified,
+			Name: "certificate-issued", Title: "The consumer's certificate is issued", On: steps.Remote, When: certified,
 			FixedBy: "certificate-request", Needs: []string{"request-sound"},
-			Why:        "a request is approved by somebody and then signed by the cluster, which removes it an hour later",
+			Why:        "A request needs approval before the cluster signs it, and is removed an hour after that.",
 			References: []string{page, signersSource},
 			Run:        certificateIssued, Timeout: 30 * time.Second,
 		},
 		{
-			Name: "role-binding", Title: "the consumer is bound to that ClusterRole in its tenant namespace", On: steps.Remote,
+			Name: "role-binding", Title: "The RoleBinding grants that ClusterRole to the consumer", On: steps.Remote,
 			When: servesConsumer, FixedBy: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
-			Why: "the name in the binding has to be the certificate's common name to the letter: else there is a 403 " +
-				"in the log of the consumer's replicator and nowhere else",
+			Why: "If the name in it differs from the certificate's common name, the only sign is a 403 in the log of " +
+				"the consumer's replicator.",
 			References: []string{page, roleSource},
 			Run:        roleBound,
 		},
@@ -91,49 +90,49 @@ func providersCredentialChecks() []steps.Check {
 func consumersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-whole", Title: "the kubeconfig for the provider is whole and needs nothing but itself",
+			Name: "kubeconfig-whole", Title: "The kubeconfig for the provider is self-contained",
 			On: steps.Local, Needs: []string{"tenant-namespace"},
-			Why: "files and login plugins of an admin's machine are not in Liqo's pods; what is wrong with it stands " +
-				"in the replicator's log alone",
+			Why: "Liqo's pods have no files or login plugins of an admin's machine, and the replicator only logs " +
+				"the problem.",
 			References: []string{replicatorCode},
 			Run:        kubeconfigWhole,
 		},
 		{
 			Name:  "kubeconfig-server",
-			Title: "the kubeconfig's server can be called by that address and proves itself to the CA in it", On: steps.Local,
+			Title: "The kubeconfig's server address and CA are correct", On: steps.Local,
 			From: "this machine", Needs: []string{"kubeconfig-whole"},
-			Why: "Liqo trusts that CA alone. localhost and names such as kubernetes.default mean something else " +
-				"in its pods",
+			Why:        "Liqo trusts only that CA, and localhost or kubernetes.default mean something else in its pods.",
 			References: []string{contextSource, "liqotech/liqo#1620", "liqotech/liqo#2392", "liqotech/liqo#2925"},
 			Run:        kubeconfigServer,
 		},
 		{
 			Name:  "certificate-sound",
-			Title: "the consumer's certificate is one for clients, of the right groups, and of the provider's authority",
+			Title: "The certificate has the right usage, groups and issuer",
 			On:    steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
-			Why: "a serving certificate is refused, one of system:masters is an admin's, and one of another cluster's " +
-				"authority is nobody's",
+			Why: "A serving certificate or one from another CA is refused, and one with system:masters grants " +
+				"admin access.",
 			References: []string{csrSource, signersSource},
 			Run:        certificateSound,
 		},
 		{
-			Name: "certificate-lasts", Title: "the consumer's certificate lasts for another month", On: steps.Local,
+			Name: "certificate-lasts", Title: "The consumer's certificate is valid for 30 more days", On: steps.Local,
 			When: certified, Needs: []string{"kubeconfig-whole"},
-			Why:        "Liqo renews certificates of its own handshake only: when this one ends, the peering stops",
+			Why:        "Liqo does not renew a certificate that was created this way; when it expires, the peering stops.",
 			References: []string{renewerSource},
 			Run:        clientCertificateLasts,
 		},
 		{
-			Name: "credential-rights", Title: "the new kubeconfig may write all that Liqo copies", On: steps.Local,
+			Name: "credential-rights", Title: "The new kubeconfig can write all that Liqo replicates", On: steps.Local,
 			When: servesConsumer, From: withCredential, Needs: []string{"kubeconfig-server", "peer/role-binding"},
-			Why:        "Liqo says of a right that is missing in its log alone. It is asked here as the consumer will ask",
+			Why: "Liqo only logs missing permissions; carrick asks the provider's API server with the consumer's " +
+				"credential.",
 			References: []string{roleSource, replicatorCode},
 			Run:        credentialPermissions,
 		},
 		{
-			Name: "credential-least", Title: "the new kubeconfig may do nothing beyond what Liqo copies", On: steps.Local,
+			Name: "credential-least", Title: "The new kubeconfig grants nothing but replication", On: steps.Local,
 			When: servesConsumer, From: withCredential, Needs: []string{"credential-rights"},
-			Why:        "this credential leaves the provider: whoever gets hold of it gets all that it may do",
+			Why:        "This credential leaves the provider; whoever obtains it can do all that it grants.",
 			References: []string{roleSource},
 			Run:        credentialLeast,
 		},

@@ -27,7 +27,7 @@ func standsAlready(consumer steps.Facts) steps.Change {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Change{Items: []steps.Item{{
 		Verb: steps.Leave, What: "Secret " + name,
-		Note: "a credential that somebody else made is in use; carrick makes one when that Secret is gone",
+		Note: "carrick did not create this credential and keeps it; delete the Secret to have carrick create one",
 	}}}
 }
 
@@ -121,7 +121,7 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 		return standsAlready(e.Peer), nil
 	case stored(e.Peer):
 		return steps.Change{Items: []steps.Item{{
-			Verb: steps.Leave, What: "CertificateSigningRequest", Note: "the consumer already holds its certificate",
+			Verb: steps.Leave, What: "CertificateSigningRequest", Note: "the consumer already has its certificate",
 		}}}, nil
 	}
 	a, err := r.asked(ctx, e)
@@ -201,15 +201,15 @@ func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpe
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {
 		case string(got.Request) != csr:
-			return errors.New("it holds another request than the consumer's")
+			return errors.New("its request is not the consumer's")
 		case got.SignerName != signer:
-			return fmt.Errorf("it is for the signer %s, not %s", got.SignerName, signer)
+			return fmt.Errorf("its signer is %s, not %s", got.SignerName, signer)
 		case !sets.New(got.Usages...).Equal(sets.New(usages...)):
 			return fmt.Errorf("its usages are %v, not %v", got.Usages, usages)
 		case got.ExpirationSeconds == nil:
-			return errors.New("it does not limit how long the certificate is valid (expirationSeconds)")
+			return errors.New("it does not limit the certificate's lifetime (expirationSeconds)")
 		case time.Duration(*got.ExpirationSeconds)*time.Second > certificateLife:
-			return fmt.Errorf("it asks for a certificate of more than %d days", certificateLife/(24*time.Hour))
+			return fmt.Errorf("it requests a certificate valid for more than %d days", certificateLife/(24*time.Hour))
 		}
 		return nil
 	}

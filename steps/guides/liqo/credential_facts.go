@@ -166,7 +166,7 @@ func ourKey(ctx context.Context, e steps.Env) (masked.Value, error) {
 	}
 	s, err := e.Cluster.Secret(ctx, tenantNamespace(e), name, keyField)
 	if apierrors.IsNotFound(err) {
-		return masked.Value{}, steps.Absent("the consumer's key is not made yet")
+		return masked.Value{}, steps.Absent("the consumer's key does not exist yet")
 	}
 	if err != nil {
 		return masked.Value{}, err

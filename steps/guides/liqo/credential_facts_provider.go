@@ -37,7 +37,7 @@ func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
 	}
 	csr, err := e.Cluster.Get(ctx, check.SigningRequests, "", name.(string))
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("the consumer's certificate is not asked for yet")
+		return nil, steps.Absent("the consumer's certificate is not requested yet")
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func providerCA(ctx context.Context, e steps.Env) (any, error) {
 // clientCA returns the CA that the provider's API server verifies client certificates against.
 func clientCA(ctx context.Context, e steps.Env) (any, error) {
 	return systemCA(ctx, e, "extension-apiserver-authentication", "client-ca-file",
-		"the provider does not say which CA client certificates are verified by")
+		"the provider has no client CA in ConfigMap kube-system/extension-apiserver-authentication")
 }
 
 // systemCA returns a key of a ConfigMap in kube-system; none is the reason if it does not

@@ -41,7 +41,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 	}
 	err = probe.KeyMatches(&x509.Certificate{PublicKey: request.PublicKey}, []byte(s.Data[keyField].Reveal()))
 	if errors.Is(err, probe.ErrKeyMismatch) {
-		return steps.Failed(fmt.Sprintf("%s of %s is not the key of the request beside it", keyField, what), fix)
+		return steps.Failed(fmt.Sprintf("%s of %s does not match the certificate request", keyField, what), fix)
 	}
 	if err != nil {
 		return steps.Failed(fmt.Sprintf("%s of %s: %s", keyField, what, err), fix)

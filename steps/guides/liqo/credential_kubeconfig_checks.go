@@ -25,7 +25,7 @@ const kubeconfigName = "kubeconfig"
 // the problems of the file itself.
 func unparsed(err error) steps.Result {
 	if errors.As(err, new(kubeconfig.Error)) {
-		return steps.Skipped("the kubeconfig can't be used as it is")
+		return steps.Skipped("the kubeconfig is not usable")
 	}
 	return steps.Errored(err)
 }
@@ -35,7 +35,7 @@ func unparsed(err error) steps.Result {
 func replaceKubeconfig(e steps.Env) string {
 	name := e.Own.FieldText("control-plane", "name")
 	return e.Kubectl() + " -n " + tenantNamespace(e) + " patch secret " + steps.Quoted(name) +
-		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a kubeconfig that is right`
+		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a valid kubeconfig`
 }
 
 // kubeconfigFix is the fix for a kubeconfig; built is the fix if carrick builds it.
@@ -61,7 +61,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	var broken kubeconfig.Error
 	if errors.As(err, &broken) && e.Own.Field("control-plane", "aws") == true {
 		return steps.Skipped(
-			"it signs in with the AWS keys beside it in the Secret, as Liqo does on EKS: carrick can't try those",
+			"the Secret has AWS keys, which Liqo uses on EKS. carrick cannot test them",
 		)
 	}
 	if errors.As(err, &broken) {
@@ -73,7 +73,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	if contexts, users := entries(m); contexts > 1 || users > 1 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"it holds %d contexts and %d users, and Liqo uses context %s alone: whoever reads the Secret has the others, too",
+				"the kubeconfig has %d contexts and %d users, and Liqo uses only context %s. The Secret exposes the others, too",
 				contexts, users, k.Name,
 			),
 			kubeconfigFix(e, fix),
@@ -100,14 +100,14 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if k.ProxyURL != "" {
 		return steps.Skipped(
-			"it goes through the proxy %s, which is there for the consumer's pods and not for this machine", k.ProxyURL,
+			"the kubeconfig uses proxy %s, which is meant for the consumer's pods, not for this machine", k.ProxyURL,
 		)
 	}
 	own, _ := e.Own.Text(check.ServerFact)
 	address := judgeServerAddress(
 		k.Server, own,
 		kubeconfigFix(
-			e, "answer provider.server with an address that the consumer's pods reach: a load balancer or a node, port 6443",
+			e, "answer provider.server with an address that the consumer's pods can reach: a load balancer or a node, port 6443",
 		),
 	)
 	if !address.Status.Holds() {
@@ -127,32 +127,36 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 func judgeServerAddress(server, own, fix string) steps.Result {
 	u, err := url.Parse(server)
 	if err != nil {
-		return steps.Failed("the server is no address: "+server, fix)
+		return steps.Failed("the server is not a valid address: "+server, fix)
 	}
 	host := u.Hostname()
 	ip, notIP := netip.ParseAddr(host)
 	switch {
 	case strings.Contains(u.Path, "/k8s/clusters/"):
 		return steps.Failed(
-			server+" is Rancher's proxy, which takes neither client certificates nor ServiceAccount tokens",
+			server+" is Rancher's proxy, which accepts neither client certificates nor ServiceAccount tokens",
 			fix+" (Rancher: Authorized Cluster Endpoint)",
 		)
 	case server == own:
 		return steps.Failed(server+" is the consumer's own API server", fix)
 	case check.OnLoopback(server) && check.OnLoopback(own):
-		return steps.Passed("%s is on loopback, as the consumer's own API server is: both stand on one machine", host)
+		return steps.Passed(
+			"%s is a loopback address, like that of the consumer's own API server. Both run on one machine", host,
+		)
 	case check.OnLoopback(server):
-		return steps.Failed(host+" means the pod itself when Liqo asks", fix)
+		return steps.Failed(host+" is the pod itself when Liqo connects", fix)
 	case notIP == nil && (ip.IsUnspecified() || ip.IsLinkLocalUnicast()):
-		return steps.Failed(host+" is no address that another machine can call", fix)
+		return steps.Failed(host+" is not reachable from another machine", fix)
 	case check.InsideOnly(host):
-		return steps.Failed(host+" means the consumer's own API server when Liqo asks", fix)
+		return steps.Failed(host+" is the consumer's own API server inside Liqo's pods", fix)
 	case notIP != nil && !strings.Contains(host, "."):
 		return steps.Warned(
-			host+" is a name without a domain: the consumer's pods know it only if their DNS does, as in clusters of kind", fix,
+			host+
+				" is a host name without a domain, which the consumer's pods can resolve only if their DNS has it, as in "+
+				"kind clusters", fix,
 		)
 	case notIP == nil && ip.IsPrivate():
-		return steps.Passed("%s is a private address, which the consumer's pods reach where it is routed", host)
+		return steps.Passed("%s is a private address, which the consumer's pods can reach only if it is routed", host)
 	}
 	return steps.Passed("%s", host)
 }
@@ -163,17 +167,22 @@ func serverProves(ctx context.Context, e steps.Env, k kubeconfig.Config) steps.R
 		fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " +
 			e.ApplyStep("credentials")
 		if shown.Kind == probe.NameMismatch {
-			fix = fmt.Sprintf("answer provider.server with a name of the certificate (%s), or add %s to the certificate "+
-				"of the provider's API server", check.OrNone(shown.Names), name)
+			fix = fmt.Sprintf(
+				"answer provider.server with a name in the certificate (%s), or add %s to the certificate of the "+
+					"provider's API server",
+				check.OrNone(shown.Names), name,
+			)
 		}
 		return kubeconfigFix(e, fix)
 	})
 	if r.Status == steps.Pass {
 		by := "the CA in the kubeconfig"
 		if len(k.CA) == 0 {
-			by = "a public CA: the kubeconfig names none, so Liqo's pods trust the system's"
+			by = "a public CA (the kubeconfig has none, so Liqo's pods use the system CAs)"
 		}
-		r.Found = fmt.Sprintf("%s until %s, by %s", shown.Version, shown.NotAfter.Format(time.DateOnly), by)
+		r.Found = fmt.Sprintf(
+			"%s, certificate valid until %s, verified by %s", shown.Version, shown.NotAfter.Format(time.DateOnly), by,
+		)
 	}
 	return r
 }

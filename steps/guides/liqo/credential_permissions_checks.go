@@ -66,25 +66,28 @@ func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(
 			"the API server at "+as.Server()+
-				" refuses it (401): it has expired, or that is another cluster than the one that it is of",
-			"compare with "+e.PeerKubectl()+" cluster-info; else "+fix,
+				" rejects the credential (401). It has expired, or this is another cluster",
+			"compare with "+e.PeerKubectl()+" cluster-info. If it is the same cluster: "+fix,
 		)
 	case said.unknown != nil:
 		return steps.Errored(said.unknown)
 	case said.who.Name != want:
-		return steps.Failed(fmt.Sprintf("it signs in as %s, not as %s", said.who.Name, want), kubeconfigFix(e, bind))
+		return steps.Failed(
+			fmt.Sprintf("the kubeconfig authenticates as %s, not as %s", said.who.Name, want), kubeconfigFix(e, bind),
+		)
 	case said.may.Status != steps.Pass:
 		return said.may.Or(bind)
 	case said.renews.Status == steps.Fail:
 		return steps.Warned(
-			"it may not write renews: the certificates of ResourceSlices end and are not renewed",
+			"the kubeconfig cannot write renews, so certificates of ResourceSlices expire without renewal",
 			"upgrade Liqo on the provider: its ClusterRole for consumers lacks renews",
 		)
 	case said.renews.Status != steps.Pass:
 		return said.renews
 	}
 	return steps.Passed(
-		"as %s, in %s of %s: %d rights on resourceslices, namespacemaps and renews; no other cluster binds that name",
+		"%s in namespace %s of %s has %d permissions on resourceslices, namespacemaps and renews; no other cluster "+
+			"binds this user",
 		said.who.Name, ns, as.Server(), 3*len(usedVerbs),
 	)
 }
@@ -105,5 +108,5 @@ func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
 	meant := map[string][]rbacv1.PolicyRule{peerNamespace(e): slices.Concat(copied, renewed)}
 	return check.OnlyWithin(ctx, as, meant, spaces,
 		e.PeerKubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+steps.Quoted(user)+
-			"    # delete what grants it; a group of the certificate may, too")
+			"    # delete the binding that grants it; it can also bind a group of the certificate")
 }

@@ -53,7 +53,7 @@ func newKey(kubectl, namespace, id string, e steps.Env) string {
 // in use.
 func foreignCredential(consumer steps.Facts) steps.Result {
 	name := consumer.FieldText("control-plane", "name")
-	return steps.Skipped("the consumer uses a credential that somebody else made (Secret %s)", name)
+	return steps.Skipped("the consumer uses a credential that carrick did not create (Secret %s)", name)
 }
 
 // judgeRequest reports whether the provider's admin can approve a request of the consumer with
@@ -63,7 +63,7 @@ func judgeRequest(csr, id, fix string) steps.Result {
 	if err != nil {
 		return steps.Failed(err.Error(), fix)
 	}
-	return steps.Passed("%s, of %s", request.Subject.CommonName, check.OrNone(request.Subject.Organization))
+	return steps.Passed("user %s, group %s", request.Subject.CommonName, check.OrNone(request.Subject.Organization))
 }
 
 // sound parses a request in PEM. It returns an error if the request does not have exactly the
@@ -94,14 +94,14 @@ func unexpected(request *x509.CertificateRequest, id string) []string {
 		for _, uri := range request.URIs {
 			names = append(names, uri.String())
 		}
-		what := "it asks for X.509 extensions"
+		what := "X.509 extensions are requested"
 		if len(names) > 0 {
-			what = "it has the subject alternative names " + check.OrNone(names)
+			what = "unexpected subject alternative names " + check.OrNone(names)
 		}
 		out = append(out, what)
 	}
 	if key, ok := request.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
-		out = append(out, "its key is of the kind "+request.PublicKeyAlgorithm.String()+", not ECDSA P-256")
+		out = append(out, "key type is "+request.PublicKeyAlgorithm.String()+", not ECDSA P-256")
 	}
 	return out
 }
@@ -109,14 +109,14 @@ func unexpected(request *x509.CertificateRequest, id string) []string {
 // unexpectedSubject lists how a subject differs from that name and the group liqo.io.
 func unexpectedSubject(subject pkix.Name, name string) (out []string) {
 	if subject.CommonName != name {
-		out = append(out, fmt.Sprintf("its common name is %q, not %q", subject.CommonName, name))
+		out = append(out, fmt.Sprintf("common name is %q, not %q", subject.CommonName, name))
 	}
 	if !slices.Equal(subject.Organization, []string{liqoGroup}) {
 		out = append(
-			out, fmt.Sprintf("its organizations are %s, not %s alone", check.OrNone(subject.Organization), liqoGroup),
+			out, fmt.Sprintf("organizations are %s, not only %s", check.OrNone(subject.Organization), liqoGroup),
 		)
 	} else if len(subject.Names) != 2 {
-		out = append(out, "its subject has more than a common name and an organization")
+		out = append(out, "subject has more than a common name and an organization")
 	}
 	return out
 }
@@ -127,18 +127,18 @@ func badSubject(name string, groups []string, id string) []string {
 	var out []string
 	switch {
 	case name == "":
-		out = append(out, "no name at all")
+		out = append(out, "no common name")
 	case strings.HasPrefix(name, "system:"):
-		out = append(out, "the name "+name+", which is one of Kubernetes' own")
+		out = append(out, "the name "+name+", which is reserved for Kubernetes")
 	}
 	for _, g := range groups {
 		switch {
 		case strings.HasPrefix(g, "system:"):
-			out = append(out, "the group "+g+", which is one of Kubernetes' own")
+			out = append(out, "the group "+g+", which is reserved for Kubernetes")
 		case g == "kubeadm:cluster-admins":
 			out = append(out, "the group "+g+", which kubeadm binds to cluster-admin")
 		case g == id:
-			out = append(out, "the group "+g+", which has the rights of Liqo's virtual kubelets")
+			out = append(out, "the group "+g+", which has the permissions of Liqo's virtual kubelets")
 		}
 	}
 	return out
@@ -149,7 +149,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	case foreign(e.Peer):
 		return foreignCredential(e.Peer)
 	case stored(e.Peer):
-		return steps.Skipped("the consumer holds its certificate already")
+		return steps.Skipped("the consumer already has its certificate")
 	}
 	name, err := requestName(ctx, e)
 	if err != nil {
@@ -157,7 +157,7 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	}
 	csr, err := e.Cluster.Get(ctx, check.SigningRequests, "", name.(string))
 	if apierrors.IsNotFound(err) {
-		return steps.Undone(fmt.Sprintf("it is not asked for: there is no CertificateSigningRequest %s", name))
+		return steps.Undone(fmt.Sprintf("CertificateSigningRequest %s does not exist", name))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -168,19 +168,19 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	state, reason, since := decision(csr)
-	anew := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " +
+	recreate := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + name.(string) + "    # then " +
 		e.ApplyStep("credentials")
 	switch {
 	case text(csr, "spec", "signerName") != signer:
-		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), anew)
+		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), recreate)
 	case text(csr, "spec", "request") != base64.StdEncoding.EncodeToString([]byte(wants)):
-		return steps.Failed(what+" holds another request than the consumer's", anew)
+		return steps.Failed(what+" does not contain the consumer's request", recreate)
 	case state == "Denied" || state == "Failed":
-		return steps.Failed(fmt.Sprintf("%s: %s: %s", what, strings.ToLower(state), reason), anew)
+		return steps.Failed(fmt.Sprintf("%s is %s: %s", what, strings.ToLower(state), reason), recreate)
 	case state == "":
-		return steps.Failed(what+" waits for somebody to approve it", e.ApplyStep("credentials"))
+		return steps.Failed(what+" is not approved yet", e.ApplyStep("credentials"))
 	case text(csr, "status", "certificate") == "":
-		return steps.Waits(since, "%s is approved and not signed", what).Or(noSigner)
+		return steps.Waits(since, "%s is approved but not signed", what).Or(noSigner)
 	}
 	cert, err := e.Own.Text("certificate")
 	if err != nil {
@@ -188,9 +188,9 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	}
 	c := leaf([]byte(cert))
 	if c == nil {
-		return steps.Failed(what+" holds no certificate that can be read", anew)
+		return steps.Failed(what+" has no readable certificate", recreate)
 	}
-	return steps.Passed("for %s, until %s", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
+	return steps.Passed("certificate for %s, valid until %s", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 }
 
 // forClients reports whether a certificate is for clients.

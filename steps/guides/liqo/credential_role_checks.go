@@ -38,9 +38,9 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	anew := chartAgain(ctx, e) + "    # the chart brings the ClusterRole"
+	reinstall := chartAgain(ctx, e) + "    # the chart contains the ClusterRole"
 	if len(found) == 0 {
-		return steps.Failed("there is no ClusterRole with the label "+roleLabel, anew)
+		return steps.Failed("no ClusterRole has the label "+roleLabel, reinstall)
 	}
 	role := found[0]
 	if len(found) > 1 {
@@ -49,27 +49,27 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 			"delete the one that is not the installed release's",
 		)
 	}
-	return judgeRole(role, anew, upgrade(ctx, e, renewsSince))
+	return judgeRole(role, reinstall, upgrade(ctx, e, renewsSince))
 }
 
 // judgeRole reports whether a ClusterRole grants exactly what consumers require.
-func judgeRole(role *rbacv1.ClusterRole, anew, newer string) steps.Result {
+func judgeRole(role *rbacv1.ClusterRole, reinstall, newer string) steps.Result {
 	if ok, lacking := validation.Covers(role.Rules, copied); !ok {
-		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), anew)
+		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), reinstall)
 	}
 	if ok, more := validation.Covers(append(append([]rbacv1.PolicyRule{}, copied...), renewed...), role.Rules); !ok {
 		return steps.Warned(
-			fmt.Sprintf("ClusterRole %s grants more than Liqo's own: %s", role.Name, rulesInWords(more)),
-			"take it out: every consumer has it. "+anew,
+			fmt.Sprintf("ClusterRole %s grants more than Liqo requires: %s", role.Name, rulesInWords(more)),
+			"remove these rules, which every consumer has: "+reinstall,
 		)
 	}
 	if ok, _ := validation.Covers(role.Rules, renewed); !ok {
 		return steps.Warned(
-			fmt.Sprintf("ClusterRole %s lacks renews: the certificates of ResourceSlices end and are not renewed", role.Name),
+			fmt.Sprintf("ClusterRole %s lacks renews, so certificates of ResourceSlices expire without renewal", role.Name),
 			newer,
 		)
 	}
-	return steps.Passed("%s: resourceslices, namespacemaps and renews", role.Name)
+	return steps.Passed("ClusterRole %s grants resourceslices, namespacemaps and renews", role.Name)
 }
 
 func rulesInWords(rules []rbacv1.PolicyRule) string {
@@ -124,22 +124,22 @@ func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Resul
 		case ours && named && b.Labels[remoteIDLabel] != id:
 			return steps.Warned(
 				fmt.Sprintf(
-					"RoleBinding %s gives it to %s, and has no label %s: %s, by which Liqo's own commands find it", b.Name, user,
+					"RoleBinding %s grants the role to %s, but lacks the label %s=%s that liqoctl uses", b.Name, user,
 					remoteIDLabel, id,
 				),
 				"",
 			)
 		case ours && named:
-			return steps.Passed("RoleBinding %s gives it to %s", b.Name, user)
+			return steps.Passed("RoleBinding %s grants the role to %s", b.Name, user)
 		case ours:
 			others = append(
-				others, fmt.Sprintf("RoleBinding %s gives it to %s, not to %s", b.Name, subjectsInWords(b.Subjects), user),
+				others, fmt.Sprintf("RoleBinding %s grants the role to %s, not to %s", b.Name, subjectsInWords(b.Subjects), user),
 			)
 		case named, b.Name == usualBinding:
 			others = append(
 				others,
 				fmt.Sprintf(
-					"RoleBinding %s gives %s %s to %s, not ClusterRole %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name,
+					"RoleBinding %s grants %s %s to %s, not ClusterRole %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name,
 					subjectsInWords(b.Subjects), role,
 				),
 			)
@@ -148,7 +148,7 @@ func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Resul
 	if len(others) > 0 {
 		return steps.Failed(strings.Join(others, "; "), "")
 	}
-	return steps.Undone(fmt.Sprintf("no RoleBinding gives %s to %s", role, user))
+	return steps.Undone(fmt.Sprintf("no RoleBinding grants ClusterRole %s to %s", role, user))
 }
 
 func subjectsInWords(subjects []rbacv1.Subject) string {
@@ -161,7 +161,7 @@ func subjectsInWords(subjects []rbacv1.Subject) string {
 		out = append(out, s.Kind+" "+name)
 	}
 	if len(out) == 0 {
-		return "nobody"
+		return "no subject"
 	}
 	return strings.Join(out, ", ")
 }

@@ -82,7 +82,7 @@ func TestJudgeBindings(t *testing.T) {
 			[]*rbacv1.RoleBinding{binding(usualBinding, "ClusterRole", "x", "milan", user)}, "u", steps.Fail,
 		},
 		"another cluster's":      {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "turin", user)}, "u", steps.Warn},
-		"nobody in it":           {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan")}, "u", steps.Fail},
+		"no subjects":            {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "r", "milan")}, "u", steps.Fail},
 		"no binding":             {nil, "u", steps.Fail},
 		"others' alone, unnamed": {[]*rbacv1.RoleBinding{binding("b", "ClusterRole", "x", "milan", group)}, "u", steps.Fail},
 	} {

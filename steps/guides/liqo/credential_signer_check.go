@@ -15,9 +15,9 @@ import (
 )
 
 // noSigner is the fix for a cluster that approves requests but does not sign them.
-const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file; " +
-	"where it is not yours (EKS), answer auth.kind with service-account, and install Liqo with its AWS settings, as it " +
-	"asks for certificates, too"
+const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file. On " +
+	"a managed control plane (EKS), answer auth.kind with service-account and install Liqo with its AWS settings, " +
+	"because Liqo also requests certificates"
 
 // signedWithin is the timeout for a signer.
 const signedWithin = 30 * time.Second
@@ -64,17 +64,17 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 	if csr := lastDecided(all); csr != nil {
 		_, _, since := decision(csr)
 		if text(csr, "status", "certificate") != "" {
-			return steps.Passed("it signed CertificateSigningRequest %s", csr.GetName())
+			return steps.Passed("the cluster signed CertificateSigningRequest %s", csr.GetName())
 		}
 		if time.Since(since) > signedWithin {
 			return steps.Failed(
-				fmt.Sprintf("CertificateSigningRequest %s is approved and was never signed", csr.GetName()), noSigner,
+				fmt.Sprintf("CertificateSigningRequest %s is approved but was never signed", csr.GetName()), noSigner,
 			)
 		}
-		return steps.Waits(since, "CertificateSigningRequest %s is approved and not signed yet", csr.GetName()).Or(noSigner)
+		return steps.Waits(since, "CertificateSigningRequest %s is approved but not signed yet", csr.GetName()).Or(noSigner)
 	}
 	if ours, _ := e.Own.Text("client-ca"); issuedBy(e.Peer.Field("control-plane", "certificate"), ours) {
-		return steps.Passed("the certificate that the consumer holds is of its authority")
+		return steps.Passed("the cluster signed the consumer's certificate")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -88,11 +88,11 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, s := range slices {
 		if text(s, "status", "authParams", "signedCRT") != "" {
-			return steps.Passed("it signed for ResourceSlice %s", s.GetName())
+			return steps.Passed("the cluster signed a certificate for ResourceSlice %s", s.GetName())
 		}
 	}
-	return steps.Warned("nothing that it has signed is to be seen: requests are removed an hour after they were signed",
-		"this shows when the consumer's certificate is asked for: "+e.ApplyStep("credentials"))
+	return steps.Warned("no signed certificate found. Kubernetes removes requests an hour after signing",
+		"to find out, request the consumer's certificate: "+e.ApplyStep("credentials"))
 }
 
 // issuedBy reports whether a certificate verifies against one of the authorities, both in PEM.

@@ -58,7 +58,7 @@ func TestCommonName(t *testing.T) {
 			t.Errorf("commonName(%s, %s) = %s, want %s", c.id, c.public, got, c.want)
 		}
 		if len(got) > 64 {
-			t.Errorf("%s has %d characters, X.509 takes 64", got, len(got))
+			t.Errorf("%s has %d characters, X.509 allows 64", got, len(got))
 		}
 	}
 }
@@ -90,12 +90,13 @@ func TestParseRequest(t *testing.T) {
 	for name, c := range map[string]struct{ text, wants string }{
 		"good":           {good, ""},
 		"text around it": {"hello\n" + good, ""},
-		"nothing":        {"", "no certificate request"},
+		"nothing":        {"", "not a PEM-encoded certificate request"},
 		"another block": {
-			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes})), "no certificate request",
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes})),
+			"not a PEM-encoded certificate request",
 		},
 		"damaged": {
-			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes[:20]})), "can't be read",
+			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes[:20]})), "cannot be parsed",
 		},
 		"signed by another": {
 			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered})), "not signed with its own key",
@@ -160,8 +161,8 @@ func TestJudgeRequest(t *testing.T) {
 	}{
 		"an admin":                {key, groups("system:masters"), "organizations are system:masters"},
 		"kubeadm's admin":         {key, groups("kubeadm:cluster-admins"), "kubeadm:cluster-admins"},
-		"one group of two":        {key, groups(liqoGroup, "milan"), "not liqo.io alone"},
-		"the same group twice":    {key, groups(liqoGroup, liqoGroup), "not liqo.io alone"},
+		"one group of two":        {key, groups(liqoGroup, "milan"), "not only liqo.io"},
+		"the same group twice":    {key, groups(liqoGroup, liqoGroup), "not only liqo.io"},
 		"no group":                {key, groups(), "organizations"},
 		"a component":             {key, name("system:kube-controller-manager"), `"system:kube-controller-manager"`},
 		"no name":                 {key, name(""), `common name is ""`},
@@ -273,35 +274,35 @@ func TestJudgeServerAddress(t *testing.T) {
 		{"https://rome.example.org:6443", away, steps.Pass, ""},
 		{"https://203.0.113.9:6443", away, steps.Pass, ""},
 		{"https://10.0.0.9:6443", away, steps.Pass, ""},
-		{"https://127.0.0.1:7443", away, steps.Fail, "127.0.0.1 means the pod itself when Liqo asks"},
-		{"https://localhost:7443", away, steps.Fail, "localhost means the pod itself when Liqo asks"},
-		{"https://[::1]:7443", away, steps.Fail, "::1 means the pod itself when Liqo asks"},
+		{"https://127.0.0.1:7443", away, steps.Fail, "127.0.0.1 is the pod itself when Liqo connects"},
+		{"https://localhost:7443", away, steps.Fail, "localhost is the pod itself when Liqo connects"},
+		{"https://[::1]:7443", away, steps.Fail, "::1 is the pod itself when Liqo connects"},
 		{"https://127.0.0.1:7443", home, steps.Pass, ""},
 		{"https://localhost:7443", home, steps.Pass, ""},
 		{home, home, steps.Fail, "https://127.0.0.1:6443 is the consumer's own API server"},
 		{away, away, steps.Fail, "https://192.0.2.1:6443 is the consumer's own API server"},
-		{"https://0.0.0.0:6443", home, steps.Fail, "0.0.0.0 is no address that another machine can call"},
-		{"https://169.254.1.1:6443", away, steps.Fail, "169.254.1.1 is no address that another machine can call"},
-		{"https://kubernetes", away, steps.Fail, "kubernetes means the consumer's own API server when Liqo asks"},
+		{"https://0.0.0.0:6443", home, steps.Fail, "0.0.0.0 is not reachable from another machine"},
+		{"https://169.254.1.1:6443", away, steps.Fail, "169.254.1.1 is not reachable from another machine"},
+		{"https://kubernetes", away, steps.Fail, "kubernetes is the consumer's own API server inside Liqo's pods"},
 		{
 			"https://kubernetes.default.svc", away, steps.Fail,
-			"kubernetes.default.svc means the consumer's own API server when Liqo asks",
+			"kubernetes.default.svc is the consumer's own API server inside Liqo's pods",
 		},
 		{
 			"https://api.rome.svc.cluster.local", away, steps.Fail,
-			"api.rome.svc.cluster.local means the consumer's own API server when Liqo asks",
+			"api.rome.svc.cluster.local is the consumer's own API server inside Liqo's pods",
 		},
 		{
 			"https://rome-control-plane:6443", away, steps.Warn,
-			"rome-control-plane is a name without a domain: the consumer's pods know it only if their DNS does, as in " +
-				"clusters of kind",
+			"rome-control-plane is a host name without a domain, which the consumer's pods can resolve only if their DNS " +
+				"has it, as in kind clusters",
 		},
 		{
 			"https://rancher.example.org/k8s/clusters/c-1", away, steps.Fail,
-			"https://rancher.example.org/k8s/clusters/c-1 is Rancher's proxy, which takes neither client certificates nor " +
+			"https://rancher.example.org/k8s/clusters/c-1 is Rancher's proxy, which accepts neither client certificates nor " +
 				"ServiceAccount tokens",
 		},
-		{"https://%zz", away, steps.Fail, "the server is no address: https://%zz"},
+		{"https://%zz", away, steps.Fail, "the server is not a valid address: https://%zz"},
 	} {
 		r := judgeServerAddress(c.server, c.own, "fix")
 		fix := "fix"
@@ -349,7 +350,7 @@ func TestExpected(t *testing.T) {
 		"carrick's":        {func(*spec) {}, ""},
 		"usages reordered": {func(s *spec) { slices.Reverse(s.Usages) }, ""},
 		"shorter":          {func(s *spec) { s.ExpirationSeconds = new(int32(600)) }, ""},
-		"another request":  {func(s *spec) { s.Request = []byte("b") }, "another request"},
+		"another request":  {func(s *spec) { s.Request = []byte("b") }, "not the consumer's"},
 		"another signer":   {func(s *spec) { s.SignerName = "kubernetes.io/kubelet-serving" }, "kubelet-serving"},
 		"for servers": {func(s *spec) {
 			s.Usages = append(s.Usages, certificatesv1.UsageServerAuth)

@@ -21,13 +21,13 @@ const usualBinding = "liqo-binding-liqo-remote-controlplane"
 func credentials() steps.Step {
 	return steps.Step{
 		Name: "credentials", Title: "Credentials",
-		Why: "Liqo on the consumer signs in at the provider. The consumer makes the key and asks, the provider signs: the " +
-			"key never crosses over. What it may do there is proved before it is used.",
+		Why: "The consumer creates a key and requests a certificate, and the provider signs it. carrick tests the " +
+			"credential before Liqo uses it.",
 		Ask:   credentialQuestions(),
 		Facts: credentialFacts(),
 		Actions: []steps.Action{
 			{
-				Name: "credential-key", Title: "Make the consumer's key and its certificate request", On: steps.Local,
+				Name: "credential-key", Title: "Create the consumer's key and certificate request", On: steps.Local,
 				When: certified, Needs: []string{"tenant-namespace"},
 				Doer: credentialKey{action.Mint{
 					File: "credential-key.yaml", Keys: []string{keyField, requestField}, Make: newCredentialKey,
@@ -35,7 +35,7 @@ func credentials() steps.Step {
 				}},
 			},
 			{
-				Name: "certificate-request", Title: "Have the provider sign it", On: steps.Remote, When: certified,
+				Name: "certificate-request", Title: "Create and approve the certificate request", On: steps.Remote, When: certified,
 				Needs: []string{"request-sound"},
 				Doer: certificateRequest{action.Manifest{File: "certificate-request.yaml", Values: action.Values{
 					"name":    requestName,
@@ -43,14 +43,14 @@ func credentials() steps.Step {
 				}}},
 			},
 			{
-				Name: "service-account", Title: "Make the consumer's ServiceAccount", On: steps.Remote, When: tokened,
+				Name: "service-account", Title: "Create the consumer's ServiceAccount", On: steps.Remote, When: tokened,
 				Needs: []string{"tenant-namespace"},
 				Doer: action.Manifest{File: "service-account.yaml", Values: action.Values{
 					"name": func(_ context.Context, e steps.Env) (any, error) { return consumerAccount(e.Peer) },
 				}},
 			},
 			{
-				Name: "role-binding", Title: "Let the consumer write its requests", On: steps.Remote, When: servesConsumer,
+				Name: "role-binding", Title: "Bind the consumer to Liqo's ClusterRole", On: steps.Remote, When: servesConsumer,
 				Needs: []string{"tenant-namespace", "controlplane-role"},
 				Doer: action.Manifest{File: "role-binding.yaml", Values: action.Values{
 					"name":     bindingName,
@@ -65,34 +65,35 @@ func credentials() steps.Step {
 func credentialQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "auth.kind", Title: "What the consumer signs in with", Kind: steps.Pick,
+			Key: "auth.kind", Title: "Credential type", Kind: steps.Pick,
 			Of: []steps.Choice{
-				{Value: byCertificate, Title: "a client certificate that the provider's cluster signs"},
-				{Value: byServiceAccount, Title: "a ServiceAccount's token, where the cluster signs no certificates (EKS)"},
+				{Value: byCertificate, Title: "a client certificate signed by the provider's cluster"},
+				{Value: byServiceAccount, Title: "a ServiceAccount token, for clusters that sign no certificates (EKS)"},
 			},
-			Help: "A certificate ends after a year or so and is not renewed by itself; a token doesn't end, and crosses " +
-				"over to the consumer.",
+			Help: "A certificate expires after about a year and is not renewed automatically. A token never expires and is " +
+				"copied to the consumer.",
 			Default: kindAsItExists,
 		},
 		{
-			Key: "provider.server", Title: "Address of the provider's API server, as the consumer shall call it",
+			Key: "provider.server", Title: "URL of the provider's API server for the consumer",
 			Kind: steps.URL, On: steps.Remote,
-			Adopt:   adoptServer,
-			Help:    "Reachable from the consumer's pods, not only from here; in the server's certificate.",
-			Default: steps.FromFact(check.ServerFact, "your context"),
+			Adopt: adoptServer,
+			Help: "The consumer's pods must reach it, and the server's certificate must contain its host name. Example: " +
+				"https://203.0.113.7:6443.",
+			Default: steps.FromFact(check.ServerFact, "from your kubeconfig context"),
 		},
 		{
-			Key: "provider.ca", Title: "CA that the consumer shall trust for that address", Kind: steps.Pick, On: steps.Remote,
+			Key: "provider.ca", Title: "CA of the provider's API server", Kind: steps.Pick, On: steps.Remote,
 			Adopt: adoptCA,
 			Of: []steps.Choice{
 				{
 					Value: "cluster",
-					Title: "the cluster's own (ConfigMap kube-root-ca.crt): right where the API server itself answers",
+					Title: "the cluster CA (ConfigMap kube-root-ca.crt), if the API server itself terminates TLS",
 				},
-				{Value: "context", Title: "the CA of your own context: right where something else ends TLS"},
+				{Value: "context", Title: "the CA of your own context, if something else terminates TLS"},
 			},
-			Help:    "The consumer trusts this CA alone, not the system's.",
-			Default: steps.Fixed("cluster", "right for most clusters"),
+			Help:    "The consumer trusts only this CA, not the system CAs.",
+			Default: steps.Fixed("cluster", "default"),
 		},
 	}
 }
@@ -100,12 +101,12 @@ func credentialQuestions() []steps.Question {
 func credentialFacts() []steps.Fact {
 	return []steps.Fact{
 		{
-			Name: "control-plane", Title: "the consumer's credential as it stands", On: steps.Local, Shared: true,
+			Name: "control-plane", Title: "the consumer's existing credential", On: steps.Local, Shared: true,
 			Learn: controlPlaneFact,
 		},
 		{Name: "csr", Title: "the consumer's certificate request", On: steps.Local, Shared: true, Learn: requestFact},
 		{
-			Name: "credential-user", Title: "who the consumer signs in as", On: steps.Local, Shared: true,
+			Name: "credential-user", Title: "the user that the consumer authenticates as", On: steps.Local, Shared: true,
 			Learn: credentialUser,
 		},
 		{
@@ -115,10 +116,10 @@ func credentialFacts() []steps.Fact {
 		{Name: "controlplane-role", Title: "the ClusterRole for consumers", On: steps.Remote, Learn: controlPlaneRole},
 		{Name: "certificate", Title: "the consumer's certificate", On: steps.Remote, Shared: true, Learn: issuedCertificate},
 		{
-			Name: "token", Title: "the ServiceAccount's token", On: steps.Remote, Secret: true, Shared: true,
+			Name: "token", Title: "the ServiceAccount token", On: steps.Remote, Secret: true, Shared: true,
 			Learn: accountToken,
 		},
-		{Name: "client-ca", Title: "the CA of client certificates", On: steps.Remote, Shared: true, Learn: clientCA},
+		{Name: "client-ca", Title: "the CA for client certificates", On: steps.Remote, Shared: true, Learn: clientCA},
 		{Name: "ca", Title: "the CA of the provider's API server", On: steps.Remote, Shared: true, Learn: providerCA},
 	}
 }
@@ -130,7 +131,7 @@ func tokened(e steps.Env) bool { return e.Answers.Text("auth.kind") == byService
 // kindAsItExists returns service-account if the credential in use is a ServiceAccount's token.
 func kindAsItExists(e steps.Env) (any, string) {
 	if user := e.Own.FieldText("control-plane", "user"); isServiceAccount(user) {
-		return byServiceAccount, "as it stands"
+		return byServiceAccount, "from the existing credential"
 	}
-	return byCertificate, "the published guide"
+	return byCertificate, "from the published guide"
 }

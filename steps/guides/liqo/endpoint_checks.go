@@ -35,7 +35,7 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	r := steps.Waits(since, "GatewayServer %s does not say where it listens: %s", placeOf(g), why).Or(fix)
+	r := steps.Waits(since, "GatewayServer %s has no endpoint in its status: %s", placeOf(g), why).Or(fix)
 	if text(g, "spec", "endpoint", "serviceType") == "LoadBalancer" {
 		return r
 	}
@@ -46,14 +46,14 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (why, fix string, err error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, g.GetNamespace(), madeOf(g))
 	if apierrors.IsNotFound(err) {
-		return "there is no Service " + madeOf(g) + ", as when its node port is taken or out of range", inTenant(e) +
+		return "there is no Service " + madeOf(g) + ", perhaps because its node port is in use or out of range", inTenant(e) +
 			"get events; " + controllerLog(e), nil
 	}
 	if err != nil {
 		return "", "", err
 	}
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) == 0 {
-		return "its load balancer is pending; not every cluster has one, and not every one carries UDP",
+		return "its load balancer is pending. Not every cluster has one, and not every load balancer supports UDP",
 			inTenant(e) + "describe service " + steps.Quoted(s.Name) + "    # or answer network.service-type with NodePort", nil
 	}
 	return "Liqo found no active gateway pod, or its node is not Ready or has no address", inTenant(e) +
@@ -150,11 +150,11 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	asked := e.Answers.Int("network.client-port")
 	switch {
 	case t.host == "":
-		return steps.Failed(name+" names no address: Liqo can make no gateway of it", "")
+		return steps.Failed(name+" has no address, so Liqo cannot create a gateway from it", "")
 	case !leadsThere(e, there, t.host):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s connects to %s, and the gateway of the %s listens at %s", name, t.host, e.PeerName(),
+				"%s connects to %s, but the gateway of the %s listens on %s", name, t.host, e.PeerName(),
 				check.OrNone(there.addresses),
 			),
 			e.ApplyStep("tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host),
@@ -162,7 +162,7 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s connects to port %d, where the gateway itself listens; from outside that is port %d of the nodes", name, t.port,
+				"%s connects to port %d, the gateway's own port. From outside, it is node port %d", name, t.port,
 				there.port,
 			),
 			"",
@@ -170,14 +170,14 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	case t.port != there.port && t.port != asked:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s connects to port %d, and the gateway of the %s listens on %d", name, t.port, e.PeerName(), there.port,
+				"%s connects to port %d, but the gateway of the %s listens on port %d", name, t.port, e.PeerName(), there.port,
 			),
 			e.ApplyStep("tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+
 				fmt.Sprint(t.port),
 		)
 	case text(g, "spec", "endpoint", "protocol") == "TCP":
 		return steps.Warned(
-			name+" says TCP, and the tunnel is UDP: the usual template reads the address and the port alone",
+			name+" has protocol TCP, but the tunnel uses UDP. The default template ignores the protocol",
 			e.ApplyStep("tunnel"),
 		)
 	}
@@ -198,7 +198,7 @@ func leadsThere(e steps.Env, there listening, host string) bool {
 // an answered address.
 func otherListener(there listening, t gatewayTarget) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
-		return fmt.Sprintf("; the gateway itself says %s port %d", check.OrNone(there.addresses), there.port)
+		return fmt.Sprintf("; the gateway itself reports %s port %d", check.OrNone(there.addresses), there.port)
 	}
 	return ""
 }

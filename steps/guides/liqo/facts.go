@@ -28,13 +28,13 @@ func clusterIDFacts() []steps.Fact {
 		{Name: "liqo-namespace", Title: "Liqo's namespace", On: steps.Both, Shared: true, Learn: liqoNamespace},
 		{Name: "cluster-id", Title: "the cluster id", On: steps.Both, Shared: true, Learn: clusterID},
 		{Name: "liqo-version", Title: "Liqo's version", On: steps.Both, Shared: true, Learn: liqoVersion},
-		{Name: "pod-cidrs", Title: "the CIDRs of pods", On: steps.Both, Shared: true, Learn: cidrs("pod-cidr")},
+		{Name: "pod-cidrs", Title: "the pod CIDRs", On: steps.Both, Shared: true, Learn: cidrs("pod-cidr")},
 		{Name: "external-cidrs", Title: "the external CIDR", On: steps.Both, Shared: true, Learn: cidrs("external-cidr")},
 		{
-			Name: "networking", Title: "whether Liqo's networking module is on", On: steps.Both, Shared: true,
+			Name: "networking", Title: "whether Liqo's networking module is enabled", On: steps.Both, Shared: true,
 			Learn: networkingOn,
 		},
-		{Name: heldUpFact, Title: "what holds up Liqo", On: steps.Both, Shared: true, Now: true, Learn: heldUp},
+		{Name: heldUpFact, Title: "what blocks Liqo", On: steps.Both, Shared: true, Now: true, Learn: heldUp},
 	}
 }
 
@@ -43,8 +43,9 @@ func clusterIDFacts() []steps.Fact {
 func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
 	key := who + ".liqo-namespace"
 	return steps.Question{
-		Key: key, Title: "Namespace of Liqo on the " + who, Kind: steps.Namespace, On: side, Opt: true,
-		Help: "Empty: the only one that has both Liqo's controllers and the ConfigMap with its cluster id.",
+		Key: key, Title: "Liqo namespace on the " + who, Kind: steps.Namespace, On: side, Opt: true,
+		Help: "The namespace in which Liqo is installed, such as liqo. Empty: the only one with Liqo's controllers and its " +
+			"cluster id ConfigMap.",
 		When: func(e steps.Env) bool {
 			_, err := liqoSpace(e)
 			return steps.IsAbsent(err) || e.Answers.Text(key) != ""
@@ -103,11 +104,17 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 	case 1:
 		return beside[0], nil
 	case 0:
-		return nil, steps.Absent("ConfigMaps with a cluster id are in %s, and no Deployment of Liqo's controllers is; "+
-			"answer %s.liqo-namespace with Liqo's namespace", check.OrNone(spacesOf(all)), e.SideName())
+		return nil, steps.Absent(
+			"namespaces with a cluster id ConfigMap (%s) have no Liqo controllers; answer %s.liqo-namespace with "+
+				"Liqo's namespace",
+			check.OrNone(spacesOf(all)), e.SideName(),
+		)
 	default:
-		return nil, steps.Absent("ConfigMaps with a cluster id, and Deployments like Liqo's controllers, are in %s; "+
-			"answer %s.liqo-namespace with Liqo's namespace", check.OrNone(spaces), e.SideName())
+		return nil, steps.Absent(
+			"several namespaces have a cluster id ConfigMap and Liqo controllers (%s); answer %s.liqo-namespace with "+
+				"Liqo's namespace",
+			check.OrNone(spaces), e.SideName(),
+		)
 	}
 }
 
@@ -163,7 +170,7 @@ func clusterID(ctx context.Context, e steps.Env) (any, error) {
 	}
 	id := text(m, "data", "CLUSTER_ID")
 	if len(validation.IsDNS1123Label(id)) > 0 {
-		return nil, steps.Absent("the %s has no cluster id that Liqo takes", e.SideName())
+		return nil, steps.Absent("the %s has no valid cluster id", e.SideName())
 	}
 	return id, nil
 }
@@ -254,7 +261,7 @@ func cidrs(kind string) func(context.Context, steps.Env) (any, error) {
 			}
 		}
 		if len(out) == 0 {
-			return nil, steps.Absent("the %s has no %s with an address range", e.SideName(), kind)
+			return nil, steps.Absent("the %s has no Network of type %s with an address range", e.SideName(), kind)
 		}
 		slices.Sort(out)
 		return out, nil

@@ -97,8 +97,8 @@ func TestVerifyLiveAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "second", nil)
 }
 
-// A port that somebody else has is found before a gateway asks for it: Liqo would
-// not get over that by itself.
+// A port that is in use is found before a gateway requests it: Liqo would not
+// recover from that automatically.
 func TestANodePortThatIsTaken(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
@@ -110,7 +110,7 @@ func TestANodePortThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "the port of the nodes is free") {
+		!strings.Contains(err.Error(), "node port is free") {
 		t.Errorf("apply: %v", err)
 	}
 	says(t, s, fault{"node-port", steps.Remote, "30742", "network.node-port"})

@@ -35,7 +35,8 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if fc == nil {
 		return steps.Waits(
-			time.Time{}, "Liqo has no ForeignCluster for the %s yet: it makes one of what belongs to the peering", e.PeerName(),
+			time.Time{}, "ForeignCluster for the %s does not exist yet. Liqo creates it from the objects of the peering",
+			e.PeerName(),
 		)
 	}
 	var bad, pending, lacking, good, closer []string
@@ -43,7 +44,7 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	for _, m := range modulesMeant(e) {
 		all := conditions(fc, slices.Concat(m.fields, []string{"conditions"})...)
 		if on, _, _ := unstructured.NestedBool(fc.Object, slices.Concat(m.fields, []string{"enabled"})...); m.needed && !on {
-			lacking = append(lacking, "module "+m.name+" has nothing of this peering yet")
+			lacking = append(lacking, "module "+m.name+" is not enabled for this peering yet")
 		}
 		for _, c := range all {
 			said := strings.TrimSpace(c.kind + " is " + cmp.Or(c.status, "None"))

@@ -57,14 +57,16 @@ func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone(fmt.Sprintf("namespace %s has no gateway yet", ns)).Or(e.ApplyStep("tunnel"))
 	case len(all) > 1 && len(right) == len(all):
 		return steps.Failed(
-			fmt.Sprintf("namespace %s has %d of kind %s, and one is right: %s", ns, len(all), want, check.OrNone(names(all))),
+			fmt.Sprintf(
+				"namespace %s has %d objects of kind %s, but only one is allowed: %s", ns, len(all), want, check.OrNone(names(all)),
+			),
 			inTenant(e)+"delete "+plural(want)+" "+shellWords(names(all)[1:]),
 		)
 	case len(all) > 1:
 		wrong := wrongGateways(all, want)
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s has a GatewayServer and a GatewayClient (%s): by the answers this side has a %s", ns,
+				"namespace %s has a GatewayServer and a GatewayClient (%s). According to the answers, this side has only a %s", ns,
 				check.OrNone(names(all)), want,
 			),
 			inTenant(e)+"delete "+plural(wrong[0].GetKind())+" "+shellWords(names(wrong)),
@@ -92,14 +94,15 @@ func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	if _, err := e.Peer.Value(fact); err == nil {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s %s %s, and so does the gateway of the %s: they never meet", o.GetKind(), placeOf(o), verb, e.PeerName(),
+				"%s %s %s, and so does the gateway of the %s. They cannot connect", o.GetKind(), placeOf(o), verb, e.PeerName(),
 			),
 			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"),
 		)
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s %s %s, and by the answers the %s listens", o.GetKind(), placeOf(o), verb, e.Answers.Text("network.server"),
+			"%s %s %s, but according to the answers the %s listens", o.GetKind(), placeOf(o), verb,
+			e.Answers.Text("network.server"),
 		),
 		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+
 			"    # then "+e.ApplyStep("tunnel"),
@@ -116,7 +119,7 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	case o.GetLabels()[remoteIDLabel] != id:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has the label %s=%s, and it must be %s: Liqo leaves it alone", name, remoteIDLabel,
+				"%s has the label %s=%s, which must be %s. Liqo ignores it", name, remoteIDLabel,
 				cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id,
 			),
 			e.ApplyStep("tunnel"),
@@ -124,7 +127,7 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	case len(o.GetName()) > longestGateway:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has a name of %d characters: what Liqo makes of it is called gw-NAME, so %d are the most", name,
+				"%s has a name of %d characters. Liqo adds the prefix gw-, so at most %d are allowed", name,
 				len(o.GetName()), longestGateway,
 			),
 			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"),
@@ -174,8 +177,8 @@ func gatewayTemplate(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Failed(fmt.Sprintf("there is no %s %s/%s", kind, ns, name), e.Kubectl()+" get "+plural(kind)+" -A")
 	}
-	return steps.Failed(fmt.Sprintf("there is no %s %s/%s; those of the cluster: %s", kind, ns, name, placesOf(there)),
-		"helm installs them with networking.enabled: "+e.Helm()+" -n "+steps.Quoted(ns)+" get values liqo --all")
+	return steps.Failed(fmt.Sprintf("there is no %s %s/%s; the cluster has %s", kind, ns, name, placesOf(there)),
+		"Helm installs it if networking.enabled is true: "+e.Helm()+" -n "+steps.Quoted(ns)+" get values liqo --all")
 }
 
 // These are the minimum and maximum MTU of a tunnel: IPv6 requires 1280, and WireGuard uses 80
@@ -199,21 +202,24 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	for _, fact := range []string{"gateway-server", "gateway-client"} {
 		peer = max(peer, factInt(e.Peer.Field(fact, "mtu")))
 	}
-	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl takes "+fmt.Sprint(usualMTU)+"), then: "+
+	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl uses "+fmt.Sprint(usualMTU)+"), then: "+
 		e.ApplyStep("tunnel")
 	switch {
 	case own == 0:
-		return steps.Failed(name+" names no MTU: the gateway is then given 0", fix)
+		return steps.Failed(name+" has no MTU, so the gateway gets 0", fix)
 	case peer != 0 && own != peer:
-		return steps.Failed(fmt.Sprintf("%s has %d, and the gateway of the %s %d", name, own, e.PeerName(), peer), fix)
+		return steps.Failed(
+			fmt.Sprintf("%s has MTU %d, but the gateway of the %s has %d", name, own, e.PeerName(), peer), fix,
+		)
 	case own < leastMTU:
-		return steps.Warned(fmt.Sprintf("%s has %d: IPv6 needs %d at least", name, own, leastMTU), fix)
+		return steps.Warned(fmt.Sprintf("%s has MTU %d. IPv6 requires at least %d", name, own, leastMTU), fix)
 	case own > mostMTU:
 		return steps.Warned(
-			fmt.Sprintf("%s has %d: WireGuard takes 80 bytes, so every link on the way must carry %d", name, own, own+80), fix,
+			fmt.Sprintf("%s has MTU %d. WireGuard adds 80 bytes, so every link on the path must carry %d", name, own, own+80),
+			fix,
 		)
 	case peer == 0:
-		return steps.Passed("%d here; the %s has no gateway yet", own, e.PeerName())
+		return steps.Passed("MTU %d; the %s has no gateway yet", own, e.PeerName())
 	}
-	return steps.Passed("%d on both sides", own)
+	return steps.Passed("MTU %d on both sides", own)
 }

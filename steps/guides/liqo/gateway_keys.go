@@ -29,14 +29,14 @@ const keySize = 32
 func gatewayKeys() steps.Step {
 	return steps.Step{
 		Name: "keys", Title: "Gateway keys", When: joins,
-		Why: "The two gateways know each other by WireGuard keys. Each pair is made where it belongs, and only the public " +
-			"key crosses over.",
+		Why: "The gateways authenticate each other with WireGuard keys. carrick creates a key pair for each side and gives " +
+			"the other side only the public key.",
 		Facts: []steps.Fact{
-			{Name: "gateway-keys", Title: "the Secret of the gateway's keys", On: steps.Both, Learn: gatewayKeysName},
+			{Name: "gateway-keys", Title: "the Secret with the gateway's keys", On: steps.Both, Learn: gatewayKeysName},
 			{Name: "public-key", Title: "the public key of the gateway", On: steps.Both, Shared: true, Learn: publicKey},
 		},
 		Actions: append(
-			twice("keys", "Make the keys of the consumer's gateway", "Make the keys of the provider's gateway", steps.Action{
+			twice("keys", "Create the keys of the consumer's gateway", "Create the keys of the provider's gateway", steps.Action{
 				Needs: []string{"tenant-namespace"},
 				Doer: action.Mint{
 					File: "gateway-keys.yaml", Keys: []string{privateKeyField, publicKeyField}, Make: newGatewayKeys,
@@ -108,7 +108,7 @@ func gatewayKeyPair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 func publicKey(ctx context.Context, e steps.Env) (any, error) {
 	s, err := gatewayKeyPair(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("the keys of the %s's gateway are not made yet", e.SideName())
+		return nil, steps.Absent("the keys of the %s's gateway do not exist yet", e.SideName())
 	}
 	if err != nil {
 		return nil, err

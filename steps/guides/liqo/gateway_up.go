@@ -42,7 +42,8 @@ func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), name)
 	if apierrors.IsNotFound(err) {
 		return steps.Waits(
-			g.GetCreationTimestamp().Time, "Liqo has made no Deployment %s/%s of %s %s yet", g.GetNamespace(), name, g.GetKind(),
+			g.GetCreationTimestamp().Time, "Liqo has not created Deployment %s/%s for %s %s yet", g.GetNamespace(), name,
+			g.GetKind(),
 			g.GetName(),
 		).
 			Or(inTenant(e) + "get events; " + controllerLog(e))
@@ -55,7 +56,7 @@ func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if text(g, "status", "secretRef", "name") == "" {
 		return steps.Waits(
-			g.GetCreationTimestamp().Time, "%s %s runs, and Liqo has not noted whose keys it uses (status.secretRef)",
+			g.GetCreationTimestamp().Time, "%s %s runs, but its status does not name its keys yet (status.secretRef)",
 			g.GetKind(), placeOf(g),
 		).Or(controllerLog(e))
 	}
@@ -102,7 +103,7 @@ func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.R
 }
 
 func notLetIn(e steps.Env, d *appsv1.Deployment, why string) steps.Result {
-	found := fmt.Sprintf("no pod of Deployment %s/%s may be made: %s", d.Namespace, d.Name, why)
+	found := fmt.Sprintf("no pod of Deployment %s/%s can be created: %s", d.Namespace, d.Name, why)
 	if strings.Contains(why, "PodSecurity") {
 		return steps.Failed(
 			found,
@@ -141,7 +142,7 @@ func podTrouble(p *corev1.Pod) string {
 		}
 		why := fmt.Sprintf("container %s: %s", c.Name, w.Reason)
 		if last := c.LastTerminationState.Terminated; last != nil {
-			return fmt.Sprintf("%s (it ended with %d, %s)", why, last.ExitCode, cmp.Or(last.Message, last.Reason))
+			return fmt.Sprintf("%s (exit code %d, %s)", why, last.ExitCode, cmp.Or(last.Message, last.Reason))
 		}
 		if w.Message != "" {
 			why += " (" + w.Message + ")"
@@ -166,6 +167,6 @@ func within(limit time.Duration, since time.Time, now time.Time, r steps.Result)
 		return r
 	}
 	r.Status = steps.Fail
-	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(since).Round(time.Second), limit)
+	r.Found = fmt.Sprintf("%s (for %s; the limit is %s)", r.Found, now.Sub(since).Round(time.Second), limit)
 	return r
 }

@@ -21,9 +21,9 @@ const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.htm
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "liqo", Title: "Liqo declarative peering",
-		About: "Lets a consumer cluster run pods on a provider cluster. Joins their networks through a WireGuard tunnel " +
-			"that is tried before it is built, " +
-			"makes a credential whose key never crosses sides, asks for resources, and extends a namespace.",
+		About: "Runs pods of a consumer cluster on a provider cluster. Connects their networks through a WireGuard tunnel " +
+			"that is tested first, creates a credential whose key never leaves its side, requests resources, and offloads " +
+			"a namespace.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{

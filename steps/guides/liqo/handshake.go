@@ -36,7 +36,8 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
 		if connected(side.facts) {
 			return steps.Skipped(
-				"a tunnel is up: the %s's Connection says Connected, and a handshake with its keys would draw traffic here",
+				"the tunnel is up (the %s's Connection is Connected). A handshake with its keys would redirect its traffic to "+
+					"this machine",
 				side.name,
 			)
 		}
@@ -91,31 +92,31 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 	if a := seen.report.From.Addr(); a.IsValid() && !a.IsUnspecified() {
 		from = ", " + a.String() // the address shows which network it was tried from
 	}
-	here := "tried from this machine" + from
+	here := "from this machine" + from
 	var silent *probe.NoAnswerError
 	var dns *net.DNSError
 	switch {
 	case seen.err == nil:
 		return steps.Passed(
-			"%s answered in %d ms (%s): UDP gets through, and both keys are right", at, seen.report.Took.Milliseconds(), here,
+			"%s answered in %d ms (%s). UDP passes, and both keys are correct", at, seen.report.Took.Milliseconds(), here,
 		)
 	case errors.As(seen.err, &silent):
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s gave no answer (%s): the datagrams are dropped on the way there or back, nothing listens, the gateway has "+
-					"other keys, or the clock here is behind",
+				"%s did not answer (%s). Packets are dropped, nothing listens, the gateway has other keys, or this machine's "+
+					"clock is behind",
 				at, here,
 			),
 			echoTest(e, t),
 		)
 	case errors.Is(seen.err, syscall.ECONNREFUSED):
 		return steps.Warned(
-			fmt.Sprintf("%s refuses: nothing listens on that UDP port, or a firewall says so (%s)", at, here),
+			fmt.Sprintf("%s refused the packet. Nothing listens on that UDP port, or a firewall rejects it (%s)", at, here),
 			peerGateway(e)+"get pods,services -o wide",
 		)
 	case errors.Is(seen.err, syscall.EHOSTUNREACH), errors.Is(seen.err, syscall.ENETUNREACH):
 		return steps.Warned(
-			fmt.Sprintf("there is no route to %s (%s): the nodes of the %s may have one", at, here, e.SideName()),
+			fmt.Sprintf("there is no route to %s (%s). The nodes of the %s may have one", at, here, e.SideName()),
 			echoTest(e, t),
 		)
 	case errors.As(seen.err, &dns):
@@ -123,7 +124,7 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 			fmt.Sprintf("%s does not resolve on this machine", t.host), podCommand(e, "nslookup "+steps.Quoted(t.host)),
 		)
 	case errors.Is(seen.err, probe.ErrKey):
-		return steps.Warned("no handshake can be tried: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
+		return steps.Warned("no handshake possible: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
 	}
 	return steps.Errored(seen.err)
 }
@@ -141,5 +142,5 @@ func echoTest(e steps.Env, t gatewayTarget) string {
 		e.PeerKubectl() + space + "create deployment udpecho --image=ghcr.io/liqotech/udpecho --port=5000\n" +
 		e.PeerKubectl() + space + "expose deployment udpecho --type=NodePort --protocol=UDP --port=5000\n" +
 		podCommand(e, "nc -u "+steps.Quoted(t.host)+" NODEPORT") +
-		"    # what is typed comes back in upper case; delete udpecho then"
+		"    # it returns your input in upper case; delete udpecho afterwards"
 }

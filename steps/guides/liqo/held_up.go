@@ -40,7 +40,7 @@ func heldUp(ctx context.Context, e steps.Env) (any, error) {
 			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath='{.status.conditions}'"))
 	}
 	if len(out) == 0 {
-		return nil, steps.Absent("nothing holds up Liqo on the %s", e.SideName())
+		return nil, steps.Absent("nothing blocks Liqo on the %s", e.SideName())
 	}
 	return strings.Join(out, "; "), nil
 }
@@ -56,7 +56,7 @@ type heldUpError struct {
 	cause string
 }
 
-func (h *heldUpError) Error() string { return h.err.Error() + ". The cause: " + h.cause }
+func (h *heldUpError) Error() string { return h.err.Error() + ". Cause: " + h.cause }
 
 func (h *heldUpError) Unwrap() error { return h.err }
 

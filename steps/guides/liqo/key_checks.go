@@ -19,10 +19,10 @@ import (
 func keyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "keys", Title: "a Secret holds the key pair of the gateway", On: steps.Both,
+			Name: "keys", Title: "A Secret contains the gateway's key pair", On: steps.Both,
 			Needs: []string{"tenant-namespace"}, FixedBy: "${side}-keys",
-			Why: "the gateway takes 32 raw bytes and crashes again and again on anything else. The published guide labels the " +
-				"Secret with the peer's id alone; v1.0.0 and liqoctl need the second label, too",
+			Why: "The gateway accepts only 32 raw bytes and crashes otherwise; the published guide omits a label that v1.0.0 " +
+				"and liqoctl require.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go " +
 					"(checkExistingKeysSecret)",
@@ -31,15 +31,14 @@ func keyChecks() []steps.Check {
 			Run: keysWhole,
 		},
 		{
-			Name: "keys-differ", Title: "each side has a key pair of its own", On: steps.Remote,
-			Needs: []string{"keys", "peer/keys"},
-			Why: "the same pair on both sides, copied with the rest of the YAML, is no peer to itself: no handshake " +
-				"ever comes about",
+			Name: "keys-differ", Title: "Each side has its own key pair", On: steps.Remote,
+			Needs:      []string{"keys", "peer/keys"},
+			Why:        "If both sides have the same key pair, copied with the rest of the YAML, no handshake succeeds.",
 			References: []string{page},
 			Run:        keysDiffer,
 		},
 		{
-			Name: "peer-key", Title: "the gateway is given the peer's public key", On: steps.Both,
+			Name: "peer-key", Title: "The gateway has the peer's public key", On: steps.Both,
 			Needs: []string{"keys", "peer/keys"}, FixedBy: "${side}-public-key",
 			Why: "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no " +
 				"handshake with another cluster's key.",
@@ -74,15 +73,15 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case numeric.MatchString(s.Name):
-		return steps.Failed(name+" is called by a number, which Liqo's templates can't take for a name",
+		return steps.Failed(name+" has a numeric name, which Liqo's templates cannot use",
 			fmt.Sprintf(
-				"make the pair under another name, and have the gateway's spec.secretRef.name say so: %sget secret %s -o yaml",
+				"recreate the Secret under another name and set the gateway's spec.secretRef.name to it: %sget secret %s -o yaml",
 				inTenant(e), s.Name,
 			))
 	case s.Labels[remoteIDLabel] != id:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has the label %s=%s, and it must be %s as the gateway's is", name, remoteIDLabel,
+				"%s has the label %s=%s, which must be %s like the gateway's", name, remoteIDLabel,
 				cmp.Or(s.Labels[remoteIDLabel], "(none)"), id,
 			),
 			"",
@@ -90,7 +89,7 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	case s.Labels[gatewayLabel] != "true":
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has the label %s=%s, not true: liqoctl and Liqo v1.0.0 don't find it", name, gatewayLabel,
+				"%s has the label %s=%s, which must be true. Otherwise liqoctl and Liqo v1.0.0 do not find it", name, gatewayLabel,
 				cmp.Or(s.Labels[gatewayLabel], "(none)"),
 			),
 			"",
@@ -104,7 +103,7 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 func pairFault(s *cluster.Secret) string {
 	for _, field := range []string{privateKeyField, publicKeyField} {
 		if s.Keys[field] == 0 {
-			return "it has no " + field
+			return "missing " + field
 		}
 	}
 	private, err := probe.ParsePrivateKey([]byte(s.Data[privateKeyField].Reveal()))
@@ -116,7 +115,7 @@ func pairFault(s *cluster.Secret) string {
 		return keyFault(err)
 	}
 	if private.Public() != public {
-		return "publicKey does not belong to privateKey"
+		return "publicKey does not match privateKey"
 	}
 	return ""
 }
@@ -139,13 +138,13 @@ func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result 
 	if len(others) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s has other Secrets with the labels of a gateway's keys beside %s: %s; Liqo takes none of several",
+				"namespace %s has more Secrets labelled as gateway keys than %s: %s. Liqo accepts only one",
 				s.Namespace, s.Name, check.OrNone(others),
 			),
 			inTenant(e)+"delete secret "+shellWords(others),
 		)
 	}
-	return steps.Passed("Secret %s/%s holds two keys of %d bytes that belong together", s.Namespace, s.Name, keySize)
+	return steps.Passed("Secret %s/%s has a matching key pair of %d bytes each", s.Namespace, s.Name, keySize)
 }
 
 func shellWords(words []string) string {
@@ -168,18 +167,18 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 	if own == peer {
 		name, _ := e.Own.Text("gateway-keys")
 		return steps.Failed(
-			"both sides have the key pair of "+own,
+			"both sides have the key pair with public key "+own,
 			inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAgain(e),
 		)
 	}
-	return steps.Passed("%s here, %s there", own, peer)
+	return steps.Passed("%s here, %s on the peer", own, peer)
 }
 
 // gatewaysAgain is the command that restarts the gateways of a tenant namespace, which read
 // their key only at startup (liqotech/liqo: pkg/gateway/tunnel/wireguard).
 func gatewaysAgain(e steps.Env) string {
 	return inTenant(e) +
-		"rollout restart deployment    # all of this namespace are gateways, and one that runs keeps its old key"
+		"rollout restart deployment    # this namespace has only gateways, and a running one keeps its old key"
 }
 
 // labelledAs splits objects by whether they have the label with the peer's id.

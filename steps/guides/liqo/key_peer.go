@@ -27,12 +27,12 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	switch ours, rest := labelledAs(id, all); {
 	case len(all) == 0:
 		return steps.Undone(
-			fmt.Sprintf("namespace %s has no PublicKey: the gateway knows no peer, and makes no Connection", ns),
+			fmt.Sprintf("namespace %s has no PublicKey, so the gateway has no peer and creates no Connection", ns),
 		)
 	case len(ours) == 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"PublicKey %s lacks the label %s=%s: the gateway does not look at it", placeOf(rest[0]), remoteIDLabel, id,
+				"PublicKey %s lacks the label %s=%s, so the gateway ignores it", placeOf(rest[0]), remoteIDLabel, id,
 			),
 			"",
 		)
@@ -64,7 +64,7 @@ func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%d PublicKeys carry the peer's id (%s): the gateway takes now one and now the other", len(found),
+			"%d PublicKeys have the peer's id (%s), and the gateway switches between them", len(found),
 			check.OrNone(names(found)),
 		),
 		inTenant(e)+"delete "+publicKeyKind+" "+shellWords(others),
@@ -83,29 +83,29 @@ func rightKey(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	name, key := "PublicKey "+placeOf(o), text(o, "spec", "publicKey")
 	raw, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
-		return steps.Failed(name+" holds what is no base64", "")
+		return steps.Failed(name+" is not valid base64", "")
 	}
 	_, fault := probe.ParsePublicKey(raw)
 	switch {
 	case key == peer && o.GetLabels()[gatewayLabel] != "true":
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s holds the peer's key but lacks the label %s=true: the gateway finds it, liqoctl does not", name, gatewayLabel,
+				"%s has the peer's key but lacks the label %s=true, so liqoctl does not find it", name, gatewayLabel,
 			),
 			"",
 		)
 	case key == peer:
-		return steps.Passed("%s holds the public key of the %s's gateway, %s", name, e.PeerName(), peer)
+		return steps.Passed("%s has the public key of the %s's gateway, %s", name, e.PeerName(), peer)
 	case key == own:
 		return steps.Failed(
-			fmt.Sprintf("%s holds the %s's own public key; the %s's is %s", name, e.SideName(), e.PeerName(), peer), "",
+			fmt.Sprintf("%s has the %s's own public key; the %s's is %s", name, e.SideName(), e.PeerName(), peer), "",
 		)
 	case fault != nil:
 		return steps.Failed(name+": "+keyFault(fault), "")
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s holds %s, and the %s's gateway has %s: a typing error, or its keys were made anew since", name, key,
+			"%s has %s, but the %s's gateway has %s. The key is mistyped, or the gateway's keys were recreated", name, key,
 			e.PeerName(), peer,
 		),
 		"",

@@ -74,8 +74,8 @@ func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 				"namespace %s, of a peering with %s, is being deleted%s", ns.Name, clean.Text(ns.Labels[remoteIDLabel]), heldBy(ns),
 			),
 			e.Kubectl() + " get namespace " + ns.Name +
-				" -o jsonpath='{.status.conditions}'    # says what holds it; liqoctl force unpeer ends a peering whose other " +
-				"side is gone",
+				" -o jsonpath='{.status.conditions}'    # shows what blocks it; liqoctl force unpeer ends a peering whose other " +
+				"side no longer exists",
 		})
 	}
 	return out
@@ -94,14 +94,16 @@ func lostForeign(e steps.Env, foreign []*unstructured.Unstructured, spaces []*co
 		switch {
 		case fc.GetDeletionTimestamp() != nil:
 			out = append(out, leftover{
-				fmt.Sprintf("%s is being deleted, held by %s", shown, clean.Text(strings.Join(fc.GetFinalizers(), ", "))),
+				fmt.Sprintf(
+					"%s is being deleted, blocked by finalizers %s", shown, clean.Text(strings.Join(fc.GetFinalizers(), ", ")),
+				),
 				e.Kubectl() + " get foreignclusters.core.liqo.io " + fc.GetName() +
-					" -o yaml    # Liqo's controller manager lets go of it; does it run?",
+					" -o yaml    # Liqo's controller manager removes the finalizers; check that it runs",
 			})
 		case of != id &&
 			!slices.ContainsFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Labels[remoteIDLabel] == of }):
 			out = append(out, leftover{
-				shown + " has no tenant namespace any more: its peering is over",
+				shown + " has no tenant namespace, so its peering no longer exists",
 				e.Kubectl() + " delete foreignclusters.core.liqo.io " + fc.GetName(),
 			})
 		}

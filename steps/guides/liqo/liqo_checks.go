@@ -18,72 +18,70 @@ func liqoChecks() []steps.Check {
 	return append([]steps.Check{
 		{
 			Name: "kinds-served", Title: "Liqo 1.x is installed", On: steps.Both, Needs: []string{"signed-in"},
-			Why:        "everything of a peering is an object of Liqo's kinds; releases before 1.0 had others of the same names",
+			Why:        "A peering consists of Liqo objects; releases before 1.0 used other kinds with the same names.",
 			References: []string{page, "liqotech/liqo: deployments/liqo/charts/liqo-crds/crds"},
 			Run:        kindsServed,
 		},
 		{
-			Name: "cluster-id", Title: "the cluster has an id of its own that Liqo takes", On: steps.Both,
+			Name: "cluster-id", Title: "The cluster id is valid and unique", On: steps.Both,
 			Needs: []string{"kinds-served"},
-			Why: "each side labels all that belongs to the peering with the other's id; with one id for both, each " +
-				"takes the other for itself",
+			Why: "Each side labels the peering's objects with the other's id; with equal ids, each side takes its peer " +
+				"for itself.",
 			References: []string{page, "liqotech/liqo: pkg/tenantNamespace"},
 			Run:        soundID,
 		},
 		{
-			Name: "may-peer", Title: "you may make what this guide makes", On: steps.Both, Needs: []string{"signed-in"},
-			Why:         "a right that is missing half-way leaves half a peering",
+			Name: "may-peer", Title: "You have the permissions this guide needs", On: steps.Both, Needs: []string{"signed-in"},
+			Why:         "A permission that is missing halfway leaves an incomplete peering.",
 			Permissions: true,
 			Run:         mayPeer,
 		},
 		{
-			Name: "liqo-runs", Title: "what Liqo runs is ready", On: steps.Both, Needs: []string{"kinds-served"},
+			Name: "liqo-runs", Title: "Liqo's workloads are ready", On: steps.Both, Needs: []string{"kinds-served"},
 			Timeout: 2 * time.Minute,
-			Why: "every step waits for one of Liqo's controllers. liqoctl info says that Liqo is healthy where its " +
-				"namespace and its id are there and nothing runs",
+			Why: "Every step waits for one of Liqo's controllers, and liqoctl info reports a healthy Liqo even " +
+				"if none runs.",
 			References: []string{"liqotech/liqo: deployments/liqo/templates"},
 			Run:        liqoRuns,
 		},
 		{
-			Name: "liqo-version", Title: "both sides run one release of Liqo, and none that is known to break", On: steps.Both,
+			Name: "liqo-version", Title: "The Liqo releases are compatible and have no known bugs", On: steps.Both,
 			Needs: []string{"liqo-runs"},
-			Why: "upstream supports a peering of two releases only where they differ in the last number. 1.0.0 " +
-				"translates remapped networks wrongly; before 1.2.0 the certificates of ResourceSlices are not renewed",
+			Why: "Upstream supports only peerings within one minor release; 1.0.0 remaps networks wrongly, and before " +
+				"1.2.0 slice certificates are not renewed.",
 			References: []string{peerPage, "liqotech/liqo#3049", "liqotech/liqo#3145", "liqotech/liqo#3172"},
 			Run:        liqoVersions,
 		},
 		{
-			Name: "modules-on", Title: "the modules of Liqo that the peering uses are on", On: steps.Both,
+			Name: "modules-on", Title: "Liqo's required modules are enabled", On: steps.Both,
 			Needs: []string{"liqo-runs"},
-			Why:   "what a module that is off would do never happens, and nothing says so",
+			Why:   "A disabled module never does its part of the peering, and Liqo reports no error.",
 			References: []string{
 				"liqotech/liqo: deployments/liqo/values.yaml (networking.enabled, authentication.enabled, offloading.enabled)",
 			},
 			Run: modulesOn,
 		},
 		{
-			Name: "api-address", Title: "Liqo can tell consumers where the API server is", On: steps.Remote,
+			Name: "api-address", Title: "Liqo can tell consumers the API server's address", On: steps.Remote,
 			Needs: []string{"liqo-runs"},
-			Why: "the virtual node signs in there. Where Liqo was given no address and finds no node of the control plane, it " +
-				"denies every request for resources, " +
-				"and only an event says why",
+			Why: "Virtual nodes connect to it; without an address or a control-plane node, Liqo denies every " +
+				"ResourceSlice and only an event says why.",
 			References: []string{apiAddressSource},
 			Run:        addressKnown,
 		},
 		{
-			Name: "webhooks", Title: "Liqo's webhooks answer, with a certificate that lasts", On: steps.Both,
+			Name: "webhooks", Title: "Liqo's webhooks answer, with a valid certificate", On: steps.Both,
 			Needs: []string{"liqo-runs"},
-			Why: "the API server asks them whenever a Tenant, a ResourceSlice or a pod of an offloaded namespace is " +
-				"written. Their certificate is made for a year, and up to 1.2.0 not renewed by itself: once it has expired, all " +
-				"of that is refused",
+			Why: "Once their one-year certificate expires, all writes of Tenants, ResourceSlices and offloaded pods " +
+				"fail; Liqo up to 1.2.0 does not renew it.",
 			References: []string{"liqotech/liqo: pkg/webhooks/secretcontroller", "liqotech/liqo#3343"},
 			Run:        webhooksAnswer,
 		},
 		{
-			Name: "webhooks-trusted", Title: "the API server trusts the webhooks' certificate", On: steps.Both,
+			Name: "webhooks-trusted", Title: "The API server trusts the webhooks' certificate", On: steps.Both,
 			Needs: []string{"webhooks"},
-			Why: "the registrations carry the CA; where an upgrade or a GitOps tool put another one there, every such " +
-				"write is refused",
+			Why: "If an upgrade or a GitOps tool changes the CA in the webhook registrations, every write of " +
+				"Tenants and ResourceSlices is refused.",
 			References: []string{"liqotech/liqo: pkg/webhooks/secretcontroller"},
 			Run:        webhooksTrusted,
 		},
@@ -94,34 +92,34 @@ func liqoChecks() []steps.Check {
 func networkPreparation() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "networks-known", Title: "Liqo knows the networks of the cluster", On: steps.Both, When: joins,
+			Name: "networks-known", Title: "Liqo has the cluster's address ranges", On: steps.Both, When: joins,
 			Needs: []string{"kinds-served"}, Timeout: time.Minute,
-			Why: "the other side is told these address ranges; without the pods' or the external one its configuration " +
-				"never gets ready",
+			Why: "The other side gets these ranges; without the pod and external CIDRs, its Configuration never " +
+				"becomes ready.",
 			References: []string{"liqotech/liqo: docs/advanced/peering/inter-cluster-network.md"},
 			Run:        networksKnown,
 		},
 		{
-			Name: "remapped", Title: "the other side's networks cover no node and no API server here", On: steps.Both,
+			Name: "remapped", Title: "The peer's networks cover no node and no API server here", On: steps.Both,
 			When: joins, Needs: []string{"networks-known", "peer/networks-known"},
-			Why: "where they overlap with networks that Liqo knows, it sees them under other ranges, which is no " +
-				"fault. Addresses that Liqo doesn't know, such as the nodes', it would lead into the tunnel",
+			Why: "Liqo remaps ranges that overlap with its own, but routes other addresses in them, such as the " +
+				"nodes', into the tunnel.",
 			References: []string{"liqotech/liqo: deployments/liqo/values.yaml (ipam.reservedSubnets)"},
 			Run:        remapped,
 		},
 		{
-			Name: "kernel", Title: "the nodes' kernels have what Liqo's network needs", On: steps.Both, When: joins,
+			Name: "kernel", Title: "The nodes' kernels support Liqo's network", On: steps.Both, When: joins,
 			Needs: []string{"signed-in"},
-			Why: "Liqo uses nftables as of Linux 5.10. Without the module wireguard the gateway doesn't start, unless " +
-				"Liqo is installed with its userspace implementation",
+			Why: "Liqo uses nftables of Linux 5.10 or later, and its gateway needs the wireguard module unless it uses " +
+				"the userspace implementation.",
 			References: []string{requirementsPage, "liqotech/liqo#2535"},
 			Run:        kernels,
 		},
 		{
-			Name: "platform", Title: "Liqo's network is known to work on this kind of cluster", On: steps.Both, When: joins,
+			Name: "platform", Title: "Liqo's network is known to work on this platform", On: steps.Both, When: joins,
 			Needs: []string{"signed-in"},
-			Why: "on OpenShift the networking module is not finished; with Cilium in the place of kube-proxy, pods " +
-				"that run on the other side can't be exposed by NodePort or LoadBalancer",
+			Why: "OpenShift support is unfinished; with Cilium instead of kube-proxy, a NodePort or a LoadBalancer " +
+				"cannot expose pods on the other side.",
 			References: []string{matrixPage},
 			Run:        platform,
 		},

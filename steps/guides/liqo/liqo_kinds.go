@@ -52,14 +52,14 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 		liqoInstallPage
 	switch {
 	case absent == len(used):
-		return steps.Failed("none of Liqo's kinds is there: Liqo is not installed", install)
+		return steps.Failed("none of Liqo's kinds exist: Liqo is not installed", install)
 	case len(bad) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%d of Liqo's %d kinds that a peering uses are not served: %s", len(bad), len(used), some(bad)),
+			fmt.Sprintf("%d of the %d Liqo kinds that a peering uses are not served: %s", len(bad), len(used), some(bad)),
 			e.Kubectl()+" get crds | grep liqo.io    # Liqo before 1.0 served v1alpha1. An upgrade: "+liqoInstallPage,
 		)
 	}
-	return steps.Passed("all %d kinds that a peering uses are served", len(used))
+	return steps.Passed("all %d Liqo kinds that a peering uses are served", len(used))
 }
 
 // some joins the first three items of a list and states how many more there are.

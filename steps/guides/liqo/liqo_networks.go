@@ -23,7 +23,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it gives the ranges; and " +
+	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it assigns the ranges; also: " +
 		e.Kubectl() + " -n " + ns + " get networks.ipam.liqo.io"
 	var known []string
 	var waits *unstructured.Unstructured
@@ -35,15 +35,15 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 		if len(found) == 0 {
 			return steps.Failed(fmt.Sprintf("no Network in %s has the label %s=%s", ns, networkTypeLabel, kind),
 				withValue(ctx, e, "networking.enabled=true")+
-					"    # the chart makes it; give it the cluster's ranges: ipam.podCIDR, ipam.serviceCIDR")
+					"    # the chart creates it; set the cluster's ranges with ipam.podCIDR and ipam.serviceCIDR")
 		}
 		if kind == "external-cidr" && len(found) > 1 {
 			return steps.Failed(
 				fmt.Sprintf(
-					"%d Networks in %s have the label %s=%s, and Liqo takes one: %s", len(found), ns, networkTypeLabel, kind,
+					"%d Networks in %s have the label %s=%s, but Liqo accepts only one: %s", len(found), ns, networkTypeLabel, kind,
 					check.OrNone(names(found)),
 				),
-				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that is not the chart's",
+				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that the chart did not create",
 			)
 		}
 		for _, n := range found {
@@ -55,7 +55,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if waits != nil {
 		return steps.Waits(
-			waits.GetCreationTimestamp().Time, "Network %s asks for %s and has no range yet (status.cidr)", waits.GetName(),
+			waits.GetCreationTimestamp().Time, "Network %s requests %s and has no range yet (status.cidr)", waits.GetName(),
 			clean.Text(text(waits, "spec", "cidr")),
 		).Or(logs)
 	}
@@ -214,19 +214,20 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		}
 		slices.Sort(reserve)
 		return steps.Warned(
-			fmt.Sprintf("the %s's %s: what is meant for that goes into the tunnel", e.PeerName(), some(covered)),
+			fmt.Sprintf("the %s's %s. Traffic to these addresses goes into the tunnel", e.PeerName(), some(covered)),
 			withValue(ctx, e, "ipam.reservedSubnets={"+strings.Join(slices.Compact(reserve), ",")+"}")+
-				"    # better the nodes' whole subnet; ranges that are reserved before the step network is done are kept clear of",
+				"    # better reserve the nodes' whole subnet; Liqo avoids ranges that are reserved before the step "+
+				"network is done",
 		)
 	}
 	switch {
 	case len(words) == 0:
-		return steps.Passed("the %s's ranges overlap nothing here", e.PeerName())
+		return steps.Passed("the %s's ranges do not overlap with this side's", e.PeerName())
 	case len(seen) > 0:
-		return steps.Passed("the %s's overlap: %s. It is seen here as %s", e.PeerName(), some(words), spanWords(seen))
+		return steps.Passed("the %s's ranges overlap: %s. Liqo maps them to %s", e.PeerName(), some(words), spanWords(seen))
 	}
 	return steps.Passed(
-		"the %s's overlap: %s. Liqo will see it under other ranges here, which it chooses by itself", e.PeerName(),
+		"the %s's ranges overlap: %s. Liqo will remap them automatically", e.PeerName(),
 		some(words),
 	)
 }

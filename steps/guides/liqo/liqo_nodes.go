@@ -54,14 +54,14 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(old) > 0:
-		return steps.Warned(some(old)+": Liqo's network needs "+leastKernel+" or later",
+		return steps.Warned(some(old)+". Liqo's network requires Linux "+leastKernel+" or later",
 			e.Kubectl()+
 				" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old "+
 				"ones, or keep Liqo's pods off them")
 	case len(seen) == 0:
-		return steps.Skipped("%s, and none says which kernel it runs", counted(len(nodes), "node"))
+		return steps.Skipped("%s, none of which reports its kernel version", counted(len(nodes), "node"))
 	case len(untold) > 0:
-		return steps.Warned("node "+some(untold)+" doesn't say which kernel it runs", e.Kubectl()+" get nodes -o wide")
+		return steps.Warned("node "+some(untold)+" does not report its kernel version", e.Kubectl()+" get nodes -o wide")
 	}
 	return steps.Passed("%s with %s", counted(len(nodes), "node"), strings.Join(seen, ", "))
 }
@@ -73,27 +73,27 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, n := range nodes {
 		if _, openshift := n.Labels["node.openshift.io/os_id"]; openshift {
-			return steps.Warned("this is OpenShift, on which Liqo's networking module is not finished",
-				"offload without joining the networks: network.join: false under answers in "+e.LinkFile()+
-					", and Liqo installed with networking.enabled=false    # "+matrixPage)
+			return steps.Warned("this cluster runs OpenShift, on which Liqo's networking module is unfinished",
+				"offload without connecting the networks: set network.join: false under answers in "+e.LinkFile()+
+					", and install Liqo with networking.enabled=false    # "+matrixPage)
 		}
 	}
 	cilium, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "cilium-config")
 	switch {
 	case apierrors.IsNotFound(err):
-		return steps.Passed("%s, not of OpenShift; no Cilium", counted(len(nodes), "node"))
+		return steps.Passed("%s; no OpenShift, no Cilium", counted(len(nodes), "node"))
 	case err != nil:
 		return steps.Errored(err)
 	}
 	if mode := cilium.Data["kube-proxy-replacement"]; mode == "true" || mode == "strict" {
 		return steps.Warned(
 			fmt.Sprintf(
-				"Cilium does the work of kube-proxy here (kube-proxy-replacement: %s): pods that run on the other side can't be "+
-					"reached by a NodePort or a LoadBalancer of this one",
+				"Cilium replaces kube-proxy (kube-proxy-replacement: %s). A NodePort or LoadBalancer of this side cannot reach "+
+					"pods on the other side",
 				mode,
 			),
-			"expose them by an Ingress or a Service of this cluster's own pods    # "+matrixPage,
+			"expose them through an Ingress or a Service of this cluster's own pods    # "+matrixPage,
 		)
 	}
-	return steps.Passed("Cilium beside kube-proxy")
+	return steps.Passed("Cilium with kube-proxy")
 }

@@ -91,7 +91,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 		return check.MayMake(ctx, e, who, check.ToApply("", check.Namespaces))
 	}
 	if _, err := peerID(e); steps.IsAbsent(err) {
-		return steps.Skipped("what it takes is not known before the %s's cluster id is: %s", e.PeerName(), err)
+		return steps.Skipped("the required permissions depend on the %s's cluster id: %s", e.PeerName(), err)
 	}
 	if err != nil {
 		return steps.Errored(err)

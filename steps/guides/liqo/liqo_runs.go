@@ -201,15 +201,15 @@ func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 		case c.Type == corev1.PodReady && !c.LastTransitionTime.IsZero():
 			since = c.LastTransitionTime.Time
 		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			return "finds no node: " + clean.Text(cmp.Or(c.Message, c.Reason)), since, true
+			return "cannot be scheduled: " + clean.Text(cmp.Or(c.Message, c.Reason)), since, true
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" {
-			why := "waits: " + clean.Text(w.Reason)
+			why := "is waiting: " + clean.Text(w.Reason)
 			if last := s.LastTerminationState.Terminated; last != nil {
 				why += fmt.Sprintf(
-					" (it ended with exit code %d, %s)", last.ExitCode, clean.Text(cmp.Or(last.Reason, "without a reason")),
+					" (last exit code %d, %s)", last.ExitCode, clean.Text(cmp.Or(last.Reason, "no reason given")),
 				)
 			} else if w.Message != "" {
 				why += " (" + clean.Text(w.Message) + ")"
@@ -222,15 +222,15 @@ func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 
 func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	if _, err := liqoSpace(e); steps.IsAbsent(err) {
-		return steps.Skipped("where Liqo runs is not known: %s", err)
+		return steps.Skipped("Liqo's namespace is not known: %s", err)
 	}
 	in, err := installed(ctx, e)
 	if steps.IsAbsent(err) {
 		return steps.Failed(
 			err.Error(),
 			e.Kubectl()+
-				" get deployments -A | grep -i liqo    # its kinds are there, and what works on them is not: install Liqo on the "+
-				e.SideName()+" anew: "+liqoInstallPage,
+				" get deployments -A | grep -i liqo    # Liqo's kinds exist, but its controllers do not: reinstall Liqo on the "+
+				e.SideName()+": "+liqoInstallPage,
 		)
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	show := e.Kubectl() + " -n " + in.namespace
 	if lacking := in.lacking(joins(e)); len(lacking) > 0 {
 		return steps.Failed(fmt.Sprintf("namespace %s has no %s", in.namespace, strings.Join(lacking, ", no ")),
-			chartAgain(ctx, e)+"    # the chart has it")
+			chartAgain(ctx, e)+"    # the chart contains it")
 	}
 	var words []string
 	var first *unready

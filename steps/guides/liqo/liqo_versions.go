@@ -25,7 +25,7 @@ const (
 func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	tag, err := e.Own.Text("liqo-version")
 	if steps.IsAbsent(err) {
-		return steps.Warned(err.Error()+": its release can't be told", e.Kubectl()+" get deployments -A -o wide | grep liqo")
+		return steps.Warned(err.Error()+", so its release is unknown", e.Kubectl()+" get deployments -A -o wide | grep liqo")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -33,14 +33,15 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	own, err := version.ParseSemantic(tag)
 	if err != nil {
 		return steps.Warned(
-			fmt.Sprintf("the image's tag %q is no release: what it can do can't be told", clean.Text(tag)),
+			fmt.Sprintf("image tag %q is not a release, so its features are unknown", clean.Text(tag)),
 			upgrade(ctx, e, otherRelease(e)),
 		)
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"it is %s: where Liqo remaps a peer's range that differs from the local one, pods do not reach the peer's", tag,
+				"Liqo is %s. Where it remaps a peer's range that differs from the local one, pods cannot reach the peer's pods",
+				tag,
 			),
 			upgrade(ctx, e, renewsSince),
 		)
@@ -53,29 +54,30 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case err == nil && parsed == nil && (own.Major() != peer.Major() || own.Minor() != peer.Minor()):
 		fix := "upgrade Liqo on the " + e.PeerName() +
-			", which is the older one: what to run stands at its own check liqo-version"
+			", which is older. Its own check liqo-version shows the command"
 		if own.LessThan(peer) {
 			fix = upgrade(ctx, e, peer.String())
 		}
 		return steps.Warned(
 			fmt.Sprintf(
-				"it is %s, and the %s's is %s: upstream supports no peering of two minor releases", tag, e.PeerName(), other,
+				"Liqo is %s, but the %s's is %s. Upstream supports no peering of different minor releases", tag, e.PeerName(),
+				other,
 			),
 			fix,
 		)
 	case !own.AtLeast(version.MustParseSemantic(renewsSince)):
 		return steps.Warned(
 			fmt.Sprintf(
-				"it is %s: before %s the certificates of ResourceSlices are not renewed, and end after a year", tag, renewsSince,
+				"Liqo is %s. Before %s, certificates of ResourceSlices are not renewed and expire after a year", tag, renewsSince,
 			),
 			upgrade(ctx, e, renewsSince),
 		)
 	case err != nil:
-		return steps.Passed("it is %s; the %s's is not known yet", tag, e.PeerName())
+		return steps.Passed("Liqo is %s; the %s's is not known yet", tag, e.PeerName())
 	case parsed != nil:
-		return steps.Passed("it is %s; the %s's tag %q is no release", tag, e.PeerName(), clean.Text(other))
+		return steps.Passed("Liqo is %s; the %s's tag %q is not a release", tag, e.PeerName(), clean.Text(other))
 	}
-	return steps.Passed("it is %s, and the %s's is %s", tag, e.PeerName(), other)
+	return steps.Passed("Liqo is %s; the %s's is %s", tag, e.PeerName(), other)
 }
 
 // liqoRepository is upstream's chart repository.
@@ -145,8 +147,8 @@ func modulesOn(ctx context.Context, e steps.Env) steps.Result {
 	case len(off) == 0:
 		return steps.Passed("%s", check.OrNone(need))
 	case len(off) == 1 && off[0] == "networking":
-		return steps.Failed("Liqo was installed without its module networking", withValue(ctx, e, "networking.enabled=true")+
-			"    # or offload without joining the networks: network.join: false under answers in "+e.LinkFile())
+		return steps.Failed("Liqo was installed without its networking module", withValue(ctx, e, "networking.enabled=true")+
+			"    # or offload without connecting the networks: network.join: false under answers in "+e.LinkFile())
 	}
 	return steps.Failed("Liqo was installed without its module "+check.OrNone(off),
 		withValue(ctx, e, off[0]+".enabled=true"))

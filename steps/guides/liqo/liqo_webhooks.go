@@ -46,7 +46,7 @@ func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err
 	where := "Secret " + w.namespace + "/" + w.secret()
 	s, err := e.Cluster.Secret(ctx, w.namespace, w.secret(), "tls.crt")
 	if apierrors.IsNotFound(err) {
-		w.renew = chartAgain(ctx, e) + "    # the chart makes it, and the webhook fills it when it starts: " + in +
+		w.renew = chartAgain(ctx, e) + "    # the chart creates it, and the webhook fills it at startup: " + in +
 			" rollout restart deployment " + w.name
 		return w, "there is no " + where, nil
 	}
@@ -77,7 +77,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	if ready == 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Service %s/%s has no pod behind it that is ready: every write of a Tenant or a ResourceSlice is refused",
+				"Service %s/%s has no ready pod, so every write of a Tenant or a ResourceSlice is refused",
 				w.namespace, w.name,
 			),
 			e.Kubectl()+" -n "+w.namespace+" get service,endpointslices,pods -o wide",
@@ -101,7 +101,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	case steps.Fail, steps.Warn:
 		r.Found = fmt.Sprintf("Secret %s/%s: %s", w.namespace, w.secret(), r.Found)
 	case steps.Pass:
-		r.Found = fmt.Sprintf("%d ready behind Service %s/%s; %s", ready, w.namespace, w.name, r.Found)
+		r.Found = fmt.Sprintf("%d ready in Service %s/%s; %s", ready, w.namespace, w.name, r.Found)
 	}
 	return r
 }
@@ -141,24 +141,24 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(hooks) == 0 {
-		return steps.Skipped("no webhook is registered that leads to Service %s/%s: nothing to compare", w.namespace, w.name)
+		return steps.Skipped("no registered webhook uses Service %s/%s", w.namespace, w.name)
 	}
 	for _, h := range hooks {
 		roots, err := probe.Pool(h.ca)
 		if err != nil {
-			return steps.Failed(fmt.Sprintf("webhook %s of %s carries no CA: %v", h.name, h.of, err), w.renew)
+			return steps.Failed(fmt.Sprintf("webhook %s of %s has no valid CA: %v", h.name, h.of, err), w.renew)
 		}
 		if problem, why := probe.CertProblem(w.chain, roots, w.name+"."+w.namespace+".svc", time.Time{}); problem != "" {
 			return steps.Failed(
 				fmt.Sprintf(
-					"the CA of webhook %s of %s doesn't fit the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace,
+					"the CA of webhook %s of %s does not match the certificate in Secret %s/%s: %s", h.name, h.of, w.namespace,
 					w.secret(), why,
 				),
 				w.renew,
 			)
 		}
 	}
-	return steps.Passed("%s registered with its CA", counted(len(hooks), "webhook"))
+	return steps.Passed("%s registered with the matching CA", counted(len(hooks), "webhook"))
 }
 
 // hook is one webhook of a webhook configuration.

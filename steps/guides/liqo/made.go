@@ -184,9 +184,9 @@ func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 			return err
 		}
 		for _, c := range made {
-			say.Say("waiting until Liqo deletes %s", c)
+			say.Say("waiting for Liqo to delete %s", c)
 			if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
-				err, _ = explainHeld(e, fmt.Errorf("%s has not been deleted by Liqo: %w", c, err))
+				err, _ = explainHeld(e, fmt.Errorf("Liqo has not deleted %s: %w", c, err))
 				return err
 			}
 		}

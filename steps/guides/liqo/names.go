@@ -79,7 +79,7 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 func asItExists(fact, key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := e.Own.Field(fact, key); v != nil && v != "" && v != 0 {
-			return v, "as it stands"
+			return v, "from the existing object"
 		}
 		return value, from
 	}

@@ -21,31 +21,31 @@ const spaceSource = "liqotech/liqo: pkg/tenantNamespace/namespaceManager.go"
 func namespaceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "tenant-namespace", Title: "one namespace is the other side's, and labelled so", On: steps.Both,
+			Name: "tenant-namespace", Title: "One namespace is labelled as the peer's tenant namespace", On: steps.Both,
 			FixedBy: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
-			Why:        "Liqo finds the namespace of a peering by its labels, and stops with an error where it finds two",
+			Why:        "Liqo finds the namespace of a peering by its labels and stops with an error if there are two.",
 			References: []string{page, spaceSource, "liqotech/liqo#3268"},
 			Run:        tenantNamespaceSound,
 		},
 		{
-			Name: "tenant-pair", Title: "each side's tenant namespace carries the other's id, not its own", On: steps.Remote,
+			Name: "tenant-pair", Title: "The tenant namespaces have each other's cluster id", On: steps.Remote,
 			Needs:      []string{"cluster-id", "peer/cluster-id"},
-			Why:        "two ids that were swapped look right on either side alone",
+			Why:        "Swapped ids look correct on either side alone.",
 			References: []string{page},
 			Run:        tenantPair,
 		},
 		{
-			Name: "pod-security", Title: "the tenant namespace lets gateway pods run", On: steps.Both, When: joins,
+			Name: "pod-security", Title: "The tenant namespace allows gateway pods", On: steps.Both, When: joins,
 			FixedBy: "${side}-namespace", Needs: []string{"tenant-namespace"},
-			Why: "gateway pods are privileged: under the levels baseline and restricted none is made, and only the " +
-				"ReplicaSet says why. The published guide sets no level",
+			Why: "Gateway pods are privileged, so baseline and restricted block them, and only the ReplicaSet reports it; the " +
+				"published guide sets no level.",
 			References: []string{"liqotech/liqo#2135"},
 			Run:        gatewaysMayRun,
 		},
 		{
-			Name: "leftovers", Title: "nothing of an older peering is left", On: steps.Both, Needs: []string{"signed-in"},
-			Why: "what a peering left behind with a cluster that is gone, or that has another id now, keeps its ports " +
-				"and address ranges, and shows as a peering that fails",
+			Name: "leftovers", Title: "No leftovers of an earlier peering", On: steps.Both, Needs: []string{"signed-in"},
+			Why: "Leftovers of a peering with a removed or renamed cluster keep their ports and address ranges, and " +
+				"show up as a failed peering.",
 			References: []string{"liqotech/liqo#3051", "liqotech/liqo#3122"},
 			Run:        leftovers,
 		},
@@ -95,9 +95,12 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 		}
 		other := all[slices.IndexFunc(all, func(n string) bool { return n != name })]
 		return steps.Failed(
-			fmt.Sprintf("%d namespaces carry the id %s, and Liqo takes one: %s", len(all), id, strings.Join(all, ", ")),
+			fmt.Sprintf(
+				"%d namespaces are labelled with cluster id %s, but Liqo accepts only one: %s", len(all), id,
+				strings.Join(all, ", "),
+			),
 			e.Kubectl()+" label namespace "+other+" "+remoteIDLabel+
-				"-    # takes the label off the one that is not to be used; look first what stands in it",
+				"-    # removes the label from the namespace that you do not use; check its contents first",
 		)
 	}
 	ns := found[0]
@@ -105,18 +108,20 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	case ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating:
 		return steps.Failed(fmt.Sprintf("namespace %s is being deleted%s", ns.Name, heldBy(ns)),
 			e.Kubectl()+" get namespace "+ns.Name+
-				" -o jsonpath='{.status.conditions}'    # says what holds it; Liqo's controllers have to run to let go")
+				" -o jsonpath='{.status.conditions}'    # shows what blocks it; Liqo's controllers must run to remove "+
+				"the finalizers")
 	case ns.Name != name:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s carries the id %s, and the answer %s.tenant-namespace is %s", ns.Name, id, e.SideName(), name,
+				"namespace %s is labelled with cluster id %s, but the answer %s.tenant-namespace is %s", ns.Name, id, e.SideName(),
+				name,
 			),
-			fmt.Sprintf("under answers in %s write\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name),
+			fmt.Sprintf("under answers in %s, set\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name),
 		)
 	case ns.Labels[tenantLabel] != "true":
-		why := "Liqo doesn't find it without"
+		why := "Liqo does not find it"
 		if v, ok := ns.Labels[tenantLabel]; ok {
-			why = fmt.Sprintf("Liqo's webhook takes no Tenant in it with %q", clean.Text(v))
+			why = fmt.Sprintf("Liqo's webhook refuses a Tenant in it while the value is %q", clean.Text(v))
 		}
 		return steps.Failed(fmt.Sprintf("namespace %s lacks the label %s=true: %s", name, tenantLabel, why),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
@@ -126,14 +131,16 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	} else if claimed != nil {
 		return steps.Failed(claimed.found(e), claimed.fix(e))
 	}
-	return steps.Passed("namespace %s is that of %s", name, id)
+	return steps.Passed("namespace %s is the tenant namespace of %s", name, id)
 }
 
 // noTenantNamespace returns the verdict if no namespace has the label.
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("no namespace carries the " + e.PeerName() + "'s id " + id).Or(e.ApplyStep("tenant-namespaces"))
+		return steps.Undone(
+			"no namespace is labelled with the " + e.PeerName() + "'s cluster id " + id,
+		).Or(e.ApplyStep("tenant-namespaces"))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -144,23 +151,26 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	switch {
 	case has == "":
 		return steps.Failed(
-			fmt.Sprintf("namespace %s is there, without the label %s=%s", name, remoteIDLabel, id),
+			fmt.Sprintf("namespace %s exists, but lacks the label %s=%s", name, remoteIDLabel, id),
 			e.ApplyStep("tenant-namespaces"),
 		)
 	case err == nil && has == own:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s carries the id %s, which is the %s's own: it must be the %s's, %s", name, has, e.SideName(),
+				"namespace %s is labelled with cluster id %s, which is the %s's own. It must be the %s's, %s", name, has,
+				e.SideName(),
 				e.PeerName(), id,
 			),
 			relabel,
 		)
 	}
 	return steps.Failed(
-		fmt.Sprintf("namespace %s carries the id %s: it is that of a peering with another cluster than %s", name, has, id),
 		fmt.Sprintf(
-			"under answers in %s write\n  %s.tenant-namespace: NAME\nwith another name; or, if %s is an id that the %s "+
-				"had before: %s",
+			"namespace %s is labelled with cluster id %s, so it belongs to a peering with another cluster than %s", name, has,
+			id,
+		),
+		fmt.Sprintf(
+			"under answers in %s, set\n  %s.tenant-namespace: NAME\nto another name; or, if %s is an earlier id of the %s: %s",
 			e.LinkFile(), e.SideName(), has, e.PeerName(), relabel,
 		),
 	)
@@ -195,12 +205,13 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	swapped := fmt.Sprintf("%s label --overwrite namespace %s %s=%s; %s label --overwrite namespace %s %s=%s",
 		e.Kubectl(), tenantNamespace(e), remoteIDLabel, ids[there], e.PeerKubectl(), peerNamespace(e), remoteIDLabel,
 		ids[here])
-	only := "carrick check " + e.LinkFile() + " --only tenant-namespace    # says what to do, side by side"
+	only := "carrick check " + e.LinkFile() + " --only tenant-namespace    # shows the fix for each side"
 	switch {
 	case labels[here] == ids[here] && labels[there] == ids[there]:
 		return steps.Failed(
 			fmt.Sprintf(
-				"the ids are swapped: namespace %s of the %s carries %s, and %s of the %s carries %s", tenantNamespace(e), here,
+				"the cluster ids are swapped: namespace %s of the %s is labelled with %s, and %s of the %s with %s",
+				tenantNamespace(e), here,
 				labels[here], peerNamespace(e), there, labels[there],
 			),
 			swapped,
@@ -208,7 +219,8 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	case labels[here] != ids[there]:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s of the %s carries %s; it must be %s", tenantNamespace(e), here, cmp.Or(labels[here], "no id"),
+				"namespace %s of the %s is labelled with %s; it must be %s", tenantNamespace(e), here,
+				cmp.Or(labels[here], "no id"),
 				ids[there],
 			),
 			only,
@@ -216,13 +228,16 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	case labels[there] != ids[here]:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s of the %s carries %s; it must be %s", peerNamespace(e), there, cmp.Or(labels[there], "no id"),
+				"namespace %s of the %s is labelled with %s; it must be %s", peerNamespace(e), there,
+				cmp.Or(labels[there], "no id"),
 				ids[here],
 			),
 			only,
 		)
 	}
-	return steps.Passed("%s here is for %s, %s there for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here])
+	return steps.Passed(
+		"%s is for %s, and %s on the peer is for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here],
+	)
 }
 
 func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
@@ -233,14 +248,14 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "privileged":
-		return steps.Passed("%s enforces the level privileged", name)
+		return steps.Passed("namespace %s enforces level privileged", name)
 	case "":
 		return steps.Passed(
-			"%s sets no level: the cluster's own default holds, which is privileged unless an admin changed it", name,
+			"namespace %s sets no level. The cluster default applies, which is privileged unless an admin changed it", name,
 		)
 	default:
 		return steps.Warned(
-			fmt.Sprintf("%s enforces the level %s, under which no gateway pod is made", name, clean.Text(level)),
+			fmt.Sprintf("namespace %s enforces level %s, which blocks gateway pods", name, clean.Text(level)),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+check.EnforceLabel+"=privileged",
 		)
 	}

@@ -8,10 +8,10 @@ import (
 func network() steps.Step {
 	return steps.Step{
 		Name: "network", Title: "Network configuration", When: joins,
-		Why: "Each side is told the other's address ranges. Where they overlap with its own, Liqo sees them under others, " +
-			"each side for itself.",
+		Why: "carrick gives each side the other's address ranges. Liqo remaps ranges that overlap, on each side " +
+			"independently.",
 		Actions: twice(
-			"configuration", "Tell the consumer the provider's networks", "Tell the provider the consumer's networks",
+			"configuration", "Give the consumer the provider's networks", "Give the provider the consumer's networks",
 			steps.Action{
 				Needs: []string{"tenant-namespace", "networks-known", "peer/networks-known"},
 				Doer: vanishing{action.Manifest{File: "configuration.yaml", Values: action.Values{

@@ -18,10 +18,10 @@ import (
 func networkChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "configuration", Title: "a Configuration holds the peer's networks", On: steps.Both,
+			Name: "configuration", Title: "A Configuration has the peer's networks", On: steps.Both,
 			Needs: []string{"tenant-namespace"}, FixedBy: "${side}-configuration",
-			Why: "nothing refuses a Configuration with the wrong ranges, or two of them: the tunnel then comes up and routes " +
-				"nothing. The published guide shows no YAML of it, and only the external CIDR; both lists must be filled",
+			Why: "Liqo accepts wrong or duplicate ranges, and the tunnel then routes nothing; both lists are required, and " +
+				"the published guide shows one.",
 			References: []string{
 				"liqotech/liqo: docs/advanced/peering/inter-cluster-network.md",
 				"liqotech/liqo: pkg/utils/getters/k8sGetters.go (multiple Configurations found)",
@@ -30,10 +30,9 @@ func networkChecks() []steps.Check {
 			Run: configurationHolds,
 		},
 		{
-			Name: "configuration-ready", Title: "Liqo has found ranges for the peer's networks", On: steps.Both,
+			Name: "configuration-ready", Title: "Liqo has mapped the peer's networks", On: steps.Both,
 			Needs: []string{"configuration"}, Timeout: time.Minute,
-			Why: "where the peer's ranges overlap with those of this cluster, Liqo sees them under others, each side for " +
-				"itself; no gateway is set up before that is settled",
+			Why: "Liqo remaps ranges that overlap with this cluster's, and sets up no gateway before that is done.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/utils/configuration.go",
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/configuration/configuration_controller.go",
@@ -86,13 +85,13 @@ func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
 	if len(found) > 1 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%d Configurations carry the peer's id, and Liqo takes none of several: %s", len(found), placesOf(found),
+				"%d Configurations have the peer's id, but Liqo accepts only one: %s", len(found), placesOf(found),
 			),
 			deleteOthers(e, "configurations.networking.liqo.io", found),
 		)
 	}
 	if found[0].GetNamespace() != ns {
-		return steps.Failed(fmt.Sprintf("the Configuration is %s, and not in the tenant namespace %s", placeOf(found[0]), ns),
+		return steps.Failed(fmt.Sprintf("Configuration %s is not in the tenant namespace %s", placeOf(found[0]), ns),
 			deleteOthers(e, "configurations.networking.liqo.io", found)+"    # then "+e.ApplyStep("network"))
 	}
 	return rangesAgree(e, found[0])
@@ -127,12 +126,13 @@ func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(found) == 0 {
 		return steps.Undone(
-			fmt.Sprintf("namespace %s has no Configuration: Liqo knows nothing of the networks of %s", ns, id),
+			fmt.Sprintf("namespace %s has no Configuration, so Liqo does not know the networks of %s", ns, id),
 		)
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"Configuration %s lacks the label %s=%s: Liqo refuses it, in its log alone", placeOf(found[0]), remoteIDLabel, id,
+			"Configuration %s lacks the label %s=%s. Liqo refuses it and only logs the error", placeOf(found[0]), remoteIDLabel,
+			id,
 		),
 		"",
 	)
@@ -188,27 +188,27 @@ func rangesAgree(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	case len(says.pods) == 0 || len(says.external) == 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s says %s: both must be filled, else it is never ready; the %s has %s", name, says, e.PeerName(), peer,
+				"%s has %s. Both lists must be filled; the %s has %s", name, says, e.PeerName(), peer,
 			),
 			"",
 		)
 	case sameRanges(says.pods, peer.pods) && sameRanges(says.external, peer.external):
-		return steps.Passed("%s says %s, as the %s itself does", name, says, e.PeerName())
+		return steps.Passed("%s has %s, like the %s itself", name, says, e.PeerName())
 	case sameRanges(says.pods, peer.external) && sameRanges(says.external, peer.pods):
 		return steps.Failed(
-			fmt.Sprintf("%s has the two lists swapped: it says %s, and the %s has %s", name, says, e.PeerName(), peer), "",
+			fmt.Sprintf("%s has the two lists swapped: %s. The %s has %s", name, says, e.PeerName(), peer), "",
 		)
 	case ownInstead(says.pods, own.pods, peer.pods) || ownInstead(says.external, own.external, peer.external):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s holds the %s's own ranges (%s): the Configurations of the two sides are swapped", name, e.SideName(), says,
+				"%s has the %s's own ranges (%s). The Configurations of the two sides are swapped", name, e.SideName(), says,
 			),
 			"",
 		)
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s says %s, and the %s has %s: a typing error, or the %s was installed anew since", name, says, e.PeerName(), peer,
+			"%s has %s, but the %s has %s. The ranges are mistyped, or the %s was reinstalled", name, says, e.PeerName(), peer,
 			e.PeerName(),
 		),
 		"",

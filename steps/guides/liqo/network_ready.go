@@ -20,7 +20,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(found) != 1 {
-		return steps.Skipped("there is not one Configuration for the peer (%s)", placesOf(found))
+		return steps.Skipped("the peer does not have exactly one Configuration (%s)", placesOf(found))
 	}
 	o := found[0]
 	var seen []string
@@ -36,7 +36,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 			return withoutRange(
 				ctx, e, o,
 				fmt.Sprintf(
-					"Configuration %s: %d of %d %s ranges have one that they are seen as", placeOf(o), len(as), len(real), kind,
+					"Configuration %s: %d of %d %s ranges are mapped", placeOf(o), len(as), len(real), kind,
 				),
 			)
 		}
@@ -56,7 +56,7 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case c != nil && observed != 0 && observed < o.GetGeneration():
 		return withoutRange(
-			ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not looked at it since", placeOf(o)),
+			ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not processed the change yet", placeOf(o)),
 		)
 	}
 	return steps.Passed("%s", strings.Join(seen, "; "))
@@ -77,14 +77,14 @@ func firstRangeAlone(
 }
 
 func seenAs(kind, real, as string) string {
-	what := "the peer's pods"
+	what := "the peer's pod range"
 	if kind == "external" {
 		what = "its external range"
 	}
 	if real == as {
-		return fmt.Sprintf("%s are in %s here, too", what, real)
+		return fmt.Sprintf("%s %s is not remapped", what, real)
 	}
-	return fmt.Sprintf("%s, %s there, is %s here", what, real, as)
+	return fmt.Sprintf("%s %s is mapped to %s", what, real, as)
 }
 
 // withoutRange waits, and names the Networks that have no range yet: Liqo creates one Network
@@ -95,8 +95,8 @@ func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured
 		return steps.Errored(err)
 	}
 	if len(made) > 0 {
-		found += "; without a range: Network " + check.OrNone(made) +
-			", so no block of that size is free, or liqo-ipam does not answer"
+		found += "; no range for Network " + check.OrNone(made) +
+			". Either no block of that size is free, or liqo-ipam does not answer"
 	}
 	fix := inTenant(e) + "get networks.ipam.liqo.io,events"
 	if space, err := liqoSpace(e); err == nil {

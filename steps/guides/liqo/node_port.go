@@ -33,7 +33,7 @@ func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last
 func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 	port := e.Answers.Int("network.node-port")
 	if port == 0 {
-		return steps.Passed("the cluster chooses one that is free")
+		return steps.Passed("the cluster chooses a free port")
 	}
 	all, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	listed := err == nil
@@ -48,11 +48,11 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		if s.Namespace == tenantNamespace(e) && strings.HasPrefix(s.Name, "gw-") {
-			return steps.Passed("%d is that of Service %s/%s, the gateway's own", port, s.Namespace, s.Name)
+			return steps.Passed("port %d belongs to Service %s/%s of the gateway", port, s.Namespace, s.Name)
 		}
 		return steps.Failed(
-			fmt.Sprintf("%d is taken by Service %s/%s", port, s.Namespace, s.Name),
-			"answer network.node-port with another one, or with nothing: the cluster then chooses",
+			fmt.Sprintf("port %d is in use by Service %s/%s", port, s.Namespace, s.Name),
+			"answer network.node-port with another port, or leave it empty to have the cluster choose one",
 		)
 	}
 	if r := inRange(ctx, e, port); r.Status != steps.Pass {
@@ -68,15 +68,15 @@ func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 		return steps.Errored(err)
 	}
 	if port >= of.first && port <= of.last {
-		return steps.Passed("%d is in %s", port, of)
+		return steps.Passed("port %d is in %s", port, of)
 	}
-	fix := "answer network.node-port with one of " + of.String() + ", or with nothing: the cluster then chooses"
+	fix := "answer network.node-port with one of " + of.String() + ", or leave it empty to have the cluster choose one"
 	if known {
-		return steps.Failed(fmt.Sprintf("%d is not in %s, the range of this cluster", port, of), fix)
+		return steps.Failed(fmt.Sprintf("port %d is not in %s, the node port range of this cluster", port, of), fix)
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%d is not in %s, the range of a cluster whose API server was given no other; whether this one was can't be seen",
+			"port %d is not in %s, the default node port range. The range of this cluster cannot be read",
 			port, of,
 		),
 		fix,
@@ -120,16 +120,16 @@ func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Re
 	)
 	switch {
 	case apierrors.IsForbidden(err) && seen:
-		return steps.Passed("no Service has %d; a dry run was not allowed", port)
+		return steps.Passed("no Service uses port %d. A dry run was not allowed", port)
 	case err != nil:
 		return steps.Errored(err)
 	case taken != "":
 		return steps.Failed(
-			fmt.Sprintf("the API server would not give %d: %s", port, taken),
-			"answer network.node-port with another one, or with nothing: the cluster then chooses",
+			fmt.Sprintf("the API server refuses port %d: %s", port, taken),
+			"answer network.node-port with another port, or leave it empty to have the cluster choose one",
 		)
 	}
-	return steps.Passed("the API server would give %d", port)
+	return steps.Passed("the API server accepts port %d", port)
 }
 
 // refusedPort returns why the API server would not assign the port to a Service of that

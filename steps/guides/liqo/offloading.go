@@ -19,19 +19,20 @@ const offloadingName = "offloading"
 func offloading() steps.Step {
 	return steps.Step{
 		Name: "offloading", Title: "Offloading", When: servesConsumer,
-		Why: "A namespace of the consumer is extended to the provider. Pods that are in it already don't move: they get " +
-			"the virtual node's toleration only when they are made.",
+		Why: "The namespace is offloaded to the provider. Existing pods stay on the consumer, because only new pods get " +
+			"the virtual node's toleration.",
 		Ask: offloadingQuestions(),
 		Facts: []steps.Fact{
-			{Name: "offloading", Title: "the NamespaceOffloading as it stands", On: steps.Local, Learn: offloadingFact},
+			{Name: "offloading", Title: "the existing NamespaceOffloading", On: steps.Local, Learn: offloadingFact},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "offloaded-namespace", Title: "Make the namespace", On: steps.Local,
+				Name: "offloaded-namespace", Title: "Create the namespace", On: steps.Local,
 				Doer: action.Manifest{File: "offloaded-namespace.yaml"},
 			},
 			{
-				Name: "offloading", Title: "Extend the namespace to the provider", On: steps.Local, Needs: []string{"virtual-node"},
+				Name: "offloading", Title: "Offload the namespace to the provider", On: steps.Local,
+				Needs: []string{"virtual-node"},
 				Doer: offloadingDoer{action.Manifest{File: "namespace-offloading.yaml", Values: action.Values{
 					"selector":    clusterSelector,
 					"remote-name": remoteName,
@@ -45,42 +46,43 @@ func offloading() steps.Step {
 func offloadingQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "offloading.namespace", Title: "Namespace to extend", Kind: steps.Namespace, NotFromPeer: true,
-			Adopt:   adoptOffloaded,
-			Help:    "Made if it is not there. Undo deletes it at the provider, with all that is in it there.",
-			Default: steps.Fixed("demo", "the published guide"),
+			Key: "offloading.namespace", Title: "Namespace to offload", Kind: steps.Namespace, NotFromPeer: true,
+			Adopt: adoptOffloaded,
+			Help: "carrick creates it if it does not exist. Undo deletes its counterpart on the provider, with " +
+				"everything in it.",
+			Default: steps.Fixed("demo", "from the published guide"),
 		},
 		{
-			Key: "offloading.pods", Title: "Where its pods may run", Kind: steps.Pick,
+			Key: "offloading.pods", Title: "Pod placement", Kind: steps.Pick,
 			Of: []steps.Choice{
-				{Value: "LocalAndRemote", Title: "on both sides, as the scheduler likes"},
-				{Value: "Remote", Title: "on the provider alone"},
-				{Value: "Local", Title: "on the consumer alone: only its services are extended"},
+				{Value: "LocalAndRemote", Title: "on both sides, chosen by the scheduler"},
+				{Value: "Remote", Title: "on the provider only"},
+				{Value: "Local", Title: "on the consumer only, with its Services offloaded"},
 			},
-			Help:    "Where it is made stricter later, pods that run already stay where they are.",
-			Default: asItExists("offloading", "pods", "LocalAndRemote", "the published guide"),
+			Help:    "If you restrict it later, running pods stay where they are.",
+			Default: asItExists("offloading", "pods", "LocalAndRemote", "from the published guide"),
 		},
 		{
-			Key: "offloading.mapping", Title: "How the namespace is called on the provider", Kind: steps.Pick,
+			Key: "offloading.mapping", Title: "Namespace name on the provider", Kind: steps.Pick,
 			Of: []steps.Choice{
-				{Value: "DefaultName", Title: "its name and the consumer's id: never taken"},
-				{Value: "EnforceSameName", Title: "the same: fails where it is taken"},
+				{Value: "DefaultName", Title: "its name and the consumer's id, which never conflicts"},
+				{Value: "EnforceSameName", Title: "the same name, which fails if it exists"},
 				{Value: "SelectedName", Title: "a name of your choice"},
 			},
-			Help:    "It can't be changed later other than by undoing this step.",
-			Default: asItExists("offloading", "mapping", "DefaultName", "the published guide"),
+			Help:    "To change it later, you must undo this step.",
+			Default: asItExists("offloading", "mapping", "DefaultName", "from the published guide"),
 		},
 		{
-			Key: "offloading.remote-name", Title: "Name on the provider", Kind: steps.Namespace,
-			Help:    "Must not be taken there.",
+			Key: "offloading.remote-name", Title: "Custom name on the provider", Kind: steps.Namespace,
+			Help:    "A namespace that does not exist on the provider, such as demo-milan.",
 			When:    func(e steps.Env) bool { return e.Answers.Text("offloading.mapping") == "SelectedName" },
 			Default: asItExists("offloading", "remote-name", nil, ""),
 		},
 		{
-			Key: "offloading.clusters", Title: "Labels of the providers to extend it to", Kind: steps.Label, Many: true,
+			Key: "offloading.clusters", Title: "Labels of the target providers", Kind: steps.Label, Many: true,
 			Opt:   true,
 			Adopt: adoptClusterSelector,
-			Help:  "Of virtual nodes, such as " + remoteIDLabel + "=rome. Empty: all providers of this consumer.",
+			Help:  "Labels of virtual nodes, such as " + remoteIDLabel + "=rome. Empty: all providers of this consumer.",
 		},
 	}
 }
@@ -88,7 +90,7 @@ func offloadingQuestions() []steps.Question {
 func offloadingFact(ctx context.Context, e steps.Env) (any, error) {
 	o, err := e.Cluster.Get(ctx, namespaceOffloadings, e.Answers.Text("offloading.namespace"), offloadingName)
 	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {
-		return nil, steps.Absent("the namespace is not extended yet")
+		return nil, steps.Absent("the namespace is not offloaded yet")
 	}
 	if err != nil {
 		return nil, err

@@ -16,33 +16,33 @@ const offloadingSource = "liqotech/liqo: pkg/liqo-controller-manager/offloading/
 func offloadingChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "offloading-namespace", Title: "the namespace is one that can be extended", On: steps.Local,
+			Name: "offloading-namespace", Title: "The namespace can be offloaded", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "namespaces of the cluster's and of Liqo's own must stay; and what it is called on the provider can't " +
-				"be changed once it is extended",
+			Why: "Namespaces of Kubernetes and Liqo must stay local, and the name on the provider cannot change after " +
+				"offloading.",
 			References: []string{page, "liqotech/liqo: pkg/webhooks/namespaceoffloading, pkg/webhooks/pod"},
 			Run:        canExtend,
 		},
 		{
-			Name: "remote-namespace", Title: "its name on the provider is free, or taken by this peering", On: steps.Remote,
+			Name: "remote-namespace", Title: "The remote namespace name is free or used by this peering", On: steps.Remote,
 			Needs:      []string{"tenant-namespace"},
-			Why:        "Liqo never takes over a namespace that somebody else made: it tries again for ever",
+			Why:        "Liqo never takes over a namespace that it did not create, and retries indefinitely.",
 			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller/enforcement.go"},
 			Run:        remoteNamespaceFree,
 		},
 		{
-			Name: "offloading-ready", Title: "the namespace is extended to the provider", On: steps.Local, FixedBy: "offloading",
-			Needs: []string{"offloading-namespace", "virtual-node"}, Timeout: 60 * time.Second,
-			Why: "until then pods stay where they are, and Liqo's webhook gives none of them the virtual " +
-				"node's toleration",
+			Name: "offloading-ready", Title: "The namespace is offloaded to the provider", On: steps.Local,
+			FixedBy: "offloading",
+			Needs:   []string{"offloading-namespace", "virtual-node"}, Timeout: 60 * time.Second,
+			Why: "Until then, pods stay on the consumer, because Liqo's webhook does not add the virtual node's " +
+				"toleration.",
 			References: []string{page, offloadingSource},
 			Run:        offloadingReady,
 		},
 		{
-			Name: "older-pods", Title: "no pod waits that was made before its namespace was extended", On: steps.Local,
-			Needs: []string{"offloading-ready"},
-			Why: "pods get the toleration for virtual nodes only when they are made: those that were there before stay " +
-				"Pending for ever",
+			Name: "older-pods", Title: "No pod is pending from before the namespace was offloaded", On: steps.Local,
+			Needs:      []string{"offloading-ready"},
+			Why:        "Only new pods get the toleration for virtual nodes; older ones stay Pending indefinitely.",
 			References: []string{page, "https://github.com/liqotech/liqo/issues/924"},
 			Run:        olderPods,
 		},
@@ -65,10 +65,10 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	if len(remote) > longestNamespace {
 		return steps.Failed(
 			fmt.Sprintf(
-				"its name on the provider would be %s: %d characters, and Kubernetes takes %d", remote, len(remote),
+				"its name on the provider, %s, would have %d characters, but Kubernetes allows only %d", remote, len(remote),
 				longestNamespace,
 			),
-			"answer offloading.mapping with SelectedName and offloading.remote-name with a shorter one, or take "+
+			"answer offloading.mapping with SelectedName and offloading.remote-name with a shorter name, or offload "+
 				"another namespace",
 		)
 	}
@@ -82,7 +82,7 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case ns == nil:
-		return steps.Passed("%s is not there yet; the provider will call it %s", name, remote)
+		return steps.Passed("namespace %s does not exist yet; on the provider it will be %s", name, remote)
 	case ns.GetDeletionTimestamp() != nil:
 		return steps.Failed(
 			fmt.Sprintf(
@@ -98,15 +98,15 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	case o == nil && ns.GetLabels()[scheduledLabel] == "true":
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s carries %s: \"true\" and is not extended: Liqo's webhook refuses every pod in it", name,
+				"namespace %s has the label %s: \"true\" but is not offloaded. Liqo's webhook refuses every pod in it", name,
 				scheduledLabel,
 			),
-			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets it itself",
+			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets it automatically",
 		)
 	case o != nil:
 		return unchangeable(e, name, remote, o)
 	}
-	return steps.Passed("%s is there; the provider will call it %s", name, remote)
+	return steps.Passed("namespace %s exists; on the provider it will be %s", name, remote)
 }
 
 // unchangeable verifies that the immutable mapping of an existing NamespaceOffloading matches
@@ -119,7 +119,7 @@ func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured
 	if stands != meant {
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s is extended with %s, and the answer is %s: Liqo lets nobody change that", name, stands, meant,
+				"namespace %s is offloaded with %s, but the answer is %s. Liqo does not allow this to change", name, stands, meant,
 			),
 			"answer offloading.mapping with "+stands+"; or first: carrick undo "+e.LinkFile()+" --step offloading",
 		)
@@ -127,21 +127,22 @@ func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured
 	if had := text(o, "spec", "remoteNamespaceName"); meant == "SelectedName" && had != remote {
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s is called %s on the provider, and the answer is %s: Liqo lets nobody change that", name, had, remote,
+				"namespace %s is named %s on the provider, but the answer is %s. Liqo does not allow this to change", name, had,
+				remote,
 			),
 			"answer offloading.remote-name with "+had+"; or first: carrick undo "+e.LinkFile()+" --step offloading",
 		)
 	}
-	return steps.Passed("%s is extended, and called %s on the provider", name, remote)
+	return steps.Passed("namespace %s is offloaded as %s", name, remote)
 }
 
 // ownNamespace returns why a namespace must not be offloaded, or "" if it can be.
 func ownNamespace(e steps.Env, name string) string {
 	switch {
 	case strings.HasPrefix(name, "kube-"):
-		return "is the cluster's own"
+		return "belongs to Kubernetes"
 	case name == liqoSpaceOf(e.Own):
-		return "is Liqo's own"
+		return "belongs to Liqo"
 	case name == tenantNamespace(e):
 		return "is the tenant namespace of this peering"
 	}
@@ -170,16 +171,16 @@ func remoteNamespaceFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if ns == nil {
-		return steps.Passed("no namespace is called %s", name)
+		return steps.Passed("namespace %s does not exist yet", name)
 	}
 	if owner := ns.GetAnnotations()[remoteSpaceOwner]; !strings.HasPrefix(owner, tenantNamespace(e)+"/") {
-		whose := "somebody made it, and not Liqo"
+		whose := "Liqo did not create it"
 		if owner != "" {
-			whose = "Liqo made it for " + owner
+			whose = "Liqo created it for " + owner
 		}
-		return steps.Failed(fmt.Sprintf("namespace %s is there: %s. Liqo will not take it for this peering", name, whose),
-			"answer offloading.mapping with SelectedName and offloading.remote-name with a name that is free; or, if "+
-				"nobody needs it: "+e.Kubectl()+" delete namespace "+name)
+		return steps.Failed(fmt.Sprintf("namespace %s exists, and %s. Liqo does not use it for this peering", name, whose),
+			"answer offloading.mapping with SelectedName and offloading.remote-name with a free name; or, if the namespace "+
+				"is unused: "+e.Kubectl()+" delete namespace "+name)
 	}
 	return steps.Passed("namespace %s belongs to this peering", name)
 }

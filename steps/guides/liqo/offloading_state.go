@@ -31,7 +31,7 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if o == nil {
-		return steps.Undone("namespace " + name + " is not extended: it has no NamespaceOffloading")
+		return steps.Undone("namespace " + name + " is not offloaded: it has no NamespaceOffloading")
 	}
 	if r := judgeOffloading(e, o, id); r.Status != steps.Pass {
 		return r
@@ -39,14 +39,14 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 	if text(o, "spec", "podOffloadingStrategy") != "Local" && (ns == nil || ns.GetLabels()[scheduledLabel] != "true") {
 		return steps.Warned(
 			fmt.Sprintf(
-				"namespace %s is extended, and lacks the label %s: \"true\": Liqo's webhook passes over pods that are made in it",
+				"namespace %s is offloaded but lacks the label %s: \"true\", so Liqo's webhook ignores new pods in it",
 				name, scheduledLabel,
 			),
 			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"=true",
 		)
 	}
 	return steps.Passed(
-		"%s is %s on %s; pods: %s", name, text(o, "status", "remoteNamespaceName"), id,
+		"namespace %s is %s on %s; pods: %s", name, text(o, "status", "remoteNamespaceName"), id,
 		text(o, "spec", "podOffloadingStrategy"),
 	)
 }
@@ -65,14 +65,14 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	case o.GetDeletionTimestamp() != nil || phase == "Terminating":
 		return steps.Failed(
 			what+" is being deleted (finalizers "+check.OrNone(o.GetFinalizers())+
-				"), and with it the namespace on the provider and all that is in it",
+				"), and with it the namespace on the provider and everything in it",
 			describe,
 		)
 	case seen == 0:
-		return steps.Waits(o.GetCreationTimestamp().Time, "Liqo has not looked at %s yet", what).Or(describe)
+		return steps.Waits(o.GetCreationTimestamp().Time, "Liqo has not processed %s yet", what).Or(describe)
 	case seen < is:
 		return steps.Waits(
-			time.Time{}, "Liqo has not looked at the latest change of %s yet (generation %d, seen %d)", what, is, seen,
+			time.Time{}, "Liqo has not processed the latest change of %s yet (generation %d, observed %d)", what, is, seen,
 		).Or(describe)
 	case phase == "NoClusterSelected" || conditionOf(here, "OffloadingRequired").status == "False":
 		return steps.Failed(
@@ -83,16 +83,16 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	case ready.reason == "CreationLoopBackOff":
 		return steps.Failed(
 			fmt.Sprintf(
-				"the provider can't make namespace %s: one that Liqo did not make has that name",
+				"the provider cannot create namespace %s, because one that Liqo did not create exists",
 				text(o, "status", "remoteNamespaceName"),
 			),
 			e.PeerKubectl()+" get namespace "+steps.Quoted(text(o, "status", "remoteNamespaceName"))+
-				" -o yaml    # then undo this step and answer offloading.mapping or offloading.remote-name anew",
+				" -o yaml    # then undo this step and change the answer offloading.mapping or offloading.remote-name",
 		)
 	case phase == "AllFailed" || (phase == "SomeFailed" && ready.status != "True"):
 		return steps.Failed(strings.TrimSpace(what+" has failed ("+phase+") "+ready.why()), describe)
 	case phase == "SomeFailed":
-		return steps.Warned(what+" is extended to "+id+", and has failed with another provider", describe)
+		return steps.Warned(what+" is offloaded to "+id+", but failed on another provider", describe)
 	case phase == "Ready":
 		return steps.Passed("%s is ready", what)
 	default:
@@ -109,7 +109,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if o == nil {
-		return steps.Skipped("namespace %s is not extended", name)
+		return steps.Skipped("namespace %s is not offloaded", name)
 	}
 	if text(o, "spec", "podOffloadingStrategy") == "Local" {
 		return steps.Passed("its pods stay on the consumer")
@@ -130,15 +130,15 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(owned)+len(bare) == 0 {
-		return steps.Passed("none of %s in %s", counted(len(pods), "pod"), name)
+		return steps.Passed("none of %s in namespace %s", counted(len(pods), "pod"), name)
 	}
 	fix := e.Kubectl() + " -n " + name + " delete pod " + strings.Join(slices.Concat(owned, bare), " ")
 	if len(bare) > 0 {
-		fix += "    # nothing makes " + strings.Join(bare, ", ") + " again: keep the manifest first"
+		fix += "    # nothing recreates " + strings.Join(bare, ", ") + ": save the manifest first"
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s waiting for a node, from before the namespace was extended: %s. None can go to the provider",
+			"%s pending from before the namespace was offloaded: %s. They cannot run on the provider",
 			counted(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare)),
 		),
 		fix,

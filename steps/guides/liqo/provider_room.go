@@ -53,7 +53,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 			lacks = append(
 				lacks,
 				fmt.Sprintf(
-					"%s %s, of which %s is free (%s less %s that other pods ask for)", name, want.String(), free.String(),
+					"%s %s, of which %s is free (%s minus %s requested by other pods)", name, want.String(), free.String(),
 					total.String(), used.String(),
 				),
 			)
@@ -64,7 +64,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 	if len(lacks) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s asks for more than %s of the %s can give: %s. Liqo grants it all the same", consumerID, counted(count, "node"),
+				"%s requests more than %s of the %s can provide: %s. Liqo grants it anyway", consumerID, counted(count, "node"),
 				e.SideName(), strings.Join(lacks, "; "),
 			),
 			"answer resources.cpu, resources.memory, resources.pods or resources.more with less, or add nodes to the provider",
@@ -91,7 +91,7 @@ func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	for name, v := range words {
 		q, err := resource.ParseQuantity(v)
 		if err != nil {
-			return nil, steps.Absent("what is asked for of %s, %q, is no amount", name, v)
+			return nil, steps.Absent("the requested amount of %s, %q, is not a quantity", name, v)
 		}
 		out[corev1.ResourceName(name)] = q
 	}

@@ -32,11 +32,11 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if slice == nil || conditionOf(conditions(slice, "status", "conditions"), "Resources").status != accepted {
-		return steps.Skipped("the provider has granted no resources yet: there is no quota for them")
+		return steps.Skipped("the provider has granted no resources yet, so there is no Quota")
 	}
 	if len(found) == 0 {
 		return steps.Warned(
-			"there is no Quota in "+ns+": the provider refuses every pod of the consumer",
+			"there is no Quota in "+ns+", so the provider refuses every pod of the consumer",
 			e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" logs -l app.kubernetes.io/name=controller-manager --tail 50",
 		)
 	}
@@ -62,7 +62,8 @@ func judgeQuota(
 	what := "Quota " + q.GetNamespace() + "/" + q.GetName()
 	if cordoned, _, _ := unstructured.NestedBool(q.Object, "spec", "cordoned"); cordoned {
 		return what +
-				" is cordoned: the consumer gets no more pods", "liqoctl uncordon resourceslice on the provider, or answer " +
+				" is cordoned, so the consumer cannot start more pods", "liqoctl uncordon resourceslice on the " +
+				"provider, or answer " +
 				"tenant.condition with Active, then: " + e.ApplyStep("authentication"), nil
 	}
 	used, count, ended, err := usedBy(text(q, "spec", "user"), pods)
@@ -74,7 +75,7 @@ func judgeQuota(
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		limit, err := resource.ParseQuantity(limits[name])
 		if err != nil {
-			return "", "", steps.Absent("%s has %s %q, which is no amount", what, name, limits[name])
+			return "", "", steps.Absent("%s has %s %q, which is not a quantity", what, name, limits[name])
 		}
 		if u, ok := used[corev1.ResourceName(name)]; ok &&
 			u.AsApproximateFloat64()*100 >= limit.AsApproximateFloat64()*nearlyFull {
@@ -82,19 +83,19 @@ func judgeQuota(
 		}
 	}
 	if len(full) > 0 {
-		found := fmt.Sprintf("%s is nearly full: %s is used by %s", what, strings.Join(full, ", "), counted(count, "pod"))
+		found := fmt.Sprintf("%s is nearly full: %s used by %s", what, strings.Join(full, ", "), counted(count, "pod"))
 		if ended > 0 {
-			found += fmt.Sprintf("; %d of them ended, which count until they are deleted", ended)
+			found += fmt.Sprintf("; %d of them have finished and count until they are deleted", ended)
 		}
-		return found, "on the consumer, delete pods that have ended, or ask for more: answer resources.cpu and " +
+		return found, "on the consumer, delete finished pods, or request more: answer resources.cpu and " +
 			"resources.memory, then " + e.ApplyStep("resources"), nil
 	}
 	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
 	switch text(q, "spec", "limitsEnforcement") {
 	case "Hard":
-		found += "; each container must ask for CPU and memory, and its limits must be the same"
+		found += "; each container must request CPU and memory, with limits equal to the requests"
 	case "Soft":
-		found += "; each container must ask for CPU and memory"
+		found += "; each container must request CPU and memory"
 	}
 	return found, "", nil
 }

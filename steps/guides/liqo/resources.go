@@ -20,45 +20,46 @@ import (
 
 func resources() steps.Step {
 	sliced := func(name, value string) func(steps.Env) (any, string) {
-		return asItExists("slice", name, value, "Liqo's own default")
+		return asItExists("slice", name, value, "Liqo's default")
 	}
 	return steps.Step{
 		Name: "resources", Title: "Resources", When: servesConsumer,
-		Why: "The consumer asks for resources in a ResourceSlice. Liqo copies it to the provider, which accepts or denies " +
-			"it; a virtual node then stands for the provider on the consumer.",
+		Why: "The consumer requests resources in a ResourceSlice, which Liqo copies to the provider. Once the provider " +
+			"accepts it, a virtual node represents the provider on the consumer.",
 		Ask: []steps.Question{
 			{
-				Key: "resources.cpu", Title: "CPUs to ask for", Kind: steps.Quantity,
-				Help:    "The provider's default class grants whatever is asked for; carrick compares it with what is free there.",
+				Key: "resources.cpu", Title: "CPUs to request", Kind: steps.Quantity,
+				Help: "A quantity, such as 4. Liqo's default class grants any amount; carrick compares it with what is free " +
+					"on the provider.",
 				Default: sliced("cpu", "4"),
 			},
 			{
-				Key: "resources.memory", Title: "Memory to ask for", Kind: steps.Quantity, Help: "Such as 8Gi.",
+				Key: "resources.memory", Title: "Memory to request", Kind: steps.Quantity, Help: "A quantity, such as 8Gi.",
 				Default: sliced("memory", "8Gi"),
 			},
 			{
-				Key: "resources.pods", Title: "Pods to ask for", Kind: steps.Quantity, Opt: true,
-				Help: "Empty: the provider's default, 110.", Default: sliced("pods", ""),
+				Key: "resources.pods", Title: "Pods to request", Kind: steps.Quantity, Opt: true,
+				Help: "A number of pods. Empty: the provider's default, 110.", Default: sliced("pods", ""),
 			},
 			{
-				Key: "resources.more", Title: "Other resources to ask for", Kind: steps.Label, Many: true, Opt: true,
-				Help: "Such as nvidia.com/gpu=1.", Default: moreAsItExists,
+				Key: "resources.more", Title: "Other resources to request", Kind: steps.Label, Many: true, Opt: true,
+				Help: "A resource and its amount, such as nvidia.com/gpu=1.", Default: moreAsItExists,
 			},
 			{
-				Key: "resources.class", Title: "Class of the request", Kind: steps.Name,
-				Help:    "default is granted by Liqo itself; another one by a controller of the provider's admin.",
+				Key: "resources.class", Title: "ResourceSlice class", Kind: steps.Name,
+				Help:    "Liqo itself grants the class default. A controller of the provider's admin grants any other class.",
 				Default: sliced("class", "default"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "slice", Title: "the ResourceSlice as it stands", On: steps.Local, Shared: true, Learn: sliceFact},
+			{Name: "slice", Title: "the existing ResourceSlice", On: steps.Local, Shared: true, Learn: sliceFact},
 			{
-				Name: "slice-warning", Title: "Liqo's last warning of its copy", On: steps.Remote, Shared: true,
+				Name: "slice-warning", Title: "Liqo's last warning about its copy", On: steps.Remote, Shared: true,
 				Learn: sliceWarning,
 			},
 		},
 		Actions: []steps.Action{{
-			Name: "resource-slice", Title: "Ask for resources", On: steps.Local,
+			Name: "resource-slice", Title: "Request resources", On: steps.Local,
 			Needs: []string{"control-plane", "peer/tenant"}, First: []string{"peer/signs-certificates"},
 			Doer: sliceDoer{vanishing{action.Manifest{File: "resource-slice.yaml", Values: action.Values{
 				"name":      sliceName,
@@ -137,7 +138,7 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if s == nil {
-		return nil, steps.Absent("the consumer asks for no resources yet")
+		return nil, steps.Absent("the consumer has requested no resources yet")
 	}
 	m := map[string]any{"name": s.GetName()}
 	set(m, "class", text(s, "spec", "class"))
@@ -169,11 +170,11 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
 	name := e.Peer.FieldText("slice", "name")
 	if name == "" {
-		return nil, steps.Absent("the consumer asks for no resources yet")
+		return nil, steps.Absent("the consumer has requested no resources yet")
 	}
 	said := check.Warning(ctx, e.Cluster, tenantNamespace(e), "ResourceSlice", name)
 	if said == "" {
-		return nil, steps.Absent("Liqo has not warned of the request")
+		return nil, steps.Absent("Liqo has no warning about the request")
 	}
 	return clean.Text(said), nil
 }
@@ -196,7 +197,7 @@ func quantities(o *unstructured.Unstructured, fields ...string) map[string]strin
 // moreAsItExists returns what the existing slice requests in addition to CPU and memory.
 func moreAsItExists(e steps.Env) (any, string) {
 	if more := e.Own.Field("slice", "more"); more != nil {
-		return more, "as it stands"
+		return more, "from the ResourceSlice"
 	}
 	return nil, ""
 }

@@ -9,7 +9,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// What a slice that stands asks for beside CPU and memory stays asked for.
+// Resources other than CPU and memory that an existing slice requests stay requested.
 func TestASliceThatStandsKeepsItsResources(t *testing.T) {
 	s := stepstest.Stand(t, liqo.Guide(), assets, "testdata", "provider-no-gpu")
 	want := map[string]any{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "1"}

@@ -60,7 +60,7 @@ var rows = []stepstest.Row{
 	{Number: 49, Asks: "there is room for it", Checks: []string{"provider-room"}},
 	{Number: 50, Asks: "the virtual node, and its node", Checks: []string{"virtual-node", "foreign-cluster"}},
 	{
-		Number: 51, Asks: "the namespace is extended",
+		Number: 51, Asks: "the namespace is offloaded",
 		Checks: []string{"offloading-namespace", "remote-namespace", "offloading-ready"},
 	},
 	{Number: 52, Asks: "no pod from before waits", Checks: []string{"older-pods"}},

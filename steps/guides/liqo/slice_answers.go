@@ -37,8 +37,8 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	if labels := got.GetLabels(); labels[replicatedLabel] != "true" || labels[originLabel] != consumerID {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ResourceSlice %s/%s is no copy of the consumer's: its labels don't say %s: \"true\" and %s: %s. It was made "+
-					"here, in the copy's place",
+				"ResourceSlice %s/%s is not a copy of the consumer's: it lacks the labels %s: \"true\" and %s: %s. It was "+
+					"created on this side",
 				ns, name, replicatedLabel, originLabel, consumerID,
 			),
 			fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), ns, steps.Quoted(name)),
@@ -59,9 +59,8 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 func copyAgain(e steps.Env) string {
 	in := e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer))
 	return in +
-		" rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # it does not try again what it was " +
-		"refused, as by a " +
-		"tenant that was drained; what that was: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
+		" rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # it does not retry refused writes, for " +
+		"example to a drained tenant; to see them: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
 }
 
 // unlikeAsked describes how a copy differs from the consumer's slice: Liqo copies each change
@@ -96,7 +95,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if s == nil {
-		return steps.Undone("the consumer asks for no resources yet")
+		return steps.Undone("the consumer has requested no resources yet")
 	}
 	all := conditions(s, "status", "conditions")
 	who, what := conditionOf(all, "Authentication"), conditionOf(all, "Resources")
@@ -117,7 +116,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	case text(s, "spec", "csr") == "":
 		return steps.Waits(
 			since,
-			"the consumer's own Liqo has put no certificate request into the slice yet; its key is in Secret "+
+			"the consumer's Liqo has not added a certificate request to the slice yet. Its key is in Secret "+
 				"authentication-keys of its namespace",
 		).
 			Or(
@@ -125,15 +124,17 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 					" get secret authentication-keys    # then: logs -l app.kubernetes.io/name=controller-manager",
 			)
 	case who.status != accepted:
-		return steps.Waits(since, "the provider has not answered who asks yet; it signs a certificate for that").Or(describe)
+		return steps.Waits(
+			since, "the provider has not authenticated the request yet; it signs a certificate for it",
+		).Or(describe)
 	case custom(s):
 		return steps.Waits(
 			since, "the resources of class %q are granted by a controller of the provider's admin, which has not answered yet",
 			text(s, "spec", "class"),
 		).
-			Or("answer resources.class with default, or ask the provider's admin who grants that class")
+			Or("answer resources.class with default, or ask the provider's admin about the controller of that class")
 	}
-	return steps.Waits(since, "the provider has not answered what is asked for yet").Or(describe)
+	return steps.Waits(since, "the provider has not granted the resources yet").Or(describe)
 }
 
 // identityDenied is the verdict if the provider does not accept the consumer's identity: the
@@ -143,28 +144,28 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 	switch {
 	case err != nil:
 		return steps.Failed(
-			"the provider does not take who asks: "+c.why()+". The reason is in the events of the provider's copy", describe,
+			"the provider denies the authentication: "+c.why()+". The reason is in the events of the provider's copy", describe,
 		)
 	case otherRequest(said):
 		in, secret := e.PeerKubectl()+" -n "+steps.Quoted(peerNamespace(e)), signedCertificate+"-"+slice
 		return steps.Failed(
 			fmt.Sprintf(
-				"the provider does not take who asks: Secret %s there holds the certificate of an earlier request, with "+
+				"the provider denies the authentication: Secret %s there has the certificate of an earlier request, with "+
 					"another key (%s)",
 				secret, said,
 			),
 			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+
 				steps.Quoted(slice)+
-				"    # the consumer's Liqo copies the request again, and the provider's signs it",
+				"    # the consumer's Liqo copies the request again, and the provider signs it",
 		)
 	case strings.Contains(said, notSigned):
 		return steps.Failed(
-			"the provider does not take who asks: its cluster signed no certificate for the slice within 30 seconds, and Liqo "+
-				"tries again ("+said+")",
+			"the provider denies the authentication: its cluster signed no certificate for the slice within 30 seconds. "+
+				"Liqo retries ("+said+")",
 			noSigner,
 		)
 	}
-	return steps.Failed("the provider does not take who asks: "+said, describe)
+	return steps.Failed("the provider denies the authentication: "+said, describe)
 }
 
 // notSigned is Liqo's message if no signer has issued a certificate 30 s after the request was
@@ -224,7 +225,7 @@ func activate(e steps.Env, now string) string {
 	if e.Answers.Text("tenant.condition") != active {
 		return "answer tenant.condition with " + active + ", then: " + again
 	}
-	return again + "    # add --take-over where another tool has set the condition"
+	return again + "    # add --take-over if another tool has set the condition"
 }
 
 // usualClass is the class that Liqo itself grants.

@@ -24,59 +24,56 @@ const (
 func resourceChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "slice", Title: "the request for resources is one that Liqo takes", On: steps.Local, FixedBy: "resource-slice",
+			Name: "slice", Title: "The ResourceSlice is valid", On: steps.Local, FixedBy: "resource-slice",
 			Needs: []string{"control-plane"},
-			Why: "three labels make Liqo copy it. Without one nothing happens: no condition, no event, no line in a " +
-				"log. The published page has two of them",
+			Why: "Liqo copies it only with three labels and reports nothing if one is missing; the published " +
+				"page shows two.",
 			References: []string{silentIssue, replicatorSource, page},
 			Run:        sliceSound,
 		},
 		{
-			Name: "slice-copied", Title: "the request has reached the provider", On: steps.Remote,
+			Name: "slice-copied", Title: "The ResourceSlice is copied to the provider", On: steps.Remote,
 			Needs: []string{"tenant-namespace", "peer/slice"}, Timeout: 30 * time.Second,
-			Why: "the consumer's Liqo copies it with the kubeconfig that it was given; where that is refused, only its " +
-				"log says so",
+			Why:        "The consumer's Liqo copies it with its kubeconfig, and only logs an error if the provider refuses it.",
 			References: []string{replicatorSource},
 			Run:        sliceCopied,
 		},
 		{
-			Name: "slice-accepted", Title: "the provider has accepted the request", On: steps.Local, FixedBy: "resource-slice",
+			Name: "slice-accepted", Title: "The provider has accepted the request", On: steps.Local, FixedBy: "resource-slice",
 			Needs: []string{"slice"}, Timeout: 60 * time.Second,
-			Why:        "it accepts who asks and what is asked for apart from each other; a virtual node needs both",
+			Why:        "The provider decides on authentication and resources separately; a virtual node needs both.",
 			References: []string{sliceSource},
 			Run:        sliceAccepted,
 		},
 		{
-			Name: "provider-room", Title: "what is asked for is free on the provider", On: steps.Remote,
+			Name: "provider-room", Title: "The requested resources are free on the provider", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "Liqo's default class grants whatever is asked for, and looks at no node: pods that find no room stay " +
-				"Pending on the provider",
+			Why: "Liqo's default class grants any amount without checking nodes; pods that do not fit stay Pending on " +
+				"the provider.",
 			References: []string{sliceSource},
 			Run:        providerRoom,
 		},
 		{
-			Name: "virtual-node", Title: "the virtual node is ready", On: steps.Local, FixedBy: "resource-slice",
+			Name: "virtual-node", Title: "The virtual node is ready", On: steps.Local, FixedBy: "resource-slice",
 			Needs: []string{"slice-accepted"}, Timeout: 2 * time.Minute,
-			Why: "it is where pods go that run on the provider. Liqo says Running as soon as the Deployment behind it " +
-				"is made, so the node itself is looked at, too",
+			Why: "Pods for the provider run on it; Liqo reports Running once its Deployment exists, so carrick checks " +
+				"the node, too.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider",
 			},
 			Run: virtualNodeReady,
 		},
 		{
-			Name: "quota-room", Title: "the consumer's quota on the provider has room", On: steps.Remote,
-			Needs: []string{"slice-copied"},
-			Why: "the provider refuses a pod that its quota has no room for; pods that have ended count until they " +
-				"are deleted",
+			Name: "quota-room", Title: "The consumer's quota on the provider has room", On: steps.Remote,
+			Needs:      []string{"slice-copied"},
+			Why:        "The provider refuses pods that exceed the quota; finished pods count until they are deleted.",
 			References: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},
 			Run:        quotaRoom,
 		},
 		{
-			Name: "foreign-cluster", Title: "Liqo itself finds the peering healthy", On: steps.Both,
+			Name: "foreign-cluster", Title: "Liqo reports the peering as healthy", On: steps.Both,
 			Needs: []string{"tenant-namespace"}, Timeout: balancerWithin,
-			Why: "its ForeignCluster sums up what each of its modules thinks of the peering; it is what " +
-				"liqoctl info shows",
+			Why:        "Its ForeignCluster summarizes the state of each module, as liqoctl info shows it.",
 			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
 			Run:        foreignClusterHealthy,
 		},
@@ -112,7 +109,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	)
 	for _, other := range ours {
 		if lacks := sliceFaults(other, id); len(lacks) > 0 {
-			return steps.Warned(fmt.Sprintf("%s; another, %s, does nothing: it %s", asked, other.GetName(), lacks[0]),
+			return steps.Warned(fmt.Sprintf("%s. Another one, %s, has no effect: it %s", asked, other.GetName(), lacks[0]),
 				fmt.Sprintf(
 					"%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), other.GetNamespace(),
 					steps.Quoted(other.GetName()),
@@ -121,7 +118,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !makesNode(s) {
 		return steps.Warned(
-			asked+", and lacks the annotation "+virtualNodeNote+": \"true\": Liqo makes no virtual node for it",
+			asked+", but lacks the annotation "+virtualNodeNote+": \"true\", so Liqo creates no virtual node for it",
 			e.ApplyStep("resources"),
 		)
 	}
@@ -130,7 +127,8 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 
 // noSlice is the verdict if the tenant namespace has no slice for the provider.
 func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) steps.Result {
-	found := "the consumer asks " + id + " for no resources: there is no ResourceSlice for it in " + tenantNamespace(e)
+	found := "the consumer has requested nothing from " + id + ": there is no ResourceSlice for it in " +
+		tenantNamespace(e)
 	for _, s := range all {
 		if s.GetLabels()[replicatedLabel] == "true" {
 			continue
@@ -140,14 +138,14 @@ func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) st
 			found += fmt.Sprintf(". ResourceSlice %s there is for %q", s.GetName(), text(s, "spec", "providerClusterID"))
 		case len(slicesFor(all, s.GetNamespace(), id)) > 0:
 			found += fmt.Sprintf(
-				". ResourceSlice %s is in namespace %s, where Liqo does not look", s.GetName(), s.GetNamespace(),
+				". ResourceSlice %s is in namespace %s, which Liqo ignores", s.GetName(), s.GetNamespace(),
 			)
 		}
 	}
 	if bad := sliceNameFaults(id, nil, id, all, nodes); len(bad) > 0 {
 		return steps.Failed(
-			found+". One called "+id+" "+strings.Join(bad, "; it "),
-			"make one with another name, with the labels of the example: "+page,
+			found+". One named "+id+" "+strings.Join(bad, "; it "),
+			"create one with another name and the labels of the example: "+page,
 		)
 	}
 	return steps.Failed(found, "")
@@ -165,7 +163,7 @@ func sliceFaults(s *unstructured.Unstructured, id string) []string {
 			out = append(
 				out,
 				fmt.Sprintf(
-					"lacks the label %s: %q, which the published page leaves out: Liqo does not copy it, and nothing says so",
+					"lacks the label %s: %q (missing on the published page), so Liqo silently ignores it",
 					label.key, label.want,
 				),
 			)
@@ -193,24 +191,24 @@ func sliceNameFaults(
 	var out []string
 	if len(name) > longestSlice {
 		out = append(
-			out, fmt.Sprintf("has a name of %d characters; Liqo's certificate has room for %d", len(name), longestSlice),
+			out, fmt.Sprintf("has a name of %d characters, but Liqo's certificate allows at most %d", len(name), longestSlice),
 		)
 	}
 	if strings.Trim(name, "0123456789") == "" {
-		out = append(out, "has a name of digits alone, which Liqo's templates take for a number")
+		out = append(out, "has a numeric name, which Liqo's templates cannot use")
 	}
 	for _, other := range all {
 		if other.GetName() == name && other.GetNamespace() != namespaceOf(s) &&
 			other.GetLabels()[replicationLabel] == "true" && other.GetLabels()[replicatedLabel] != "true" {
 			out = append(
-				out, "has the name of another, in namespace "+other.GetNamespace()+": Liqo refuses the second of a name",
+				out, "has the same name as one in namespace "+other.GetNamespace()+", so Liqo refuses it",
 			)
 		}
 	}
 	if n := objectNamed(nodes, name); n != nil {
 		switch of := n.GetLabels()[remoteIDLabel]; {
 		case n.GetLabels()[nodeTypeLabel] != virtualNodeType:
-			out = append(out, "has the name of a node of this cluster, "+name+": its virtual node can't be made")
+			out = append(out, "has the name of a node of this cluster, "+name+", so its virtual node cannot be created")
 		case of != "" && of != id:
 			out = append(out, "has the name of the virtual node of "+of)
 		}

@@ -55,8 +55,8 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	}
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Leave, What: "the provider's side",
-		Note: "left for its admin: what is in the namespace there with the label " + remoteIDLabel +
-			" of this consumer, and that namespace; where carrick made it: carrick undo LINK --side remote",
+		Note: "left for its admin: the namespace there with the label " + remoteIDLabel +
+			" of this consumer, and everything in it. If carrick created it: carrick undo LINK --side remote",
 	})
 	return c, nil
 }
@@ -98,8 +98,8 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 	slices.Sort(there)
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "with it Liqo deletes at the provider every namespace that stands for an offloaded one, volumes " +
-				"and all, whoever offloaded it: " + strings.Join(there, ", ")
+			c.Items[i].Note = "Liqo also deletes every offloaded namespace on the provider, including volumes, whoever " +
+				"offloaded it: " + strings.Join(there, ", ")
 		}
 	}
 	return nil
@@ -130,8 +130,8 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 		reached := conditionOf(conditions(fc, "status", "conditions"), "APIServerStatus").status == "Established"
 		if reached && fc.GetAnnotations()[unreachableNote] == "true" {
 			return fmt.Errorf(
-				"%w. Liqo still reaches the provider's API server (ForeignCluster %s: APIServerStatus is Established), "+
-					"so it waits for it: add remote to the link file and undo again", err, fc.GetName(),
+				"%w. Liqo still reaches the provider's API server (ForeignCluster %s: APIServerStatus is Established), so it "+
+					"waits for the provider. Add remote to the link file and undo again", err, fc.GetName(),
 			)
 		}
 	}
@@ -164,8 +164,10 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 		return c, err
 	}
 	if lost := leftOut(o, nodes, e.Answers.List("offloading.clusters")); len(lost) > 0 {
-		c.Items[i].Note = fmt.Sprintf("these labels no longer select %s: Liqo deletes namespace %s there, volumes and all",
-			check.OrNone(lost), clean.Text(text(o, "status", "remoteNamespaceName")))
+		c.Items[i].Note = fmt.Sprintf(
+			"these labels no longer select %s: Liqo deletes namespace %s there, including its volumes",
+			check.OrNone(lost), clean.Text(text(o, "status", "remoteNamespaceName")),
+		)
 	}
 	return c, nil
 }
@@ -202,7 +204,7 @@ func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "with it Liqo deletes at the provider the namespace that stands for it, volumes and all"
+			c.Items[i].Note = "Liqo also deletes its namespace on the provider, including volumes"
 		}
 	}
 	if err == nil {
@@ -218,8 +220,10 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	}
 	err := needsProvider(e, d.Manifest.Undo(ctx, e, say))
 	if still := (*failure.StillThereError)(nil); gone(e) && errors.As(err, &still) {
-		return fmt.Errorf("%w. Without the provider Liqo lets go of it once the ResourceSlice is gone: "+
-			"carrick undo %s --step resources", err, e.LinkFile())
+		return fmt.Errorf(
+			"%w. Without the provider, Liqo releases it once the ResourceSlice is deleted: carrick undo %s --step resources",
+			err, e.LinkFile(),
+		)
 	}
 	return err
 }
@@ -234,7 +238,7 @@ func needsProvider(e steps.Env, err error) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%w. Liqo deletes it at the provider first. If the provider is gone for good, take remote out of the link file "+
+		"%w. Liqo deletes it on the provider first. If the provider no longer exists, remove remote from the link file "+
 			"and undo again",
 		err,
 	)
@@ -250,7 +254,7 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	for _, fc := range lost {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Update, What: "ForeignCluster " + fc.GetName(), Hash: "lost:" + string(fc.GetUID()),
-			Note: "the link names no provider: it is declared unreachable for good, so that Liqo waits for it no more",
+			Note: "the link file has no provider, so carrick marks it as permanently unreachable and Liqo stops waiting for it",
 		})
 		c.Permissions = append(
 			c.Permissions,
@@ -315,7 +319,7 @@ func declareLost(
 		if _, err := e.Cluster.Patch(
 			ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()},
 		); err != nil {
-			return fmt.Errorf("declare ForeignCluster %s unreachable: %w", fc.GetName(), err)
+			return fmt.Errorf("mark ForeignCluster %s as unreachable: %w", fc.GetName(), err)
 		}
 		say.Did(steps.Update, "ForeignCluster "+fc.GetName(), "")
 	}

@@ -40,7 +40,10 @@ func tenantExists(ctx context.Context, e steps.Env) steps.Result {
 		return judgeTenant(here[0], id, e)
 	}
 	return steps.Failed(
-		fmt.Sprintf("%d Tenants are in %s: %s. Liqo takes one", len(here), tenantNamespace(e), check.OrNone(names(here))),
+		fmt.Sprintf(
+			"%d Tenants are in namespace %s: %s. Liqo accepts only one", len(here), tenantNamespace(e),
+			check.OrNone(names(here)),
+		),
 		e.Kubectl()+" -n "+tenantNamespace(e)+
 			" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's",
 	)
@@ -65,8 +68,8 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 		case t.GetName() == name:
 			return steps.Failed(
 				fmt.Sprintf(
-					"there is none, and the name %s is taken by the Tenant of cluster %s in %s: names are unique on the "+
-						"whole provider",
+					"the consumer has no Tenant, and the name %s is used by the Tenant of cluster %s in %s. Names are unique on "+
+						"the provider",
 					name, text(t, "spec", "clusterID"), t.GetNamespace(),
 				),
 				"answer tenant.name with "+id+", then "+e.ApplyStep("authentication"),
@@ -86,14 +89,14 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	), text(t, "spec", "tenantCondition"), text(t, "status", "tenantNamespace")
 	var bad []string
 	if c := text(t, "spec", "clusterID"); c != id {
-		return steps.Failed(fmt.Sprintf("%s is of cluster %q, not %s, and that can't be changed", what, c, id),
+		return steps.Failed(fmt.Sprintf("%s is for cluster %q, not %s, which cannot be changed", what, c, id),
 			deleteTenant(t, e))
 	}
 	if l := t.GetLabels()[remoteIDLabel]; l != id {
 		bad = append(bad, fmt.Sprintf("its label %s is %q, not %s", remoteIDLabel, l, id))
 	}
 	if policy != "TolerateNoHandshake" && !shook {
-		bad = append(bad, fmt.Sprintf("its authzPolicy is %q: it waits for a handshake, which never comes", policy))
+		bad = append(bad, fmt.Sprintf("its authzPolicy is %q, which waits for a handshake that never comes", policy))
 	}
 	if len(bad) > 0 {
 		return steps.Failed(what+": "+strings.Join(bad, "; "), "")
@@ -101,26 +104,26 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	switch {
 	case condition == drained && !servesConsumer(e):
 		return steps.Warned(
-			what+" is drained, as answered: Liqo has deleted the consumer's RoleBinding and what it had here",
+			what+" is drained, as answered. Liqo has deleted the consumer's RoleBinding and its objects here",
 			activate(e, condition),
 		)
 	case condition == drained:
 		return steps.Failed(
-			what+" is drained: Liqo has deleted the consumer's RoleBinding and what it had here", activate(e, condition),
+			what+" is drained. Liqo has deleted the consumer's RoleBinding and its objects here", activate(e, condition),
 		)
 	case space == "":
 		return steps.Waits(
-			t.GetCreationTimestamp().Time, "%s is not taken up by Liqo's controllers: it names no namespace in its status", what,
+			t.GetCreationTimestamp().Time, "%s has no namespace in its status: Liqo's controllers have not processed it", what,
 		).Or(liqoLog(e, "controller-manager"))
 	case space != t.GetNamespace():
 		return steps.Failed(
-			fmt.Sprintf("%s is for namespace %s, says its status", what, space), liqoLog(e, "controller-manager"),
+			fmt.Sprintf("%s has another namespace in its status: %s", what, space), liqoLog(e, "controller-manager"),
 		)
 	case condition == cordoned:
-		return steps.Warned(what+" is cordoned: the consumer keeps what it has and gets no more", activate(e, condition))
+		return steps.Warned(what+" is cordoned: the consumer keeps its resources but gets no more", activate(e, condition))
 	}
 	if shook {
-		return steps.Passed("%s, by a handshake", what)
+		return steps.Passed("%s, with a handshake", what)
 	}
 	return steps.Passed("%s, without a handshake", what)
 }
@@ -152,10 +155,10 @@ func tenantNamed(ctx context.Context, e steps.Env) steps.Result {
 	case guideTenant:
 		fix := "answer tenant.name with " + id + ", then: " + e.ApplyStep("authentication") + " --replace"
 		if copies, err := copiesIn(ctx, e, tenantNamespace(e)); err != nil || len(copies) > 0 {
-			fix = "undo the steps offloading and resources, " + fix + "; then make them again: carrick apply " + e.LinkFile()
+			fix = "undo the steps offloading and resources, " + fix + "; then apply them again: carrick apply " + e.LinkFile()
 		}
-		return steps.Warned(name+" is the published guide's name: a second consumer whose admin follows it is refused", fix)
+		return steps.Warned(name+" is the published guide's name, which Liqo refuses for a second consumer", fix)
 	default:
-		return steps.Passed("%s; liqoctl would call it %s", name, id)
+		return steps.Passed("%s; liqoctl would name it %s", name, id)
 	}
 }

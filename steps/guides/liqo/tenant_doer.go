@@ -54,7 +54,7 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	item := steps.Item{
 		Verb: steps.Replace, What: "Tenant " + ns + "/" + other.GetName(),
 		Hash: "tenant:" + name + ":" + string(other.GetUID()),
-		Note: "deleted, then made anew as " + name + ": Liqo takes one Tenant in a namespace",
+		Note: "deleted and recreated as " + name + ": Liqo accepts only one Tenant per namespace",
 	}
 	copies, err := living(ctx, e, resourceSlices, ns, "")
 	if err != nil {
@@ -62,8 +62,8 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	if len(copies) > 0 {
 		return steps.Change{}, fmt.Errorf(
-			"%s can't be renamed to %s while ResourceSlice %s of the consumer is at the provider: it would go, too. Undo the "+
-				"steps offloading and resources first, or answer tenant.name with %s",
+			"%s cannot be renamed to %s while ResourceSlice %s of the consumer exists on the provider, because it would be "+
+				"deleted, too. Undo the steps offloading and resources first, or answer tenant.name with %s",
 			item.What, name, check.OrNone(names(copies)), other.GetName(),
 		)
 	}
@@ -99,7 +99,7 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 		for _, ns := range spaces {
 			there = append(there, ns.Name)
 		}
-		note += ", and with them the namespaces that stand for offloaded ones, volumes and all: " + check.OrNone(there)
+		note += ", and with them the consumer's offloaded namespaces, including volumes: " + check.OrNone(there)
 	}
 	c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, note)
 	return nil
@@ -114,7 +114,7 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	if other != nil {
 		if !e.Apply.Replace {
 			return fmt.Errorf(
-				"tenant %s would have to be deleted and made anew as %s, which was not confirmed", other.GetName(),
+				"tenant %s must be deleted and recreated as %s, which was not confirmed", other.GetName(),
 				e.Answers.Text("tenant.name"),
 			)
 		}
@@ -141,15 +141,15 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	c.Permissions = append(c.Permissions, permission.Rule{Verb: "patch", Group: tenants.Group, Resource: tenants.Resource})
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "what the consumer's Liqo has copied beside it goes first, and with that the namespaces here " +
-				"that stand for offloaded ones, volumes and all"
+			c.Items[i].Note = "Liqo first deletes the consumer's replicated objects, and with them its offloaded namespaces " +
+				"here, including volumes"
 		}
 	}
 	signed, err := d.signed(ctx, e)
 	for _, s := range signed {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Delete, What: s.String(), Hash: string(s.uid),
-			Note: "Liqo keeps a certificate of this peering in it, and would deny a later peering with other keys",
+			Note: "Liqo keeps a certificate of this peering in it and would deny a later peering with other keys",
 		})
 		c.Along[e.Side] = append(c.Along[e.Side], s.String())
 		c.Permissions = append(
@@ -232,7 +232,7 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 		}
 		say.Did(steps.Update, "Tenant "+t.Namespace+"/"+t.Name, "")
 		for _, c := range copies {
-			say.Say("waiting until Liqo deletes %s: the consumer has not", c)
+			say.Say("waiting for Liqo to delete %s, which the consumer did not delete", c)
 			if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
 				err, _ = explainHeld(e, err)
 				return err

@@ -74,7 +74,8 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 	}
 	for _, fc := range left {
 		c.Items = append(c.Items, steps.Item{
-			Verb: steps.Delete, What: "ForeignCluster " + fc.GetName(), Hash: string(fc.GetUID()), Note: "Liqo leaves it behind",
+			Verb: steps.Delete, What: "ForeignCluster " + fc.GetName(), Hash: string(fc.GetUID()),
+			Note: "Liqo does not delete it",
 		})
 		for _, verb := range []string{"patch", "delete"} {
 			c.Permissions = append(
@@ -137,7 +138,7 @@ func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructure
 			ctx, foreignClusters, "", fc.GetName(), patch, cluster.PatchOptions{Manager: e.Manager(), UID: fc.GetUID()},
 		)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("mark ForeignCluster %s: %w", fc.GetName(), err)
+			return fmt.Errorf("label ForeignCluster %s: %w", fc.GetName(), err)
 		}
 	}
 	return nil

@@ -14,14 +14,15 @@ func tenantNamespaces() steps.Step {
 	question := func(who string, side steps.Side) steps.Question {
 		return steps.Question{
 			Key: who + ".tenant-namespace", Title: "Tenant namespace on the " + who, Kind: steps.Namespace, On: side,
-			Help:    "All that belongs to this peering stands in it. One that carries the peer's id already is used.",
+			Help: "All objects of this peering are in it. Default: an existing namespace labelled with the peer's id, or " +
+				"the name that liqoctl uses, such as liqo-tenant-rome.",
 			Default: tenantNamespaceDefault,
 		}
 	}
 	return steps.Step{
 		Name: "tenant-namespaces", Title: "Tenant namespaces",
-		Why: "Each side keeps what belongs to this peering in a namespace of its own, which Liqo finds by a label with the " +
-			"other side's cluster id.",
+		Why: "Each side keeps the objects of this peering in its own namespace. Liqo finds it by a label with the other " +
+			"side's cluster id.",
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
 		Facts: []steps.Fact{
 			{
@@ -29,12 +30,12 @@ func tenantNamespaces() steps.Step {
 				Learn: labelledNamespace,
 			},
 			{
-				Name: labelFact, Title: "whose id the tenant namespace carries", On: steps.Both, Shared: true,
+				Name: labelFact, Title: "the cluster id in the tenant namespace's label", On: steps.Both, Shared: true,
 				Learn: namespaceLabel,
 			},
 		},
 		Actions: twice(
-			"namespace", "Make the consumer's tenant namespace", "Make the provider's tenant namespace", steps.Action{
+			"namespace", "Create the consumer's tenant namespace", "Create the provider's tenant namespace", steps.Action{
 				Needs: []string{"cluster-id", "peer/cluster-id"},
 				Doer: tenantSpaceDoer{action.Manifest{File: "tenant-namespace.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
@@ -48,7 +49,7 @@ func tenantNamespaces() steps.Step {
 
 func tenantNamespaceDefault(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("tenant-namespace"); err == nil {
-		return name, "it carries the peer's id"
+		return name, "labelled with the peer's id"
 	}
 	id, err := peerID(e)
 	if err != nil {
@@ -77,7 +78,7 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, steps.Absent("no namespace of the %s carries the peer's cluster id", e.SideName())
+		return nil, steps.Absent("no namespace of the %s is labelled with the peer's cluster id", e.SideName())
 	}
 	for _, ns := range found {
 		if ns.GetLabels()[tenantLabel] == "true" {

@@ -57,11 +57,11 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 
 // found describes the existing namespace.
 func (u *unprovedSpace) found(e steps.Env) string {
-	whose := "this link has not created it"
+	whose := "this link did not create it"
 	if u.by != "" {
-		whose = "link " + u.by + " has created it"
+		whose = "link " + u.by + " created it"
 	}
-	return fmt.Sprintf("namespace %s exists, %s, and the %s's file alone says that %s is the %s's cluster id",
+	return fmt.Sprintf("namespace %s exists, %s, and only the %s's file says that %s is the %s's cluster id",
 		u.name, whose, e.PeerName(), u.id, e.PeerName())
 }
 
@@ -73,7 +73,7 @@ func (u *unprovedSpace) fix(e steps.Env) string {
 
 // claim is the conflict that a takeover resolves.
 func (u *unprovedSpace) claim() failure.Conflict {
-	manager := "somebody else"
+	manager := "another user"
 	if u.by != "" {
 		manager = "link " + u.by
 	}
@@ -102,9 +102,12 @@ func oneOfPeer(ctx context.Context, e steps.Env) error {
 	name := tenantNamespace(e)
 	for _, ns := range spaces {
 		if ns.GetName() != name {
-			return fmt.Errorf("namespace %s carries the %s's cluster id %s, and Liqo takes one such namespace; "+
-				"if it is this %s's, answer %s.tenant-namespace with %s", ns.GetName(), e.PeerName(),
-				clean.Text(ns.GetLabels()[remoteIDLabel]), e.PeerName(), e.SideName(), ns.GetName())
+			return fmt.Errorf(
+				"namespace %s is labelled with the %s's cluster id %s, and Liqo accepts only one such namespace; if it belongs "+
+					"to this %s, answer %s.tenant-namespace with %s",
+				ns.GetName(), e.PeerName(),
+				clean.Text(ns.GetLabels()[remoteIDLabel]), e.PeerName(), e.SideName(), ns.GetName(),
+			)
 		}
 	}
 	return nil

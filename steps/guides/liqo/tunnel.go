@@ -23,18 +23,18 @@ const (
 func tunnel() steps.Step {
 	return steps.Step{
 		Name: "tunnel", Title: "Tunnel", When: joins,
-		Why: "One gateway listens on a UDP port, the other connects to it. Which side listens has nothing to do with who " +
-			"consumes: take the one that the other can reach.",
+		Why: "One gateway listens on a UDP port, and the other connects to it. Either side can listen. Choose the one that " +
+			"the other side can reach.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
-			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Both, Shared: true, Learn: allNodeAddresses},
-			{Name: "service-cidrs", Title: "the CIDR of services", On: steps.Both, Shared: true, Learn: cidrs("service-cidr")},
+			{Name: "node-addresses", Title: "the node addresses", On: steps.Both, Shared: true, Learn: allNodeAddresses},
+			{Name: "service-cidrs", Title: "the service CIDR", On: steps.Both, Shared: true, Learn: cidrs("service-cidr")},
 			{Name: "gateway-server", Title: "the gateway that listens", On: steps.Both, Shared: true, Learn: gatewayServer},
 			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Shared: true, Learn: gatewayClient},
 			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Shared: true, Learn: connectionState},
 		},
 		Actions: append(
-			twice("server", "Have the consumer's gateway listen", "Have the provider's gateway listen", steps.Action{
+			twice("server", "Create the consumer's GatewayServer", "Create the provider's GatewayServer", steps.Action{
 				When: listens, Needs: []string{"keys", "configuration-ready", "node-port"},
 				Doer: vanishing{action.Manifest{File: "gateway-server.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
@@ -43,7 +43,7 @@ func tunnel() steps.Step {
 					"load-balancer-ip": loadBalancerIP,
 				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			}),
-			twice("client", "Have the consumer's gateway connect", "Have the provider's gateway connect", steps.Action{
+			twice("client", "Create the consumer's GatewayClient", "Create the provider's GatewayClient", steps.Action{
 				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"},
 				First: []string{"handshake"},
 				Doer: vanishing{action.Manifest{File: "gateway-client.yaml", Values: action.Values{
@@ -60,48 +60,49 @@ func tunnel() steps.Step {
 func serverQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "network.server", Title: "Which side listens", Kind: steps.Pick,
+			Key: "network.server", Title: "Side that listens", Kind: steps.Pick,
 			Of:   []steps.Choice{{Value: provider, Title: "the provider"}, {Value: consumer, Title: "the consumer"}},
-			Help: "The other one must reach it by UDP. The roles of the network have nothing to do with who consumes.",
+			Help: "The other side must reach it over UDP. Either the provider or the consumer can listen.",
 			Default: func(e steps.Env) (any, string) {
 				if _, err := e.Own.Value("gateway-server"); err == nil {
-					return consumer, "it has a gateway that listens"
+					return consumer, "from its GatewayServer"
 				}
-				return provider, "the published guide"
+				return provider, "from the published guide"
 			},
 		},
 		{
-			Key: "network.service-type", Title: "How the gateway is exposed", Kind: steps.Pick,
+			Key: "network.service-type", Title: "Gateway Service type", Kind: steps.Pick,
 			Of: []steps.Choice{
-				{Value: "NodePort", Title: "a port of the nodes"},
-				{Value: "LoadBalancer", Title: "a load balancer that carries UDP"},
-				{Value: "ClusterIP", Title: "not by Kubernetes: something of yours leads to it"},
+				{Value: "NodePort", Title: "a node port"},
+				{Value: "LoadBalancer", Title: "a load balancer that supports UDP"},
+				{Value: "ClusterIP", Title: "cluster-internal, with traffic that you forward to it yourself"},
 			},
-			Help:    "Not every cloud's load balancer carries UDP.",
-			Default: ofServer("service-type", "NodePort", "the published guide"),
+			Help:    "Not every cloud load balancer supports UDP.",
+			Default: ofServer("service-type", "NodePort", "from the published guide"),
 		},
 		{
-			Key: "network.node-port", Title: "Port of the nodes", Kind: steps.Port, Opt: true,
-			Help:    "For a firewall that must know it. Empty: the cluster chooses one that is free.",
+			Key: "network.node-port", Title: "Node port", Kind: steps.Port, Opt: true,
+			Help:    "A port such as 30742, if a firewall must allow it. Empty: the cluster chooses a free one.",
 			When:    func(e steps.Env) bool { return e.Answers.Text("network.service-type") == "NodePort" },
 			Default: ofServer("node-port", nil, ""),
 		},
 		{
-			Key: "network.load-balancer-ip", Title: "Address of the load balancer", Kind: steps.HostName, Opt: true,
-			Help:    "Only where the provider of load balancers lets you ask for one. Empty: it chooses.",
+			Key: "network.load-balancer-ip", Title: "Load balancer address", Kind: steps.HostName, Opt: true,
+			Help:    "An IP address, if your load balancer provider allows you to request one. Empty: the provider chooses.",
 			When:    func(e steps.Env) bool { return e.Answers.Text("network.service-type") == "LoadBalancer" },
 			Default: ofServer("load-balancer-ip", nil, ""),
 		},
 		{
-			Key: "network.port", Title: "Port of the gateway", Kind: steps.Port,
-			Help:    "Where the gateway itself listens; with a load balancer also the port that others connect to.",
-			Default: ofServer("port", usualPort, "as liqoctl does"),
+			Key: "network.port", Title: "Gateway port", Kind: steps.Port,
+			Help: "The UDP port on which the gateway itself listens, such as 51840. With a load balancer, the other side " +
+				"connects to it, too.",
+			Default: ofServer("port", usualPort, "as liqoctl sets it"),
 		},
 		{
-			Key: "network.mtu", Title: "MTU of the tunnel", Kind: steps.Number,
-			Help: "The same on both sides; at most the path's own less 80. Too big a one lets pings through and " +
-				"makes TLS hang.",
-			Default: ofServer("mtu", usualMTU, "as liqoctl does"),
+			Key: "network.mtu", Title: "Tunnel MTU", Kind: steps.Number,
+			Help: "Must be equal on both sides, and at most the path MTU minus 80. If it is too large, pings pass " +
+				"but TLS hangs.",
+			Default: ofServer("mtu", usualMTU, "as liqoctl sets it"),
 		},
 	}
 }
@@ -111,13 +112,13 @@ func clientQuestions() []steps.Question {
 		{
 			Key: "network.address", Title: "Address that the other side connects to", Kind: steps.HostName, Opt: true,
 			Adopt:   overridden("address", "address"),
-			Help:    "Another one than the gateway's own where NAT stands in between, or a name.",
+			Help:    "An IP address or a host name. It differs from the gateway's own address if NAT is in between.",
 			Default: ofServer("address", nil, ""),
 		},
 		{
 			Key: "network.client-port", Title: "Port that the other side connects to", Kind: steps.Port, Opt: true,
 			Adopt:   overridden("port", "endpoint-port"),
-			Help:    "Another one than the gateway's own only where something in between translates ports.",
+			Help:    "It differs from the gateway's own port only if ports are translated in between.",
 			Default: ofServer("endpoint-port", nil, ""),
 		},
 	}
@@ -135,7 +136,7 @@ func servers(e steps.Env) steps.Facts {
 func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := servers(e).Field("gateway-server", key); v != nil {
-			return v, "the gateway that listens"
+			return v, "from the GatewayServer"
 		}
 		return value, from
 	}
@@ -165,7 +166,7 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, steps.Absent("no gateway of the %s listens yet", e.SideName())
+		return nil, steps.Absent("the %s has no GatewayServer yet", e.SideName())
 	}
 	g := found[0]
 	m := map[string]any{"name": g.GetName()}
@@ -196,7 +197,7 @@ func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, steps.Absent("no gateway of the %s connects yet", e.SideName())
+		return nil, steps.Absent("the %s has no GatewayClient yet", e.SideName())
 	}
 	g := found[0]
 	m := map[string]any{"name": g.GetName()}

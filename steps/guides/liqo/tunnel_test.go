@@ -24,7 +24,8 @@ func TestLoopbackLeadsNowhereFromElsewhere(t *testing.T) {
 	}
 	r := judgeTarget(steps.Env{}, "127.0.0.1", netip.MustParseAddr("127.0.0.1"))
 	fix := "answer network.address with an address of the "
-	if r.Found != "127.0.0.1 is loopback: each machine means itself by it" || !strings.HasPrefix(r.Fix, fix) {
+	if r.Found != "127.0.0.1 is a loopback address, which only its own machine can reach" ||
+		!strings.HasPrefix(r.Fix, fix) {
 		t.Errorf("%s, fix %q", r.Found, r.Fix)
 	}
 }
@@ -37,10 +38,10 @@ func TestHandshakesThatCanNotBeTried(t *testing.T) {
 		found, fix string
 	}{
 		{
-			syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (tried from this machine): the nodes",
+			syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (from this machine). The nodes",
 			"udpecho --port=5000",
 		},
-		{fmt.Errorf("read the key: %w", probe.ErrKey), "no handshake can be tried: ", "--step keys"},
+		{fmt.Errorf("read the key: %w", probe.ErrKey), "no handshake possible: ", "--step keys"},
 	} {
 		r := judgeHandshake(steps.Env{}, "198.51.100.7:51840", at, handshakeOutcome{err: c.err})
 		if r.Status != steps.Warn || !strings.HasPrefix(r.Found, c.found) || !strings.Contains(r.Fix, c.fix) {

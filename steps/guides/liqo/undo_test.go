@@ -129,7 +129,7 @@ metadata:
 spec: {cidr: 10.1.0.0/16}
 `+defined("ipam.liqo.io", "Network"))
 	got := planned(t, s, engine.Scope{Steps: []string{"network"}, Side: steps.Local})
-	held := "delete Network liqo-tenant-rome/rome-pod-0: it is being deleted already, and held by " +
+	held := "delete Network liqo-tenant-rome/rome-pod-0: already being deleted, blocked by finalizers " +
 		"network.ipam.liqo.io/finalizer"
 	if !strings.Contains(got, held) || strings.Contains(got, "another") {
 		t.Errorf("the plan of undo:\n%s", got)

@@ -60,7 +60,7 @@ func TestUpstreamNetworks(t *testing.T) {
 		}
 		provider.gateways.of(t, "liqo-tenant-milan/gw-milan", "wireguard").End()
 		for _, side := range steps.Sides {
-			if r := fails(t, s, "connection", side); !strings.Contains(r.Found, "says Error") {
+			if r := fails(t, s, "connection", side); !strings.Contains(r.Found, "is Error") {
 				t.Errorf("%s: %s %s; %s", side, r.Status, r.Found, r.Fix)
 			}
 		}

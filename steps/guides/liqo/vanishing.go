@@ -102,15 +102,15 @@ func (v vanishing) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 		left, _, err = v.dying(ctx, e)
 	}
 	if err != nil {
-		return fmt.Errorf("look what Liqo made of them: %w", err)
+		return fmt.Errorf("list the objects that Liqo created: %w", err)
 	}
 	if err := v.Manifest.Undo(ctx, e, say); err != nil {
 		return err
 	}
 	for _, c := range left {
-		say.Say("waiting until %s is gone", c)
+		say.Say("waiting until %s is deleted", c)
 		if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
-			err, _ = explainHeld(e, fmt.Errorf("%s is still there: %w", c, err))
+			err, _ = explainHeld(e, fmt.Errorf("%s still exists: %w", c, err))
 			return err
 		}
 	}
@@ -223,8 +223,8 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 		for i, o := range left {
 			c.Items = append(c.Items, steps.Item{
 				Verb: steps.Delete, What: o.String(), Hash: string(o.uid), Terminating: true,
-				Note: "it is being deleted already, and held by " + held[i] +
-					": Liqo's controllers let go of it, and carrick waits for that",
+				Note: "already being deleted, blocked by finalizers " + held[i] +
+					". Liqo's controllers remove them, and carrick waits for that",
 			})
 		}
 		return c, err
@@ -241,9 +241,9 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 			}
 			for i := range c.Items {
 				if other != "" && c.Items[i].Verb == steps.Delete {
-					c.Items[i].Note = "the peering in the other direction goes through this tunnel, too (" + other +
-						"), and ends with it. To take back this one alone: carrick undo LINK --step offloading, then --step resources, " +
-						"then --step authentication"
+					c.Items[i].Note = "the peering in the other direction uses this tunnel, too (" + other +
+						"), and ends with it. To undo only this one: carrick undo LINK --step offloading, then --step resources, then " +
+						"--step authentication"
 				}
 			}
 		}

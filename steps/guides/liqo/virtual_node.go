@@ -28,7 +28,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if s == nil {
-		return steps.Undone("the consumer asks for no resources yet: there is no virtual node")
+		return steps.Undone("the consumer has requested no resources yet, so there is no virtual node")
 	}
 	var v, n *unstructured.Unstructured
 	err = check.Together(
@@ -43,7 +43,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if n == nil {
 		return steps.Waits(
-			lastMoved(v, conditions(v, "status", "conditions")), "VirtualNode %s runs; its node has not come up yet",
+			lastMoved(v, conditions(v, "status", "conditions")), "VirtualNode %s is running, but its node does not exist yet",
 			v.GetName(),
 		).Or(kubeletPods(e, s))
 	}
@@ -84,10 +84,10 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 			"",
 		), false
 	case v == nil:
-		return steps.Waits(granted, "Liqo has made no VirtualNode %s of the slice yet", s.GetName()).
+		return steps.Waits(granted, "Liqo has not created VirtualNode %s for the slice yet", s.GetName()).
 			Or(
 				e.Kubectl() + " -n " + s.GetNamespace() + " get identities.authentication.liqo.io    # resourceslice-" +
-					s.GetName() + " must name a kubeconfig; else see the logs of liqo-controller-manager",
+					s.GetName() + " must name a kubeconfig; otherwise see the logs of liqo-controller-manager",
 			), false
 	case v.GetDeletionTimestamp() != nil:
 		return steps.Failed(
@@ -96,11 +96,13 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 		), false
 	}
 	if makes, ok, _ := unstructured.NestedBool(v.Object, "spec", "createNode"); ok && !makes {
-		return steps.Failed(fmt.Sprintf("VirtualNode %s is told to make no node (spec.createNode: false)", v.GetName()),
+		return steps.Failed(
+			fmt.Sprintf("VirtualNode %s is configured to create no node (spec.createNode: false)", v.GetName()),
 			fmt.Sprintf(
 				`%s -n %s patch virtualnodes.offloading.liqo.io %s --type merge -p '{"spec":{"createNode":true}}'`, e.Kubectl(),
 				v.GetNamespace(), v.GetName(),
-			)), false
+			),
+		), false
 	}
 	all := conditions(v, "status", "conditions")
 	for _, kind := range []string{"VirtualKubelet", "Node"} {
@@ -125,23 +127,26 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.Result {
 	if n.Labels[nodeTypeLabel] != virtualNodeType {
 		return steps.Failed(
-			fmt.Sprintf("node %s is a node of this cluster: the virtual node of that name can't be made", n.Name),
-			"make a slice with another name, with the labels of the example: "+page,
+			fmt.Sprintf("node %s is a node of this cluster, so a virtual node of that name cannot be created", n.Name),
+			"create a slice with another name and the labels of the example: "+page,
 		)
 	}
 	if down := check.NodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
 			id, _ := peerID(e) // the slice was found by this id
 			return steps.Failed(
-				fmt.Sprintf("node %s waits for a tunnel (%s) although the networks are not to be joined: there is a "+
-					"Configuration, a gateway or a Connection for the %s", n.Name, networkDown, e.PeerName()),
+				fmt.Sprintf(
+					"node %s waits for a tunnel (%s) although network.join is false. There is a Configuration, a gateway or a "+
+						"Connection for the %s",
+					n.Name, networkDown, e.PeerName(),
+				),
 				e.Kubectl()+" get configurations.networking.liqo.io,gatewayservers.networking.liqo.io,"+
 					"gatewayclients.networking.liqo.io,connections.networking.liqo.io -A -l "+remoteIDLabel+"="+id+
 					"    # delete what is left of an earlier peering, or answer network.join: true in "+e.LinkFile())
 		}
 		if down.Reason == networkDown {
 			return steps.Failed(
-				fmt.Sprintf("node %s is up and its network is not (%s): the tunnel does not work", n.Name, networkDown),
+				fmt.Sprintf("node %s is up, but its network is down (%s). The tunnel does not work", n.Name, networkDown),
 				"carrick check "+e.LinkFile()+" --only connection,gateway-up",
 			)
 		}
@@ -161,15 +166,14 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if n.Spec.Unschedulable {
 		return steps.Warned(
-			fmt.Sprintf("node %s is ready, and cordoned: it takes no pods", n.Name), e.Kubectl()+" uncordon "+n.Name,
+			fmt.Sprintf("node %s is ready but cordoned, so it accepts no pods", n.Name), e.Kubectl()+" uncordon "+n.Name,
 		)
 	}
 	if lacks := roomless(s, n); len(lacks) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"node %s is ready and has no room for a pod: it offers no %s. The provider grants what is asked for, and what "+
-					"its chart's "+
-					"offloading.defaultNodeResources names", n.Name, check.OrNone(lacks),
+				"node %s is ready but cannot run a pod: it offers no %s. The provider grants only what is requested and what its "+
+					"chart sets in offloading.defaultNodeResources", n.Name, check.OrNone(lacks),
 			),
 			"answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"),
 		)
