@@ -15,7 +15,7 @@ import (
 func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 	names, err := e.Host.List(ctx, clustersFolder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", steps.Absent("there is no %s", clustersFolder)
+		return nil, "", steps.Absent("%s does not exist", clustersFolder)
 	}
 	if err != nil {
 		return nil, "", err
@@ -41,7 +41,7 @@ func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 		return ids[0], "the file in " + clustersFolder + " with the adapter kubernetes", nil
 	}
 	return nil, "", fmt.Errorf(
-		"%s have the adapter kubernetes: which of them is meant can't be told", strings.Join(ids, " and "),
+		"%s have the adapter kubernetes: answer cluster.id with the one to use", strings.Join(ids, " and "),
 	)
 }
 
@@ -70,11 +70,11 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	case "oidc", "managed", "gke":
 		return v, "job.auth.type in " + d.path, nil
 	case "":
-		return "managed", d.path + " names none, which upstream takes for managed", nil
+		return "managed", d.path + " has none, which upstream treats as managed", nil
 	case "odic":
-		return "oidc", d.path + " says odic, as the published page does", nil
+		return "oidc", d.path + " has the typo odic from the published page", nil
 	default:
-		return nil, "", fmt.Errorf("%s says auth.type %s, which upstream does not know", d.path, shownWord(v))
+		return nil, "", fmt.Errorf("%s has auth.type %s, which upstream does not support", d.path, shownWord(v))
 	}
 }
 
@@ -103,7 +103,7 @@ func adoptPrefix(key, p string) steps.Adopter {
 			if v == "" {
 				return other, p + " in " + d.path, nil
 			}
-			return nil, "", fmt.Errorf("%s in %s is %q, and %s in %s is %q: which is right?", key, from, v, p, d.path, other)
+			return nil, "", fmt.Errorf("%s in %s is %q, but %s in %s is %q: which is correct?", key, from, v, p, d.path, other)
 		}
 		return v, key + " in " + from, nil
 	}

@@ -26,26 +26,26 @@ const rolesSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 func bootstrap() steps.Step {
 	return steps.Step{
 		Name: "bootstrap", Title: "Bootstrap",
-		Why: "At each login root on the web node makes the user's namespace. It does so as one ServiceAccount, which may " +
-			"do that and hold what it grants to users: secrets of every namespace are among it, as upstream has it. Guard its " +
-			"token like an admin's.",
+		Why: "At each login, root on the web node creates the user's namespace as one ServiceAccount. As upstream defines " +
+			"it, it has every permission that it grants to users, including Secrets in all namespaces: guard its token like " +
+			"an admin's.",
 		Facts: []steps.Fact{
 			{
-				Name: "cluster-ca", Title: "the CA of the API server", On: steps.Remote, Shared: true, Learn: check.ContextCA(noCA),
+				Name: "cluster-ca", Title: "the API server's CA", On: steps.Remote, Shared: true, Learn: check.ContextCA(noCA),
 			},
 			{Name: "server-version", Title: "the API server's version", On: steps.Remote, Shared: true, Learn: check.VersionOf},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "namespace", Title: "Make the namespace of the ServiceAccount", On: steps.Remote,
+				Name: "namespace", Title: "Create the namespace of the ServiceAccount", On: steps.Remote,
 				Needs: []string{"signed-in"}, Doer: action.Manifest{File: "namespace.yaml"},
 			},
 			{
-				Name: "service-account", Title: "Make the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
+				Name: "service-account", Title: "Create the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "service-account.yaml"},
 			},
 			{
-				Name: "cluster-roles", Title: "Grant it what the hooks do, and define what users get", On: steps.Remote,
+				Name: "cluster-roles", Title: "Grant the hooks' permissions and define users' roles", On: steps.Remote,
 				Needs: []string{"signed-in"}, Doer: action.Manifest{File: rolesFile},
 			},
 		},
@@ -53,7 +53,7 @@ func bootstrap() steps.Step {
 	}
 }
 
-const noCA = "your context of the cluster names no CA: the system's roots are trusted there"
+const noCA = "your cluster context has no CA, so it trusts the system's CAs"
 
 // meant are the rules of one of the guide's roles, as the asset has them.
 func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
@@ -65,7 +65,7 @@ func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
 	for {
 		var r rbacv1.ClusterRole
 		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("asset %s: no role is called %s", file, role)
+			return nil, fmt.Errorf("asset %s: no role named %s", file, role)
 		} else if err != nil {
 			return nil, fmt.Errorf("asset %s: %w", file, err)
 		}
@@ -81,8 +81,8 @@ var (
 	accountUser  = hooksAccount.Username()
 )
 
-// isAccount tells whether a subject of a binding is the ServiceAccount, by
-// itself or by one of the groups that only ServiceAccounts are in.
+// isAccount reports whether a subject of a binding is the ServiceAccount, directly or through a group that contains
+// only ServiceAccounts.
 func isAccount(s rbacv1.Subject) bool {
 	group := s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+namespace
 	return hooksAccount.Is(s) || s.Kind == rbacv1.GroupKind && group
@@ -95,7 +95,7 @@ func granted(ctx context.Context, e steps.Env, in string) ([]check.Binding, erro
 	for i := range all {
 		all[i].Rules = slices.DeleteFunc(all[i].Rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
 	}
-	// Paths such as the issuer's keys are everybody's.
+	// Every account can read non-resource paths such as the issuer's keys.
 	return slices.DeleteFunc(all, func(b check.Binding) bool { return !b.Missing && len(b.Rules) == 0 }), err
 }
 

@@ -15,41 +15,41 @@ import (
 func bootstrapChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "namespace", Title: "the namespace ondemand is there", On: steps.Remote, FixedBy: "namespace",
+			Name: "namespace", Title: "The namespace ondemand exists", On: steps.Remote, FixedBy: "namespace",
 			Needs:      []string{"signed-in"},
-			Why:        "the hooks' ServiceAccount and its tokens live in it",
+			Why:        "It contains the hooks' ServiceAccount and its tokens.",
 			References: []string{rolesSource},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return check.NamespaceActive(ctx, e, namespace) },
 		},
 		{
-			Name: "service-account", Title: "the ServiceAccount is there", On: steps.Remote, FixedBy: "service-account",
+			Name: "service-account", Title: "The ServiceAccount exists", On: steps.Remote, FixedBy: "service-account",
 			Needs:      []string{"namespace"},
-			Why:        "it is who root on the web node is on this cluster",
+			Why:        "Root on the web node authenticates to the cluster as this ServiceAccount.",
 			References: []string{rolesSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				name := namespace + "/" + account
 				return check.Exists(ctx, e.Cluster, check.ServiceAccounts, namespace, account, "ServiceAccount "+name, "")
 			},
 		},
-		roleCheck("role-of-hooks", "the ClusterRole ondemand grants what the hooks do", account,
-			"where a rule is missing, the hook ends with an error that nobody sees: its output goes to syslog alone"),
-		roleCheck("role-of-initializer", "the ClusterRole ood-initializer grants what apps do as they start", initializer,
-			"init containers of an app write its Secret and its ConfigMap with it"),
-		roleCheck("role-of-users", "the ClusterRole ood-user grants what users do", userRole,
-			"apps are submitted, shown and ended with it"),
+		roleCheck("role-of-hooks", "ClusterRole ondemand grants what the hooks need", account,
+			"If a rule is missing, the hook fails, and its error goes only to syslog."),
+		roleCheck("role-of-initializer", "ClusterRole ood-initializer grants what init containers need", initializer,
+			"Init containers of an app use it to write the app's Secret and ConfigMap."),
+		roleCheck("role-of-users", "ClusterRole ood-user grants what users need", userRole,
+			"Users submit, view and delete their apps with it."),
 		{
-			Name: "role-bound", Title: "the ServiceAccount is bound to its role in all namespaces", On: steps.Remote,
+			Name: "role-bound", Title: "The ServiceAccount is bound to its role in all namespaces", On: steps.Remote,
 			FixedBy: "cluster-roles", Needs: []string{"role-of-hooks"},
-			Why: "the hook makes namespaces, which takes a ClusterRoleBinding; metadata.namespace in upstream's file " +
-				"does not narrow it",
+			Why: "The hook creates namespaces, which requires a ClusterRoleBinding; metadata.namespace in upstream's file " +
+				"does not restrict it.",
 			References: []string{rolesSource},
 			Run:        hookRoleBound,
 		},
 		{
-			Name: "may-grant", Title: "the ServiceAccount holds all that it grants to users", On: steps.Remote,
+			Name: "may-grant", Title: "The ServiceAccount has all permissions that it grants", On: steps.Remote,
 			FixedBy: "cluster-roles", Needs: []string{"role-bound"},
-			Why: "Kubernetes lets nobody grant what they do not hold: who adds a verb to ood-user has to add it to " +
-				"ondemand, too, else every login fails from then on",
+			Why: "Kubernetes forbids granting permissions that the grantor does not have: a verb added to ood-user must also " +
+				"be in ondemand, or every login fails.",
 			References: []string{
 				rolesSource,
 				"https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping",
@@ -57,10 +57,10 @@ func bootstrapChecks() []steps.Check {
 			Run: func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, userRole, initializer) },
 		},
 		{
-			Name: "account-powers", Title: "the ServiceAccount may do no more than upstream gives it", On: steps.Remote,
+			Name: "account-powers", Title: "The ServiceAccount has only upstream's permissions", On: steps.Remote,
 			Needs: []string{"role-bound"},
-			Why: "its token lies on a machine that users log in to by a browser. Upstream's rules already hold every " +
-				"Secret of the cluster; cluster-admin, which some sites bind because the renewal was forbidden, is all the rest",
+			Why: "Users log in to the machine with its token; upstream's rules already include every Secret, and " +
+				"cluster-admin, bound by some sites for renewal, adds the rest.",
 			References: []string{rolesSource},
 			Run:        accountPowers,
 		},
@@ -86,20 +86,20 @@ func roleExists(ctx context.Context, e steps.Env, role string) steps.Result {
 		return check.Missing(err, "ClusterRole "+role, "")
 	}
 	if ok, lacking := validation.Covers(have.Rules, want); !ok {
-		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role, ruleWords(lacking)), "")
+		return steps.Failed(fmt.Sprintf("ClusterRole %s is missing rules: %s", role, ruleWords(lacking)), "")
 	}
-	if role == account { // what it has beyond is told where all of its bindings are looked at
-		return steps.Passed("ClusterRole %s covers all %d rules", role, len(want))
+	if role == account { // the check account-powers reports any rules beyond these
+		return steps.Passed("ClusterRole %s has all %d rules", role, len(want))
 	}
 	if ok, more := validation.Covers(want, have.Rules); !ok {
 		return steps.Warned(
 			fmt.Sprintf(
 				"ClusterRole %s grants more than upstream's, to every user in their namespace: %s", role, ruleWords(more),
 			),
-			e.Kubectl()+" get clusterrole "+role+" -o yaml    # is it meant? Then nothing is to be done",
+			e.Kubectl()+" get clusterrole "+role+" -o yaml    # if this is intended, nothing has to be done",
 		)
 	}
-	return steps.Passed("ClusterRole %s covers all %d rules", role, len(want))
+	return steps.Passed("ClusterRole %s has all %d rules", role, len(want))
 }
 
 func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
@@ -114,7 +114,7 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	var names, gone []string
 	for _, g := range all {
 		if names = append(names, g.String()); g.Missing {
-			gone = append(gone, g.String()+" names "+g.RoleName()+", which is not there")
+			gone = append(gone, g.String()+" names "+g.RoleName()+", which does not exist")
 		}
 	}
 	switch ok, lacking := validation.Covers(check.RulesIn(all), want); {
@@ -125,12 +125,13 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	case !ok:
 		return steps.Failed(
 			fmt.Sprintf(
-				"what is bound to %s/%s (%s) lacks: %s", namespace, account, strings.Join(names, ", "), ruleWords(lacking),
+				"ServiceAccount %s/%s, bound by %s, is missing rules: %s", namespace, account, strings.Join(names, ", "),
+				ruleWords(lacking),
 			),
 			"",
 		)
 	}
-	return steps.Passed("by %s", strings.Join(names, ", "))
+	return steps.Passed("bound by %s", strings.Join(names, ", "))
 }
 
 // holdsAll asserts that the hook may bind these ClusterRoles.
@@ -151,14 +152,15 @@ func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 			}
 			return steps.Failed(
 				fmt.Sprintf(
-					"ClusterRole %s, which the hook binds, has what %s/%s does not hold: %s. The hook's RoleBinding is refused", role,
+					"ClusterRole %s, which the hook binds, has rules that ServiceAccount %s/%s does not have: %s. The API server "+
+						"rejects the hook's RoleBinding", role,
 					namespace, account, ruleWords(lacking),
 				),
 				narrowFix(e, role),
 			)
 		}
 	}
-	return steps.Passed("it holds all of %s", strings.Join(roles, ", "))
+	return steps.Passed("the ServiceAccount has all rules of %s", strings.Join(roles, ", "))
 }
 
 // mayBind is the permission to bind a role, whatever it grants: its holder has none of that.
@@ -172,15 +174,17 @@ func mayBind(role string) []rbacv1.PolicyRule {
 // narrowFix takes out of a role what the hooks can't grant, or lets them bind it where it is meant. They are not given
 // the rules themselves: those would be theirs in all namespaces.
 func narrowFix(e steps.Env, role string) string {
-	narrow, name := e.ApplyStep("bootstrap")+" --take-over    # gives it upstream's rules back", account+"-binds-"+role
+	narrow, name := e.ApplyStep("bootstrap")+" --take-over    # restores upstream's rules", account+"-binds-"+role
 	if role == reaperName {
 		narrow = helmUpgrade(e, reaperName, reaperName, reaperName, reaperVersion, reaperConfig()) +
-			"    # gives it the chart's rules back; with Helm 4 add --force-conflicts"
+			"    # restores the chart's rules; with Helm 4 add --force-conflicts"
 	}
-	return fmt.Sprintf("%s\n# are they meant? Then let the hooks bind it: %s create clusterrole %s --verb=bind "+
-		"--resource=clusterroles.rbac.authorization.k8s.io --resource-name=%s && %s create clusterrolebinding %s "+
-		"--clusterrole=%s "+
-		"--serviceaccount=%s:%s", narrow, e.Kubectl(), name, role, e.Kubectl(), name, name, namespace, account)
+	return fmt.Sprintf(
+		"%s\n# if the rules are intended, allow the hooks to bind the role: %s create clusterrole %s --verb=bind "+
+			"--resource=clusterroles.rbac.authorization.k8s.io --resource-name=%s && %s create clusterrolebinding %s "+
+			"--clusterrole=%s --serviceaccount=%s:%s",
+		narrow, e.Kubectl(), name, role, e.Kubectl(), name, name, namespace, account,
+	)
 }
 
 func accountPowers(ctx context.Context, e steps.Env) steps.Result {
@@ -212,9 +216,9 @@ func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 	add(everywhere, want)
 	add(inside, slices.Concat(want, renew, []rbacv1.PolicyRule{check.PullsImages}))
 	if len(words) > 0 {
-		return steps.Warned("it may do more than upstream gives it, by "+strings.Join(words, "; "),
+		return steps.Warned("the ServiceAccount has more permissions than upstream's, by "+strings.Join(words, "; "),
 			e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep "+namespace+"/"+account+
-				"    # delete the binding that is not meant, or narrow the role")
+				"    # delete the unintended binding, or narrow the role")
 	}
-	return steps.Passed("upstream's rules and nothing beyond them")
+	return steps.Passed("the ServiceAccount has upstream's rules and no others")
 }

@@ -23,7 +23,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// clusterHalf is the guide without what stands on the web node, and without the
+// clusterHalf is the guide without the objects on the web node, and without the
 // charts, which come from elsewhere.
 func clusterHalf() *steps.Guide {
 	g := withoutHost(ondemand.Guide())
@@ -258,7 +258,7 @@ func at(spec map[string]any, list string) map[string]any {
 
 func own(spec map[string]any) map[string]any { return spec["securityContext"].(map[string]any) }
 
-// The policies refuse every way to run as somebody else, and let the portal's
+// The policies refuse every way to run as another user, and allow the portal's
 // pods through.
 func TestThePoliciesPinIDs(t *testing.T) {
 	t.Parallel()
@@ -357,7 +357,7 @@ func TestThePoliciesPinIDs(t *testing.T) {
 	})
 }
 
-// A check that asks with somebody else's rights agrees with the API server.
+// A check that asks with another user's permissions agrees with the API server.
 func TestIsolationIsWhatTheAPIServerSays(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)

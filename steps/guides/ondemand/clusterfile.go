@@ -12,47 +12,50 @@ import (
 func clusterFile() steps.Step {
 	return steps.Step{
 		Name: "clusterfile", Title: "Cluster file",
-		Why: "The dashboard learns of a cluster from one file. Upstream passes over a key that it does not know without a " +
-			"word, and takes a default in its place: so each key is held against the list of all that it knows.",
+		Why: "The dashboard reads each cluster from one file. Upstream silently ignores unknown keys and uses defaults " +
+			"instead, so carrick checks every key against the list of known ones.",
 		Ask: []steps.Question{
 			{
-				Key: "clusterfile.cluster", Title: "Name of the cluster in users' kubeconfigs", Kind: steps.Text,
+				Key: "clusterfile.cluster", Title: "Cluster name in users' kubeconfigs", Kind: steps.Text,
 				Check: checkUserPrefix, Adopt: adoptClusterKey("job.cluster"),
-				Help: "At each start of the dashboard the entry of that name in the user's kubeconfig is overwritten: it must " +
-					"be no name that users have for another cluster.",
-				Default: func(e steps.Env) (any, string) { return e.Answers.Text("cluster.id"), "the short name" },
+				Help: "Each start of the dashboard overwrites the entry of this name in the user's kubeconfig. Enter a name " +
+					"that users have for no other cluster, such as hpc-k8s.",
+				Default: func(e steps.Env) (any, string) { return e.Answers.Text("cluster.id"), "from cluster.id" },
 			},
 			{
-				Key: "clusterfile.context", Title: "Context that kubectl is called with", Kind: steps.Text, Opt: true,
+				Key: "clusterfile.context", Title: "kubectl context", Kind: steps.Text, Opt: true,
 				Check: checkUserPrefix, Adopt: adoptClusterKey("job.context"),
-				Help:    "With auth type oidc the dashboard makes it; with managed it has to be there.",
-				Default: func(e steps.Env) (any, string) { return e.Answers.Text("clusterfile.cluster"), "the cluster's name" },
+				Help: "The context that the dashboard passes to kubectl. With auth type oidc the dashboard creates it; with " +
+					"managed it must already exist.",
+				Default: func(e steps.Env) (any, string) {
+					return e.Answers.Text("clusterfile.cluster"), "same as the cluster's name"
+				},
 			},
 			{
-				Key: "clusterfile.all-namespaces", Title: "Users see the pods of all namespaces", Kind: steps.YesNo,
+				Key: "clusterfile.all-namespaces", Title: "Listing of pods in all namespaces", Kind: steps.YesNo,
 				Adopt: adoptFlag("job.all_namespaces"),
-				Help: "all_namespaces in the cluster file. They need the right to list pods everywhere, which upstream's " +
-					"roles don't give.",
+				Help: "Sets all_namespaces in the cluster file. Users then need permission to list pods in all namespaces, " +
+					"which upstream's roles do not grant.",
 				Default: steps.Fixed(false, "upstream's default"),
 			},
 			{
-				Key: "clusterfile.supplemental-groups", Title: "Pods get all groups of their user", Kind: steps.YesNo,
+				Key: "clusterfile.supplemental-groups", Title: "All of the user's groups in pods", Kind: steps.YesNo,
 				Adopt: adoptFlag("job.auto_supplemental_groups"),
-				Help: "auto_supplemental_groups in the cluster file: the user's groups from 1000 on, for files that are " +
-					"shared by a group.",
+				Help: "Sets auto_supplemental_groups in the cluster file. Pods then get the user's groups from GID 1000 on, " +
+					"for files that are shared by a group.",
 				Default: steps.Fixed(false, "upstream's default"),
 			},
 			{
-				Key: "clusterfile.mounts", Title: "Mounts of all pods", Kind: steps.YAML, Opt: true, Check: checkMounts,
+				Key: "clusterfile.mounts", Title: "Mounts in all pods", Kind: steps.YAML, Opt: true, Check: checkMounts,
 				Adopt: adoptMounts,
-				Help: "A list of mounts of type host (name, host_type, path, destination_path) or nfs (name, host, path, " +
-					"destination_path). Mounts of type host need the level privileged, those of type nfs baseline.",
-				Default: steps.Fixed("", "pods bring their own"),
+				Help: "A YAML list of mounts of type host (name, host_type, path, destination_path) or nfs (name, host, path, " +
+					"destination_path). Type host requires the Pod Security level privileged, type nfs requires baseline.",
+				Default: steps.Fixed("", "none, apps define their own"),
 			},
 		},
 		Facts: []steps.Fact{
 			{
-				Name: "mount-types", Title: "the types of the mounts in the cluster file", On: steps.Local, Shared: true,
+				Name: "mount-types", Title: "the mount types in the cluster file", On: steps.Local, Shared: true,
 				Learn: learnMountTypes,
 			},
 		},
@@ -89,7 +92,7 @@ func mountTypesOf(text string) ([]string, error) {
 	return out, err
 }
 
-// adoptMounts are the mounts of the cluster file, as they stand there.
+// adoptMounts are the mounts of the cluster file.
 func adoptMounts(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := openClusterFile(ctx, e)
 	if err != nil {

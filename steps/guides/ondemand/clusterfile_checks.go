@@ -47,40 +47,41 @@ func fixedManually(c steps.Check) steps.Check {
 func clusterFormChecks() []steps.Check {
 	return []steps.Check{
 		clusterFileCheck(
-			clusterFileName, "the cluster file is there, and upstream can read it",
-			"it is read as plain YAML, without ERB; what can't be read is passed over, and the cluster is not in the portal",
+			clusterFileName, "The cluster file exists, and upstream can read it",
+			"It is read as plain YAML, without ERB; upstream skips an unreadable file, and the portal does not show "+
+				"the cluster.",
 			inClusters, clusterFileReads,
 		),
 		clusterFileCheck(
-			"cluster-file-keys", "upstream knows all of its keys",
-			"a key with a typing error, or in the wrong place, is passed over without a word, and a default takes its place",
+			"cluster-file-keys", "Upstream knows all keys of the cluster file",
+			"Upstream silently ignores a misspelled or misplaced key and uses the default instead.",
 			inBatch, clusterFileKeys, clusterFileName,
 		),
 		clusterFileCheck(
-			"cluster-file-values", "its values are of the right form, mounts too",
-			"to Ruby a text is true whatever it says; a mount of another type gives a pod that the API server refuses", inPod,
+			"cluster-file-values", "The cluster file's values and mounts have valid types",
+			"Ruby treats any string as true; with a mount of another type, the API server rejects the pod.", inPod,
 			clusterFileValues, clusterFileName,
 		),
 		clusterFileCheck(
-			"adapter", "its adapter is kubernetes",
-			"the word decides which adapter is loaded; another one is an error in the dashboard", inFactory, adapterIs,
+			"adapter", "The adapter is kubernetes",
+			"This value selects the adapter that is loaded; any other value is an error in the dashboard.", inFactory, adapterIs,
 			clusterFileName,
 		),
 		clusterFileCheck(
-			"auth-type", "its auth type is one that upstream knows",
-			"of an unknown one the adapter does nothing at all: no context is made, and kubectl uses whatever the user's "+
-				"kubeconfig has at that moment. The published page says odic in one place",
+			"auth-type", "Upstream supports the auth type",
+			"With an unknown type (the published page has odic once) the adapter creates no context, and kubectl uses "+
+				"whatever the user's kubeconfig has at that moment.",
 			inBatch, authType, clusterFileName,
 		),
 		fixedManually(clusterFileCheck(
-			"kubectl-bin", "its bin is a kubectl that users may run",
-			"upstream's default is /usr/bin/kubectl, and the published page puts it into /usr/local/bin", inBatch, binExists,
+			"kubectl-bin", "The cluster file's bin is a kubectl that users can run",
+			"Upstream's default is /usr/bin/kubectl, but the published page installs it in /usr/local/bin.", inBatch, binExists,
 			clusterFileName,
 		)),
 		clusterFileCheck(
-			"config-file", "it names no kubeconfig under ~",
-			"the shell does not make a home of ~ behind =, so kubectl makes a folder that is called ~ in whatever folder it "+
-				"runs in. The published page has it so",
+			"config-file", "The cluster file names no kubeconfig under ~",
+			"The shell does not expand ~ after =, so kubectl creates a folder named ~ wherever it runs; the published page "+
+				"has such a path.",
 			inBatch, clusterConfigFile, clusterFileName,
 		),
 	}
@@ -89,33 +90,34 @@ func clusterFormChecks() []steps.Check {
 // clusterAccessChecks are about the API server that the file names, and how users reach it.
 func clusterAccessChecks() []steps.Check {
 	trusted := fixedManually(clusterFileCheck(
-		"endpoint-tls", "users' kubectl trusts the endpoint's certificate",
-		"kubectl judges it by cert_authority_file and the name in the endpoint", inBatch, endpointTLS, "endpoint",
+		"endpoint-tls", "Users' kubectl trusts the endpoint's certificate",
+		"kubectl verifies it against cert_authority_file and the host name in the endpoint.", inBatch, endpointTLS,
+		"endpoint",
 	))
 	trusted.From = "this machine"
 	return []steps.Check{
 		clusterFileCheck(
-			"endpoint", "its endpoint is the API server's",
-			"the dashboard writes it into each user's kubeconfig at each start, with auth type managed, too. Without one it "+
-				"writes https://localhost:8080",
+			"endpoint", "The endpoint is the API server's",
+			"The dashboard writes it into each user's kubeconfig at each start, even with auth type managed; without one it "+
+				"writes https://localhost:8080.",
 			inK8sInit, endpointIs, clusterFileName,
 		),
 		trusted,
 		fixedManually(clusterFileCheck(
-			"cluster-name-free", "nobody has its cluster name for another server",
-			"kubectl config set-cluster overwrites the entry of that name in the user's kubeconfig, at each start of "+
-				"the dashboard",
+			"cluster-name-free", "No kubeconfig uses the cluster name for another server",
+			"At each start, the dashboard runs kubectl config set-cluster, which overwrites the entry of that name in the "+
+				"user's kubeconfig.",
 			inK8sInit, clusterNameFree, clusterFileName,
 		)),
 		fixedManually(clusterFileCheck(
-			"prefixes-agree", "its prefixes are those of hook.env",
-			"the hook makes the namespace, and the dashboard looks for it: with another prefix no app ever starts", inBatch,
+			"prefixes-agree", "The cluster file's prefixes match hook.env",
+			"The hook creates the namespace and the dashboard looks it up: with different prefixes no app starts.", inBatch,
 			prefixesAgree, clusterFileName, "hook-env",
 		)),
 		clusterFileCheck(
-			"no-ssh", "the portal offers no shell on the cluster's nodes",
-			"without ssh_allow: false the page of each app has a button that opens SSH to a worker node; a login host makes "+
-				"one in the menu",
+			"no-ssh", "The portal offers no shell on the cluster's nodes",
+			"Without ssh_allow: false each app's page has a button that opens SSH to a worker node; a login host adds one "+
+				"to the menu.",
 			clusterSource, noSSH, clusterFileName,
 		),
 	}
@@ -124,15 +126,16 @@ func clusterAccessChecks() []steps.Check {
 // clusterAuthChecks are about the keys that one auth type requires.
 func clusterAuthChecks() []steps.Check {
 	managed := clusterFileCheck(
-		"managed-context", "it names a context that users have",
-		"with auth type managed the dashboard makes no context: without the key kubectl uses whatever is current", inBatch,
+		"managed-context", "The cluster file names a context that users have",
+		"With auth type managed the dashboard creates no context; without this key kubectl uses whatever is current.",
+		inBatch,
 		managedContext, clusterFileName,
 	)
 	managed.When = func(e steps.Env) bool { return auth(e) == "managed" }
 	gke := clusterFileCheck(
-		"gke-account", "it names Google's service account file",
-		"the dashboard calls gcloud with it at each start, as the user; without the key it ends there. Whether Google lets "+
-			"that account in is not looked at: that takes its key",
+		"gke-account", "The cluster file names a Google service account file",
+		"The dashboard calls gcloud with it at each start, as the user, and fails without it; carrick does not check "+
+			"whether Google accepts the account.",
 		inBatch, gkeAccount, clusterFileName,
 	)
 	gke.When, gke.FixedBy = func(e steps.Env) bool { return auth(e) == "gke" }, ""
@@ -166,7 +169,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	}
 	if there {
 		return steps.Failed(
-			"there are two of that name, "+d.path+" and "+other+": which of them counts is luck",
+			"two cluster files exist, "+d.path+" and "+other+", and which one upstream uses is undefined",
 			onWebNode("mv "+steps.Quoted(other)+" "+steps.Quoted(other+".old")),
 		)
 	}
@@ -176,7 +179,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 		return steps.Errored(err)
 	case info.Mode.Perm()&0o004 == 0:
 		return steps.Failed(
-			fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and can't read it", d.path, info.Mode.Perm()),
+			fmt.Sprintf("%s has mode %04o: the dashboard runs as each user and cannot read it", d.path, info.Mode.Perm()),
 			permissionFix(e, d.path, "chmod 0644 %s"),
 		)
 	}
@@ -193,7 +196,7 @@ func clustersListed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if folder.Mode.Perm()&0o005 != 0o005 {
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user, and cannot list it",
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: the dashboard runs as each user and cannot list it",
 			clustersFolder, folder.Mode.Perm()), onWebNode("chmod o+rx "+clustersFolder)).WithoutAction()
 	}
 	problem, open, err := access(ctx, e, clustersFolder)
@@ -210,7 +213,7 @@ func clusterFileKeys(_ context.Context, _ steps.Env, d clusterDoc) steps.Result 
 	if faults := lintOf(d, naming); len(faults) > 0 {
 		return faulty(d, faults)
 	}
-	return steps.Passed("it knows all of them")
+	return steps.Passed("upstream knows all keys")
 }
 
 func clusterFileValues(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -218,9 +221,9 @@ func clusterFileValues(_ context.Context, _ steps.Env, d clusterDoc) steps.Resul
 		return faulty(d, faults)
 	}
 	if types := d.mountTypes(); len(types) > 0 {
-		return steps.Passed("mounts of type %s among them", strings.Join(types, " and "))
+		return steps.Passed("all values are valid, including mounts of type %s", strings.Join(types, " and "))
 	}
-	return steps.Passed("there are no mounts")
+	return steps.Passed("all values are valid, and there are no mounts")
 }
 
 func adapterIs(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -228,10 +231,10 @@ func adapterIs(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	case "kubernetes":
 		return steps.Passed("%s", d.place("job.adapter"))
 	case "":
-		return steps.Failed(d.path+" names no job.adapter", "")
+		return steps.Failed(d.path+" has no job.adapter", "")
 	default:
 		return steps.Failed(
-			d.place("job.adapter")+": job.adapter is "+shownWord(v)+", and has to be kubernetes, to the letter", "",
+			d.place("job.adapter")+": job.adapter is "+shownWord(v)+", and must be exactly kubernetes", "",
 		)
 	}
 }
@@ -241,23 +244,24 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	switch {
 	case v == "" && d.at("job.auth") != nil:
 		return steps.Failed(
-			d.place("job.auth")+": job.auth has no type, and the adapter then makes no cluster, no context, nothing", "",
+			d.place("job.auth")+": job.auth has no type, so the adapter creates no cluster and no context", "",
 		)
 	case v == "":
 		v = "managed"
 	case v == "odic":
 		return steps.Failed(
 			d.place("job.auth.type")+
-				": job.auth.type is odic, as the published page has it: it is oidc. The adapter makes no context, and says nothing",
+				": job.auth.type is odic, a typo from the published page: it must be oidc. The adapter creates no context and "+
+				"reports nothing",
 			"",
 		)
 	case !slices.Contains([]string{"managed", "oidc", "gke"}, v):
-		return steps.Failed(d.place("job.auth.type")+": upstream knows no job.auth.type "+shownWord(v)+
+		return steps.Failed(d.place("job.auth.type")+": upstream does not support job.auth.type "+shownWord(v)+
 			likelyAuth(v), "")
 	}
 	if v != want {
 		return steps.Failed(
-			fmt.Sprintf("%s: it is %s, and cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "",
+			fmt.Sprintf("%s: job.auth.type is %s, but cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "",
 		)
 	}
 	return steps.Passed("%s", v)
@@ -265,15 +269,15 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 
 func likelyAuth(v string) string {
 	if near := nearest.Name(v, []string{"managed", "oidc", "gke"}); near != "" {
-		return ": is " + near + " meant?"
+		return ": did you mean " + near + "?"
 	}
-	return ": it is managed, oidc or gke"
+	return ": use managed, oidc or gke"
 }
 
 func binExists(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	at, from := d.text("job.bin"), d.place("job.bin")
 	if at == "" {
-		at, from = keyAt("job.bin").empty, d.path+" names no job.bin, and upstream takes"
+		at, from = keyAt("job.bin").empty, d.path+" has no job.bin, so upstream uses"
 	}
 	if !strings.HasPrefix(at, "/") {
 		return steps.Failed(from+": job.bin is "+shownWord(at)+", not an absolute path", e.ApplyStep("clusterfile"))
@@ -284,12 +288,12 @@ func binExists(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case why != "" && at != want:
-		return steps.Failed(from+" "+shownWord(at)+": "+why+". kubectl stands at "+want, e.ApplyStep("clusterfile"))
+		return steps.Failed(from+" "+shownWord(at)+": "+why+". kubectl is at "+want, e.ApplyStep("clusterfile"))
 	case why != "":
 		return steps.Failed(from+" "+shownWord(at)+": "+why, kubectlFix(ctx, e)).WithoutAction()
 	case at != want:
 		return steps.Warned(
-			"bin is "+shownWord(at)+", and root's kubectl is "+want+": two that may differ in version",
+			"job.bin is "+shownWord(at)+", but root's kubectl is "+want+": their versions can differ",
 			e.ApplyStep("clusterfile"),
 		)
 	}
@@ -300,21 +304,21 @@ func clusterConfigFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Resul
 	v := d.text("job.config_file")
 	switch {
 	case v == "":
-		return steps.Passed("it names none: each user's own")
+		return steps.Passed("job.config_file is not set: each user's own kubeconfig is used")
 	case strings.HasPrefix(v, "~"):
 		return steps.Failed(
-			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", which kubectl takes for a folder of the name ~",
+			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and kubectl does not expand ~",
 			"",
 		)
 	case strings.Contains(v, "$"):
 		return steps.Warned(
-			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and what $ becomes is up to the shell", "",
+			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and the shell decides what $ becomes", "",
 		)
 	case !strings.HasPrefix(v, "/"):
 		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+
 			", not an absolute path", "")
 	}
-	return steps.Passed("%s: one for all users, who must all be able to write it", v)
+	return steps.Passed("%s: all users share it, so all must be able to write it", v)
 }
 
 func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -325,7 +329,7 @@ func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	if d.at("login") != nil {
 		return steps.Warned(
 			d.place("login")+
-				": there is a login host, which a Kubernetes cluster has none of: the portal's menu has a shell that leads nowhere",
+				": login is set, but a Kubernetes cluster has no login host: the shell in the portal's menu leads nowhere",
 			onWebNode(d.edit("login")),
 		)
 	}
@@ -343,17 +347,17 @@ func gkeAccount(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 		)
 	case zone == "" && region == "":
 		return steps.Failed(
-			d.place("job.auth")+": neither zone nor region is set, and gcloud then asks", onWebNode(d.edit("job.auth")),
+			d.place("job.auth")+": neither zone nor region is set, so gcloud asks for one", onWebNode(d.edit("job.auth")),
 		)
 	case strings.HasPrefix(v, "~"):
 		return steps.Warned(
 			d.place("job.auth.svc_acct_file")+": "+shownWord(v)+
-				" begins with ~, which a shell does not replace behind --key-file=",
+				" begins with ~, which a shell does not expand after --key-file=",
 			onWebNode(d.edit("job.auth.svc_acct_file")),
 		)
 	case zone != "" && region != "":
 		return steps.Warned(
-			d.place("job.auth")+": both zone and region are set: the region wins", onWebNode(d.edit("job.auth")),
+			d.place("job.auth")+": both zone and region are set, and the region is used", onWebNode(d.edit("job.auth")),
 		)
 	}
 	return steps.Passed("%s, %s", v, zone+region)

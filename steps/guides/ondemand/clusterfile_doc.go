@@ -16,10 +16,10 @@ import (
 	"carrick/steps"
 )
 
-// clusterDoc is a cluster file as it stands.
+// clusterDoc is a parsed cluster file.
 type clusterDoc struct {
 	path string
-	v2   *yaml.Node // what stands under v2; nil: nothing
+	v2   *yaml.Node // the value of v2; nil: nothing
 	root *yaml.Node
 	bad  []fileFault // what keeps upstream from reading it as it is meant
 }
@@ -31,7 +31,7 @@ type fileFault struct {
 	about        faultKind
 }
 
-// faultKind tells what kind of fault it is: each kind is a check.
+// faultKind is the kind of a fault: each kind is a check.
 type faultKind int
 
 const (
@@ -61,7 +61,7 @@ func openClusterFile(ctx context.Context, e steps.Env) (clusterDoc, error) {
 		}
 		return parseClusterFile(p, text), nil
 	}
-	return clusterDoc{path: at}, steps.Absent("there is no %s", at)
+	return clusterDoc{path: at}, steps.Absent("%s does not exist", at)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
@@ -75,7 +75,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 	err := dec.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF):
-		d.bad = append(d.bad, fileFault{says: "there is nothing in it but comments"})
+		d.bad = append(d.bad, fileFault{says: "is empty or contains only comments"})
 		return d
 	case err != nil:
 		d.bad = append(d.bad, syntaxFault(err))
@@ -86,7 +86,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 	}
 	d.root = doc.Content[0]
 	if d.root.Kind != yaml.MappingNode {
-		d.note(d.root, syntax, "the file is no mapping with the key v2")
+		d.note(d.root, syntax, "the file is not a mapping with the key v2")
 		return d
 	}
 	d.refused(d.root)
@@ -95,7 +95,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 	case v2 == nil:
 		d.bad = append(d.bad, d.withoutV2())
 	case v2.Kind != yaml.MappingNode:
-		d.note(key, syntax, "there is nothing under v2: are the lines below it indented?")
+		d.note(key, syntax, "v2 is empty: are the lines below it indented?")
 	default:
 		d.v2 = v2
 	}
@@ -103,7 +103,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 }
 
 func syntaxFault(err error) fileFault {
-	f := fileFault{says: "this is not YAML: " + yamlLine.ReplaceAllString(clean.Text(err.Error()), "")}
+	f := fileFault{says: "is not valid YAML: " + yamlLine.ReplaceAllString(clean.Text(err.Error()), "")}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		_, _ = fmt.Sscan(m[1], &f.line)
 		f.column = min(f.line, 1)
@@ -115,55 +115,57 @@ func (d *clusterDoc) note(n *yaml.Node, kind faultKind, says string, args ...any
 	d.bad = append(d.bad, fileFault{line: n.Line, column: n.Column, says: fmt.Sprintf(says, args...), about: kind})
 }
 
-// withoutV2 says what stands where v2 should.
+// withoutV2 returns the fault of a file without the key v2.
 func (d *clusterDoc) withoutV2() fileFault {
 	f := fileFault{
-		line: d.root.Line, column: d.root.Column, says: "the top key v2 is missing, so upstream finds no cluster in the file",
+		line: d.root.Line, column: d.root.Column,
+		says: "the top-level key v2 is missing, so upstream finds no cluster in the file",
 	}
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		k := d.root.Content[i]
 		switch {
 		case strings.EqualFold(k.Value, "v2") || k.Value == "v1" || k.Value == "v3":
-			return fileFault{line: k.Line, column: k.Column, says: fmt.Sprintf("the top key is %s, not v2", shownWord(k.Value))}
+			return fileFault{
+				line: k.Line, column: k.Column, says: fmt.Sprintf("the top-level key is %s, not v2", shownWord(k.Value)),
+			}
 		case keyAt(k.Value) != nil:
 			return fileFault{
 				line: k.Line, column: k.Column,
-				says: fmt.Sprintf("%s stands at the top: all of it belongs under v2, indented", k.Value),
+				says: fmt.Sprintf("%s is at the top level: indent all of it under v2", k.Value),
 			}
 		}
 	}
 	return f
 }
 
-// refused notes what YAML.safe_load raises an error for, or takes for something
-// else than it looks like.
+// refused notes what YAML.safe_load rejects, or reads as another type than it looks like.
 func (d *clusterDoc) refused(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.note(n, syntax, "an alias (*%s) is refused by upstream's YAML.safe_load, and with it the whole file", n.Value)
+		d.note(n, syntax, "upstream's YAML.safe_load rejects the alias *%s, and with it the whole file", n.Value)
 		return
 	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"), n.Tag == "!!binary" &&
 		n.Style&yaml.TaggedStyle != 0:
-		d.note(n, syntax, "the tag %s is refused by upstream's YAML.safe_load, and with it the whole file", n.Tag)
+		d.note(n, syntax, "upstream's YAML.safe_load rejects the tag %s, and with it the whole file", n.Tag)
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!timestamp" && n.Style == 0:
 		d.note(
 			n, syntax,
-			"%s is a date to YAML, which upstream's YAML.safe_load refuses, and with it the whole file: put it in quotes",
+			"%s is a date in YAML, so upstream's YAML.safe_load rejects the whole file: put it in quotes",
 			shownWord(n.Value),
 		)
 	case n.Kind == yaml.ScalarNode && n.Style == 0 && len(n.Value) > 1 && strings.HasPrefix(n.Value, ":"):
 		d.note(
-			n, syntax, "%s is a symbol to Ruby, which YAML.safe_load refuses, and with it the whole file: put it in quotes",
+			n, syntax, "%s is a symbol in Ruby, so YAML.safe_load rejects the whole file: put it in quotes",
 			shownWord(n.Value),
 		)
 	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "<%"):
-		d.note(n, syntax, "%s looks like ERB, which nothing evaluates in a cluster file", shownWord(n.Value))
+		d.note(n, syntax, "%s looks like ERB, which is not evaluated in a cluster file", shownWord(n.Value))
 	}
 	seen := map[string]int{}
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if first, twice := seen[c.Value]; twice {
-				d.note(c, syntax, "%s stands there already in line %d: upstream takes the last",
+				d.note(c, syntax, "%s is already set in line %d: upstream uses the last one",
 					shownWord(c.Value), first)
 			}
 			seen[c.Value] = c.Line
@@ -186,8 +188,7 @@ func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return key, value
 }
 
-// at is what stands at a path under v2, which has no lists in it; nil: nothing,
-// or null.
+// at returns the value at a path under v2, which has no lists in it; nil: nothing, or null.
 func (d clusterDoc) at(p string) *yaml.Node {
 	n := d.v2
 	for _, name := range strings.Split(p, ".") {
@@ -207,7 +208,7 @@ func (d clusterDoc) text(p string) string {
 	return ""
 }
 
-// place is where a path stands, for a finding: "FILE line 3".
+// place is the position of a path, for a finding: "FILE line 3".
 func (d clusterDoc) place(p string) string {
 	if n := d.at(p); n != nil {
 		return fmt.Sprintf("%s line %d", d.path, n.Line)
@@ -215,7 +216,7 @@ func (d clusterDoc) place(p string) string {
 	return d.path
 }
 
-// edit is the command that opens the file where a path stands.
+// edit is the command that opens the file at a path.
 func (d clusterDoc) edit(p string) string {
 	if n := d.at(p); n != nil {
 		return fmt.Sprintf("vi +%d %s", n.Line, steps.Quoted(d.path))
@@ -231,5 +232,5 @@ func shownWord(s string) string {
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
-	return fmt.Sprintf("%q", s) // a CR at the end stays to be seen
+	return fmt.Sprintf("%q", s) // keeps a CR at the end visible
 }

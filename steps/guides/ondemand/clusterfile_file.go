@@ -14,9 +14,8 @@ import (
 	"carrick/steps"
 )
 
-// clusterFileText is the cluster file as it should be: what stands there with
-// carrick's keys set, or a new one. What stands there and says all that already
-// stays to the letter.
+// clusterFileText is the expected cluster file: the existing one with carrick's keys set, or a new one. A file that has
+// these values already is unchanged.
 func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, clusterPath(e))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +26,8 @@ func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 			return masked.Value{}, err
 		} else if there {
 			return masked.Value{}, fmt.Errorf(
-				"the cluster file ends in .yaml, and carrick writes .yml: two would stand there. On the web node: mv %s %s", other,
+				"the cluster file ends in .yaml, but carrick writes .yml: there would be two files. On the web node: mv %s %s",
+				other,
 				clusterPath(e),
 			)
 		}
@@ -45,7 +45,7 @@ func withClusterKeys(at string, have []byte, e steps.Env) ([]byte, error) {
 	d := parseClusterFile(at, have)
 	if len(bytes.TrimSpace(have)) > 0 && d.v2 == nil {
 		return nil, fmt.Errorf(
-			"carrick does not edit %s, which it can't read: %s. Mend it, or move it away: mv %s %s", at, d.bad[0], at, at+".old",
+			"edit %s: %s. Fix the file, or move it away: mv %s %s", at, d.bad[0], at, at+".old",
 		)
 	}
 	fresh := d.v2 == nil
@@ -82,7 +82,7 @@ func encoded(root *yaml.Node) ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
-// set puts a value at a path under v2 and tells whether that changed anything.
+// set puts a value at a path under v2 and reports whether that changed anything.
 func (d *clusterDoc) set(p string, value any) (changed bool, err error) {
 	have := d.at(p)
 	switch value.(type) {
@@ -148,7 +148,7 @@ func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
 		case next.Tag == "!!null":
 			*next = yaml.Node{Kind: yaml.MappingNode}
 		case next.Kind != yaml.MappingNode:
-			return nil, fmt.Errorf("%s line %d: %s is no mapping, so carrick can't set %s in it", d.path, next.Line, name, p)
+			return nil, fmt.Errorf("%s line %d: %s is not a mapping, so carrick cannot set %s in it", d.path, next.Line, name, p)
 		}
 		n = unfolded(next)
 	}
@@ -163,7 +163,7 @@ func unfolded(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// sameYAML tells whether two values say the same, and are of the same type.
+// sameYAML reports whether two values are equal and of the same type.
 func sameYAML(a, b *yaml.Node) bool {
 	if a.Kind != b.Kind || len(a.Content) != len(b.Content) {
 		return false
@@ -213,7 +213,7 @@ func checkMounts(text string) error {
 		return err
 	}
 	if n.Content[0].Kind != yaml.SequenceNode {
-		return fmt.Errorf("line %d: a list of mounts is expected", n.Content[0].Line)
+		return fmt.Errorf("line %d: expected a list of mounts", n.Content[0].Line)
 	}
 	var d clusterDoc
 	d.refused(n.Content[0])

@@ -13,11 +13,10 @@ import (
 	"carrick/steps"
 )
 
-// mostHomes is how many users' kubeconfigs are looked at.
+// mostHomes is the maximum number of users' kubeconfigs that are read.
 const mostHomes = 200
 
-// homeConfig is a kubeconfig in somebody's home: the names in it, and where they
-// lead. It may hold secrets, which are not read.
+// homeConfig is a kubeconfig in a user's home: the names in it and their servers. Secrets in it are not read.
 type homeConfig struct {
 	Current  string `yaml:"current-context"`
 	Clusters []struct {
@@ -74,7 +73,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 		for _, c := range found[p].Clusters {
 			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered &&
 				server != "https://localhost:8080" {
-				taken = append(taken, fmt.Sprintf("%s leads to %s", p, shownWord(server)))
+				taken = append(taken, fmt.Sprintf("%s uses it for %s", p, shownWord(server)))
 			}
 		}
 	}
@@ -86,7 +85,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 		server := strings.TrimSuffix(other.text("job.server.endpoint"), "/")
 		if cmp.Or(other.text("job.cluster"), keyAt("job.cluster").empty) == name && server != endpoint &&
 			other.text("job.config_file") == d.text("job.config_file") {
-			taken = append(taken, fmt.Sprintf("%s has it for %s", other.path, shownWord(server)))
+			taken = append(taken, fmt.Sprintf("%s uses it for %s", other.path, shownWord(server)))
 		}
 	}
 	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name +
@@ -94,17 +93,17 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	switch {
 	case len(taken) > 0:
 		return steps.Failed(
-			shownWord(name)+" is taken: "+shortList(taken, "; ")+". The dashboard overwrites that",
+			shownWord(name)+" is already used: "+shortList(taken, "; ")+". The dashboard overwrites that entry",
 			e.ApplyStep("clusterfile")+"    # with another answer to clusterfile.cluster",
 		)
 	case shut > 0:
 		return steps.Warned(
-			fmt.Sprintf("%s is free in %d kubeconfigs; %d can't be read by root", shownWord(name), len(order), shut),
+			fmt.Sprintf("%s is free in %d kubeconfigs, but root cannot read %d others", shownWord(name), len(order), shut),
 			onWebNode(look),
 		)
 	}
 	return steps.Passed(
-		"%s: %d kubeconfigs of root and of users that the web node lists, %d other cluster files", shownWord(name),
+		"%s is free: %d kubeconfigs of root and of users in /etc/passwd, %d other cluster files", shownWord(name),
 		len(order), len(others),
 	)
 }
@@ -112,7 +111,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	name := d.text("job.context")
 	if name == "" {
-		return steps.Failed(d.path+" has no job.context: kubectl uses whatever is current in each user's kubeconfig", "")
+		return steps.Failed(d.path+" has no job.context, so kubectl uses whatever is current in each user's kubeconfig", "")
 	}
 	found, order, shut, err := homes(ctx, e)
 	if err != nil {
@@ -139,16 +138,19 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 			fmt.Sprintf(
 				"%d of %d users' kubeconfigs have no context %s: %s", len(lack), users, shownWord(name), shortList(lack, ", "),
 			),
-			"make the context there, by whatever makes these kubeconfigs: kubectl config set-context "+steps.Quoted(name)+
+			"create the context there, with the tool that writes these kubeconfigs: kubectl config set-context "+
+				steps.Quoted(name)+
 				" --cluster=CLUSTER --user=USER",
 		)
 	case users == 0 || shut > 0:
 		return steps.Warned(
-			fmt.Sprintf("it names %s; %d users' kubeconfigs could be looked at, %d could not", shownWord(name), users, shut),
+			fmt.Sprintf(
+				"job.context is %s; %d users' kubeconfigs were read, %d could not be read", shownWord(name), users, shut,
+			),
 			onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)),
 		)
 	}
-	return steps.Passed("%s, which all %d users' kubeconfigs have", shownWord(name), users)
+	return steps.Passed("context %s exists in all %d users' kubeconfigs", shownWord(name), users)
 }
 
 // otherClusterFiles are the files of other Kubernetes clusters. For each of them the dashboard writes an entry into

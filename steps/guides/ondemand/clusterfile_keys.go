@@ -7,7 +7,7 @@ import (
 	"carrick/steps"
 )
 
-// valueForm is what a value of a cluster file has to look like.
+// valueForm is the form of a value of a cluster file.
 type valueForm int
 
 // The forms. A file is a path; anything is what upstream hands on unread.
@@ -28,8 +28,7 @@ type clusterKey struct {
 	open  bool   // of a mapping: other keys than those listed are fine, too
 	empty string // what upstream takes where the key is absent; "": nothing
 	read  string // where upstream reads it
-	// write is what carrick puts there. nil, or a nil value: what stands there
-	// stays. drop: the key is taken out.
+	// write is what carrick puts there. nil, or a nil value: the existing value is kept. drop: the key is removed.
 	write func(steps.Env) any
 }
 
@@ -87,7 +86,7 @@ var clusterKeys = []clusterKey{
 	{path: "job", form: mapping, read: clusterSource},
 	{path: "job.adapter", read: inFactory, write: fixed("kubernetes")},
 	{
-		path: "job.config_file", form: file, empty: "$KUBECONFIG, or ~/.kube/config of the user", read: inBatch,
+		path: "job.config_file", form: file, empty: "$KUBECONFIG, or the user's ~/.kube/config", read: inBatch,
 		write: fixed(dropRelative{}),
 	},
 	{path: "job.cluster", empty: "open-ondemand", read: inBatch, write: keyAnswer("clusterfile.cluster")},
@@ -135,7 +134,7 @@ var clusterKeys = []clusterKey{
 	{path: "custom", form: mapping, open: true, read: clusterSource},
 	{path: "batch_connect", form: mapping, open: true, read: clusterSource},
 	{
-		path: "batch_connect.ssh_allow", form: flag, empty: "what the site says, which is true", read: clusterSource,
+		path: "batch_connect.ssh_allow", form: flag, empty: "the site's setting, true by default", read: clusterSource,
 		write: fixed(false),
 	},
 }
@@ -179,7 +178,7 @@ func cutLast(path string) (parent, name string) {
 // there: the nearest of that mapping, else one of that very name elsewhere.
 func likelyMeant(parent, name string) string {
 	if near := nearest.Name(name, keysUnder(parent)); near != "" && near != name {
-		return "is " + near + " meant?"
+		return "did you mean " + near + "?"
 	}
 	for _, k := range clusterKeys {
 		if above, own := cutLast(k.path); own == name && !strings.Contains(above, "[]") {

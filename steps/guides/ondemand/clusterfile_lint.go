@@ -20,7 +20,7 @@ func (d *clusterDoc) lint() []fileFault {
 	return out
 }
 
-// mappingOf looks at the keys of a mapping and what stands under them.
+// mappingOf checks the keys of a mapping and their values.
 func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -38,14 +38,14 @@ func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
 
 func unknownKey(at, name string) string {
 	where := strings.TrimSuffix("v2."+at, ".")
-	out := "upstream knows no key " + shownWord(name) + " under " + where + " and passes over it"
+	out := "upstream does not know the key " + shownWord(name) + " under " + where + " and ignores it"
 	if m := likelyMeant(at, name); m != "" {
 		out += ": " + m
 	}
 	return out
 }
 
-// valueOf looks at one value, and under it.
+// valueOf checks one value and the values in it.
 func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 	if n.Tag == "!!null" && n.Kind == yaml.ScalarNode {
 		d.null(k, p, n)
@@ -69,7 +69,7 @@ func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 	}
 }
 
-// null is a key without a value: upstream's default does not stand then.
+// null checks a key without a value: upstream does not use its default then.
 func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 	if k.form == anyForm || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" ||
 		p == "login.host" {
@@ -77,8 +77,7 @@ func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 	}
 	d.note(
 		n, typing,
-		"v2.%s has no value, which is not the same as no such key: upstream takes it for empty. Give it one, or take "+
-			"the line out",
+		"v2.%s has no value: upstream uses an empty value, not its default. Set a value, or remove the line",
 		p,
 	)
 }
@@ -93,28 +92,28 @@ func (f valueForm) misfit(n *yaml.Node) string {
 	case flag:
 		switch {
 		case !scalar:
-			return "is to be true or false"
+			return "must be true or false"
 		case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
-			return "is a text in quotes, which Ruby takes for true whatever it says: take the quotes away"
+			return "is a string in quotes, which Ruby treats as true whatever it says: remove the quotes"
 		case !slices.Contains(booleans, strings.ToLower(n.Value)):
 			return "is " + shownWord(n.Value) + ", not true or false"
 		}
 	case words, file:
 		switch {
 		case !scalar:
-			return "is to be a text, not a list or a mapping"
+			return "must be a string, not a list or a mapping"
 		case n.Style == 0 && slices.Contains(booleans, strings.ToLower(n.Value)):
-			return "is " + n.Value + " without quotes, which is no text to Ruby: put it in quotes"
+			return "is " + n.Value + " without quotes, which is not a string in Ruby: put it in quotes"
 		case n.Style == 0 && (n.Tag == "!!int" || n.Tag == "!!float"):
 			return "is a number: put it in quotes"
 		}
 	case listForm:
 		if n.Kind != yaml.SequenceNode {
-			return "is to be a list"
+			return "must be a list"
 		}
 	case mapping:
 		if n.Kind != yaml.MappingNode {
-			return "is to be a mapping: are the lines below it indented?"
+			return "must be a mapping: are the lines below it indented?"
 		}
 	case anyForm:
 	}
@@ -133,7 +132,7 @@ var hostTypes = []string{
 	"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", "",
 }
 
-// mountsOf looks at mounts beyond the forms of their values.
+// mountsOf checks mounts beyond the forms of their values.
 func (d *clusterDoc) mountsOf(n *yaml.Node) {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return
@@ -148,7 +147,7 @@ func (d *clusterDoc) mountsOf(n *yaml.Node) {
 			if first := names[name.Value]; first != 0 {
 				d.note(
 					name, typing,
-					"the mount's name %s is taken by the one in line %d: the API server refuses a pod with two volumes of one name",
+					"the mount name %s is already used in line %d: the API server rejects a pod with two volumes of the same name",
 					shownWord(name.Value), first,
 				)
 			}
@@ -162,7 +161,7 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	if kind == nil {
 		d.note(
 			m, typing,
-			"the mount has no type: the pod gets a mount without a volume, and the API server refuses it. It takes host or nfs",
+			"the mount has no type, so the pod gets a mount without a volume and the API server rejects it. Use host or nfs",
 		)
 		return
 	}
@@ -170,8 +169,8 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	if !known {
 		d.note(
 			kind, typing,
-			"upstream has no mount of type %s: the pod gets a mount without a volume, and the API server refuses it. It takes "+
-				"host or nfs",
+			"upstream does not support the mount type %s: the pod gets a mount without a volume and the API server rejects "+
+				"it. Use host or nfs",
 			shownWord(kind.Value),
 		)
 		return
@@ -181,7 +180,7 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 		switch {
 		case key.Value == "host_type" && !slices.Contains(hostTypes, value.Value):
 			d.note(
-				value, typing, "Kubernetes knows no hostPath of type %s: one of Directory, File, Socket", shownWord(value.Value),
+				value, typing, "Kubernetes has no hostPath type %s: use Directory, File or Socket", shownWord(value.Value),
 			)
 		case (key.Value == "path" || key.Value == "destination_path") && !path.IsAbs(value.Value):
 			d.note(value, typing, "%s of the mount is %s, not an absolute path", key.Value, shownWord(value.Value))

@@ -23,19 +23,19 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	switch {
 	case v == "" && d.at("job.server") != nil:
 		return steps.Failed(
-			d.place("job.server")+": job.server has no endpoint, and the adapter makes no entry for the cluster at all", "",
+			d.place("job.server")+": job.server has no endpoint, so the adapter creates no cluster entry at all", "",
 		)
 	case v == "":
 		return steps.Failed(
-			d.path+" has no job.server: the dashboard writes https://localhost:8080 into each user's kubeconfig", "",
+			d.path+" has no job.server, so the dashboard writes https://localhost:8080 into each user's kubeconfig", "",
 		)
 	case err != nil || u.Scheme != "https" || u.Hostname() == "":
 		return steps.Failed(
-			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and has to begin with https://", "",
+			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and must begin with https://", "",
 		)
 	case strings.TrimSuffix(v, "/") != strings.TrimSuffix(want, "/"):
 		return steps.Failed(
-			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and cluster.server is answered with "+
+			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", but cluster.server is answered with "+
 				want,
 			"",
 		)
@@ -52,13 +52,13 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	at, by := d.text("job.server.cert_authority_file"), "the system's CAs, since there is no cert_authority_file"
+	at, by := d.text("job.server.cert_authority_file"), "the system's CAs (cert_authority_file is not set)"
 	if at != "" {
 		by = at
 		if roots, err = e.Host.Read(ctx, at); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				return steps.Failed(
-					d.place("job.server.cert_authority_file")+" names "+shownWord(at)+", which is not there", e.ApplyStep("kubectl"),
+					d.place("job.server.cert_authority_file")+" names "+shownWord(at)+", which does not exist", e.ApplyStep("kubectl"),
 				).Symptom()
 			}
 			return steps.Errored(err)
@@ -69,7 +69,7 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		}
 		if info.Mode.Perm()&0o004 == 0 {
 			return steps.Failed(
-				fmt.Sprintf("%s has mode %04o: users' kubectl can't read it", at, info.Mode.Perm()),
+				fmt.Sprintf("%s has mode %04o: users' kubectl cannot read it", at, info.Mode.Perm()),
 				permissionFix(e, at, "chmod 0644 %s"),
 			)
 		}
@@ -96,10 +96,10 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		return steps.Errored(err)
 	case !judged.Trusted:
 		return steps.Failed(
-			"by "+by+": "+judged.Problem,
+			"verified against "+by+": "+judged.Problem,
 			"put the CA of the API server into "+cmp.Or(at, clusterCA)+
-				", or answer cluster.server with a name of its certificate: "+shortList(judged.Names, ", "),
+				", or answer cluster.server with a name in its certificate: "+shortList(judged.Names, ", "),
 		)
 	}
-	return steps.Passed("by %s, until %s", by, judged.NotAfter.Format(time.DateOnly))
+	return steps.Passed("trusted by %s, valid until %s", by, judged.NotAfter.Format(time.DateOnly))
 }

@@ -85,11 +85,11 @@ func TestEveryKeyOfTheClusterFile(t *testing.T) {
 
 func TestWhichKeyIsMeant(t *testing.T) {
 	for _, tc := range []struct{ parent, name, want string }{
-		{"job", "namespace-prefix", "is namespace_prefix meant?"},
+		{"job", "namespace-prefix", "did you mean namespace_prefix?"},
 		{"job", "endpoint", "it belongs under v2.job.server"},
 		{"job", "ssh_allow", "it belongs under v2.batch_connect"},
 		{"job.server", "ca_file", ""},
-		{"", "jobs", "is job meant?"},
+		{"", "jobs", "did you mean job?"},
 		{"job.auth", "adapter", "it belongs under v2.job"},
 		{"job", "zzzzzzzz", ""},
 	} {
@@ -102,19 +102,19 @@ func TestWhichKeyIsMeant(t *testing.T) {
 // What Ruby's YAML.safe_load refuses or reads otherwise than it looks.
 func TestWhatRubyRefuses(t *testing.T) {
 	for _, tc := range []struct{ text, at string }{
-		{"", "there is nothing in it"},
-		{"# only\n", "there is nothing in it"},
-		{"- v2\n", "line 1, column 1: the file is no mapping"},
-		{"v2: {metadata: {title: *a}, custom: &a {}}\n", "this is not YAML"},
-		{"v2:\n  custom: &a {}\n  metadata: *a\n", "line 3, column 13: an alias (*a)"},
+		{"", "is empty or contains only comments"},
+		{"# only\n", "is empty or contains only comments"},
+		{"- v2\n", "line 1, column 1: the file is not a mapping"},
+		{"v2: {metadata: {title: *a}, custom: &a {}}\n", "is not valid YAML"},
+		{"v2:\n  custom: &a {}\n  metadata: *a\n", "line 3, column 13: upstream's YAML.safe_load rejects the alias *a"},
 		{"v2:\n  metadata: {title: 2024-01-01}\n", "line 2, column 21: \"2024-01-01\" is a date"},
 		{"v2:\n  metadata:\n    title: :a\n", "line 3, column 12: \":a\" is a symbol"},
-		{"v2:\n  metadata: {title: !ruby/object:Set a}\n", "line 2, column 21: the tag"},
+		{"v2:\n  metadata: {title: !ruby/object:Set a}\n", "line 2, column 21: upstream's YAML.safe_load rejects the tag"},
 		{"v2:\n  metadata: {title: \"<%= x %>\"}\n", "line 2, column 21: \"<%= x %>\" looks like ERB"},
-		{"v2:\n  custom: {}\n  custom: {}\n", "line 3, column 3: \"custom\" stands there already in line 2"},
+		{"v2:\n  custom: {}\n  custom: {}\n", "line 3, column 3: \"custom\" is already set in line 2"},
 		{"v2: {}\n---\nv2: {}\n", "line 2, column 1: a second document"},
-		{"V2: {}\n", "line 1, column 1: the top key is \"V2\""},
-		{"job: {}\n", "line 1, column 1: job stands at the top"},
+		{"V2: {}\n", "line 1, column 1: the top-level key is \"V2\""},
+		{"job: {}\n", "line 1, column 1: job is at the top level"},
 		{"v2:\n\tjob: {}\n", "line 2"},
 		{"v2:\n  job:\n    bin:\n", "line 3, column 9: v2.job.bin has no value"},
 	} {
@@ -126,7 +126,7 @@ func TestWhatRubyRefuses(t *testing.T) {
 	}
 }
 
-// A cluster file of somebody keeps its comments, its order and its own keys.
+// An existing cluster file keeps its comments, its order and its own keys.
 func TestClusterFileIsEditedInPlace(t *testing.T) {
 	have := `# ours
 v2:
@@ -222,14 +222,14 @@ func TestMountsOfTheAnswer(t *testing.T) {
 		{"[]", ""},
 		{"- {type: nfs, name: home, host: nfs, path: /home, destination_path: /home}", ""},
 		{"- {type: host, name: home, path: /home, destination_path: /home, host_type: Directory}", ""},
-		{"type: nfs", "line 1: a list"},
+		{"type: nfs", "line 1: expected a list"},
 		{"- {type: nfs, name: home, path: /home, destination_path: /home}", "line 1: the mount of type nfs has no host"},
-		{"- {type: csi, name: home}", "line 1: upstream has no mount of type"},
-		{"- home", "line 1: v2.job.mounts[] is to be a mapping"},
+		{"- {type: csi, name: home}", "line 1: upstream does not support the mount type"},
+		{"- home", "line 1: v2.job.mounts[] must be a mapping"},
 		{"- {type: host, name: home, path: /home, destination_path: home}", "line 1: destination_path of the mount"},
 		{
 			"- {type: host, name: home, path: /home, destination_path: /home, host_type: Folder}",
-			"line 1: Kubernetes knows no hostPath of type",
+			"line 1: Kubernetes has no hostPath type",
 		},
 	} {
 		err := checkMounts(tc.text)

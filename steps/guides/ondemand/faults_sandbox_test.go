@@ -15,7 +15,7 @@ import (
 )
 
 // portal is what the sandbox has of a portal with a fault, and a link of its own, or
-// one that takes on what stands there; keys are answered as a walk would.
+// one that adopts the existing set-up; keys are answered as a walk would.
 func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, keys ...string) *stepstest.Site {
 	t.Helper()
 	box.SeedFault(t, "ondemand", fault)
@@ -27,7 +27,7 @@ func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 // onPortal are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in
 // their recorded states.
 var onPortal = map[string]struct {
-	adopted bool // a set-up stands, and is adopted
+	adopted bool // a set-up exists, and is adopted
 	says    []stepstest.Finding
 }{
 	"by-hand": {true, nil},
@@ -43,7 +43,7 @@ var onPortal = map[string]struct {
 		true,
 		[]stepstest.Finding{
 			{
-				Check: "auth-type", Found: "job.auth.type is odic, as the published page has it", Fix: "--step clusterfile",
+				Check: "auth-type", Found: "job.auth.type is odic, a typo from the published page", Fix: "--step clusterfile",
 				Fixed: true,
 			},
 		},
@@ -51,23 +51,25 @@ var onPortal = map[string]struct {
 	"ca-missing": {
 		true,
 		[]stepstest.Finding{
-			{Check: "ca-file", Found: "there is no /etc/ood/hooks/cluster-ca.crt", Fix: "--step kubectl", Fixed: true},
+			{Check: "ca-file", Found: "/etc/ood/hooks/cluster-ca.crt does not exist", Fix: "--step kubectl", Fixed: true},
 		},
 	},
 	"hook-env-crlf": {
 		true,
-		[]stepstest.Finding{{Check: "hook-env-lines", Found: "ends as on Windows (CR LF)", Fix: hookEnvPath, Fixed: true}},
+		[]stepstest.Finding{
+			{Check: "hook-env-lines", Found: "has a Windows line ending (CR LF)", Fix: hookEnvPath, Fixed: true},
+		},
 	},
 	"hook-env-readable": {
 		true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true}},
 	},
 	"hook-not-executable": {
-		true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it can't be run", Fix: "chmod 0700", Fixed: true}},
+		true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it cannot be executed", Fix: "chmod 0700", Fixed: true}},
 	},
 	"hooks-env": {
 		true,
 		[]stepstest.Finding{
-			{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true},
+			{Check: "hook-env", Found: "hooks.env was edited, but nothing reads it", Fix: "install -m 0600", Fixed: true},
 		},
 	},
 	"network-shut": {
@@ -88,14 +90,14 @@ var onPortal = map[string]struct {
 	"pod-security-policies": {
 		true,
 		[]stepstest.Finding{
-			{Check: "no-psp", Found: "the hook ends before it has made anything", Fix: "--step hooks", Fixed: true},
+			{Check: "no-psp", Found: "the hook fails before it creates anything", Fix: "--step hooks", Fixed: true},
 		},
 	},
 	"prefix-differs": {
 		true,
 		[]stepstest.Finding{
 			{
-				Check: "prefixes-agree", Found: `and NAMESPACE_PREFIX in hook.env is "ood-"`,
+				Check: "prefixes-agree", Found: `but NAMESPACE_PREFIX in hook.env is "ood-"`,
 				Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`,
 			},
 		},
@@ -103,14 +105,14 @@ var onPortal = map[string]struct {
 	"renewal-forbidden": {
 		true,
 		[]stepstest.Finding{
-			{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true},
-			{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true},
+			{Check: "renew-role", Found: "allows it to create serviceaccounts/token", Fix: "--step token", Fixed: true},
+			{Check: "root-renews", Found: "root cannot create serviceaccounts/token", Fix: "--step token", Fixed: true},
 		},
 	},
 	"role-narrowed": {
 		true,
 		[]stepstest.Finding{
-			{Check: "role-of-hooks", Found: "ClusterRole ondemand lacks", Fix: "--step bootstrap", Fixed: true},
+			{Check: "role-of-hooks", Found: "ClusterRole ondemand is missing rules", Fix: "--step bootstrap", Fixed: true},
 			{Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Fixed: true},
 		},
 	},
@@ -123,25 +125,25 @@ var onPortal = map[string]struct {
 	"token-endpoint": {
 		true,
 		[]stepstest.Finding{
-			{Check: "hook-env-oidc", Found: "a token endpoint: the issuer is", Fix: "--step hooks", Fixed: true},
+			{Check: "hook-env-oidc", Found: "a token endpoint. The issuer is", Fix: "--step hooks", Fixed: true},
 		},
 	},
 	"token-expired": {
 		true,
-		[]stepstest.Finding{{Check: "root-token-lasts", Found: "it can't renew itself", Fix: "--step token", Fixed: true}},
+		[]stepstest.Finding{{Check: "root-token-lasts", Found: "cannot renew itself", Fix: "--step token", Fixed: true}},
 	},
 	"page": {true, []stepstest.Finding{
-		{Check: "hook-env", Found: "hooks.env was edited, and nothing reads it", Fix: "install -m 0600", Fixed: true},
+		{Check: "hook-env", Found: "hooks.env was edited, but nothing reads it", Fix: "install -m 0600", Fixed: true},
 		{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true},
-		{Check: "auth-type", Found: "odic, as the published page has it", Fix: "--step clusterfile", Fixed: true},
+		{Check: "auth-type", Found: "odic, a typo from the published page", Fix: "--step clusterfile", Fixed: true},
 		{
-			Check: "config-file", Found: `"~/.kube/config", which kubectl takes for a folder`, Fix: "--step clusterfile",
+			Check: "config-file", Found: `"~/.kube/config", and kubectl does not expand ~`, Fix: "--step clusterfile",
 			Fixed: true,
 		},
-		{Check: "renew-role", Found: "lets it create serviceaccounts/token", Fix: "--step token", Fixed: true},
-		{Check: "root-renews", Found: "it may not create serviceaccounts/token", Fix: "--step token", Fixed: true},
-		{Check: "renewal-there", Found: "renews as the published page has it", Fix: "--step token", Fixed: true},
-		{Check: "root-kubeconfig-static", Found: "holds the token itself", Fix: "--step kubectl", Fixed: true},
+		{Check: "renew-role", Found: "allows it to create serviceaccounts/token", Fix: "--step token", Fixed: true},
+		{Check: "root-renews", Found: "root cannot create serviceaccounts/token", Fix: "--step token", Fixed: true},
+		{Check: "renewal-there", Found: "renews the token as on the published page", Fix: "--step token", Fixed: true},
+		{Check: "root-kubeconfig-static", Found: "contains the token itself", Fix: "--step kubectl", Fixed: true},
 		{
 			Check: "renewal-published", Found: "/etc/cron.d/renew-ondemand-token",
 			Fix: "config unset users.ondemand@kubernetes.token",
@@ -163,7 +165,7 @@ var withAnswers = map[string]struct {
 	"namespace-unbound": {
 		[]string{"walltime.use", "walltime.source"},
 		"walltime",
-		stepstest.Finding{Check: "reaper-bound", Found: "lack the RoleBinding"},
+		stepstest.Finding{Check: "reaper-bound", Found: "have no RoleBinding"},
 	},
 	"registry-refuses": {
 		[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"},
@@ -195,7 +197,7 @@ func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	x.Finds(f.says)
 }
 
-// Of two prefixes neither is taken before somebody has said which is right.
+// Of two different prefixes, neither is used before the answer says which is correct.
 func TestVerifyLivePrefixesThatDifferAreAskedFor(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

@@ -22,7 +22,7 @@ var opensOn = map[string]stepstest.First{
 	"kubectl-missing":       {Check: "kubectl-there"},
 	"namespace-unbound":     {Check: "reaper-bound"},
 	"network-shut":          {Check: "allow-cidr"},
-	"no-audience":           {Why: "tokens are looked at once one is given"},
+	"no-audience":           {Why: "tokens are checked once one is given"},
 	"no-endpoint":           {Check: "endpoint"},
 	"no-pre-hook":           {Check: "pre-hook-set"},
 	"page":                  {Check: "renewal-there"},
@@ -36,7 +36,7 @@ var opensOn = map[string]stepstest.First{
 	"tilde":                 {Check: "config-file"},
 	"token-endpoint":        {Check: "hook-env-oidc"},
 	"token-expired":         {Check: "root-token-lasts"},
-	"username-prefixed":     {Why: "users' names are looked at once a token of one is given"},
+	"username-prefixed":     {Why: "users' names are checked once a token of one is given"},
 }
 
 func TestVerifyTroublesOpenOnTheCause(t *testing.T) {

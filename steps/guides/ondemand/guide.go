@@ -24,10 +24,9 @@ const page = "https://osc.github.io/ood-documentation/latest/installation/resour
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "ondemand", Title: "Open OnDemand on Kubernetes",
-		About: "Lets users of an Open OnDemand portal run their apps as pods. Makes the ServiceAccount and the roles on " +
-			"the cluster, gives root on the " +
-			"web node a kubeconfig that holds nothing else, writes the hooks, the cluster file and the portal's keys, and " +
-			"proves with a trial user that each sees only their own namespace.",
+		About: "Runs the apps of Open OnDemand users as pods. Creates the ServiceAccount and the roles on the cluster, " +
+			"gives root on the web node a kubeconfig for that account alone, writes the hooks, the cluster file and the " +
+			"portal's settings, and proves with a trial user that users see only their own namespace.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{

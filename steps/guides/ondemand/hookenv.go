@@ -9,11 +9,11 @@ import (
 )
 
 // Upstream reads hook.env in two ways, and a line must survive both: bash
-// sources it, and then exports the names that stand before the first = of each
+// sources it, and then exports the names before the first = of each
 // line that does not begin with #. What is no name there ends the hook (it runs
 // under set -e), and what only one of the two takes for a setting is half lost.
 
-// envFile is hook.env as it stands.
+// envFile is a parsed hook.env.
 type envFile struct {
 	lines []envLine
 	end   bool // the last line ends with a line end
@@ -43,11 +43,11 @@ type envKey struct {
 
 // envKeys are all keys that upstream's hooks read.
 var envKeys = []envKey{
-	{name: "K8S_USERNAME_PREFIX", use: "set-k8s-creds.sh: before the user's name in their kubeconfig"},
-	{name: "NAMESPACE_PREFIX", yaml: true, use: "k8s-bootstrap-ondemand.sh: before the user's name in the namespace's"},
+	{name: "K8S_USERNAME_PREFIX", use: "set-k8s-creds.sh: prefix of the user's name in their kubeconfig"},
+	{name: "NAMESPACE_PREFIX", yaml: true, use: "k8s-bootstrap-ondemand.sh: prefix of the user's namespace"},
 	{
 		name: "NETWORK_POLICY_ALLOW_CIDR", ships: "127.0.0.1/32", yaml: true,
-		use: "k8s-bootstrap-ondemand.sh: who may reach users' pods",
+		use: "k8s-bootstrap-ondemand.sh: addresses that can reach users' pods",
 	},
 	{
 		name: "IDP_ISSUER_URL", ships: "https://idp.example.com/auth/realms/main/protocol/openid-connect/token",
@@ -55,10 +55,10 @@ var envKeys = []envKey{
 	},
 	{name: "CLIENT_ID", ships: "changeme", use: "set-k8s-creds.sh"},
 	{name: "CLIENT_SECRET", ships: "changeme", secret: true, use: "set-k8s-creds.sh"},
-	{name: "IMAGE_PULL_SECRET", yaml: true, use: "k8s-bootstrap-ondemand.sh: the name of the Secret that it makes"},
+	{name: "IMAGE_PULL_SECRET", yaml: true, use: "k8s-bootstrap-ondemand.sh: the name of the Secret that it creates"},
 	{
 		name: "REGISTRY_DOCKER_CONFIG_JSON", ships: "/some/path/to/docker/config.json",
-		use: "k8s-bootstrap-ondemand.sh: what goes into that Secret",
+		use: "k8s-bootstrap-ondemand.sh: the content of that Secret",
 	},
 	{name: "USE_POD_SECURITY_POLICY", ships: "false", use: "k8s-bootstrap-ondemand.sh"},
 	{name: "USE_JOB_POD_REAPER", ships: "false", use: "k8s-bootstrap-ondemand.sh"},
@@ -152,12 +152,12 @@ func (f envFile) get(key string) (string, error) {
 	line, at, ok := f.setting(key)
 	if ok && line.odd != "" {
 		at, _ := f.place(at)
-		return "", fmt.Errorf("%s line %d: what %s is can't be told without running it: %s", hookEnv, at, key, line.odd)
+		return "", fmt.Errorf("%s line %d: cannot read %s without running the file: %s", hookEnv, at, key, line.odd)
 	}
 	return line.value, nil
 }
 
-// secret is the value of a key that nobody may see.
+// secret is the value of a key that must not be shown.
 func (f envFile) secret(key string) masked.Value {
 	v, err := f.get(key)
 	if err != nil {
@@ -183,7 +183,7 @@ func (f envFile) String() string {
 // the letter.
 func (f *envFile) set(key, value string) error {
 	if why := unfit(key, value); why != "" {
-		return fmt.Errorf("%s can't stand in %s: %s", key, hookEnv, why)
+		return fmt.Errorf("%s cannot be set in %s: %s", key, hookEnv, why)
 	}
 	line := envLine{text: key + "=" + bashQuote(value), key: key, value: value, exported: true}
 	have, at, ok := f.setting(key)
@@ -217,7 +217,7 @@ func (f *envFile) set(key, value string) error {
 // unexported reports whether upstream's hook needs the setting in the environment, for envsubst, and does not get it.
 func (l envLine) unexported() bool { return !l.exported && l.key == "NETWORK_POLICY_ALLOW_CIDR" }
 
-// yamlSafe is what may stand in the YAML that envsubst fills in, unquoted.
+// yamlSafe matches what can be put into the YAML that envsubst fills in, unquoted.
 var yamlSafe = regexp.MustCompile(`^[A-Za-z0-9./:_-]*$`)
 
 // unfit says why a value can't stand in hook.env; "": it can. Single quotes keep
@@ -227,15 +227,14 @@ func unfit(key, value string) string {
 	for _, r := range value {
 		switch {
 		case r == '\n' || r == '\r':
-			return "there is a line break in it, and upstream's hooks read the file line by line"
+			return "the value has a line break, and upstream's hooks read the file line by line"
 		case r < ' ' || r == 0x7f || r == '�':
-			return "there is a character in it that can't be shown"
+			return "the value has a character that is not printable"
 		}
 	}
 	if k := envKeyOf(key); k != nil && k.yaml && !yamlSafe.MatchString(value) {
 		return fmt.Sprintf(
-			"upstream's hook puts %s into YAML as it stands, and it has more than letters, digits, dots, slashes, "+
-				"colons, - and _",
+			"upstream's hook puts %s into YAML without quotes, so use only letters, digits, dots, slashes, colons, - and _",
 			shownWord(value),
 		)
 	}

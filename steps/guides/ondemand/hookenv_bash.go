@@ -23,7 +23,7 @@ func bashValue(text string) *bashWord {
 	return w
 }
 
-// step takes one piece of the word and tells whether the word ends there.
+// step reads one piece of the word and reports whether the word ends there.
 func (w *bashWord) step() (ends bool) {
 	c := w.rest[0]
 	switch c {
@@ -33,13 +33,13 @@ func (w *bashWord) step() (ends bool) {
 		return w.double()
 	case '\\':
 		if len(w.rest) == 1 {
-			w.odd = "a backslash at its end joins the next line to it"
+			w.odd = "a trailing backslash joins the next line to the value"
 			return true
 		}
 		w.take(w.rest[1], 2)
 		return false
 	case '$', '`':
-		w.odd = "bash replaces " + string(c) + " and what follows it"
+		w.odd = "bash expands " + string(c) + " and what follows it"
 		return true
 	case ' ', '\t':
 		w.after(strings.TrimLeft(w.rest, " \t"))
@@ -55,7 +55,7 @@ func (w *bashWord) step() (ends bool) {
 		return true
 	case '~':
 		if w.out.Len() == 0 {
-			w.odd = "bash replaces ~ by a home"
+			w.odd = "bash expands ~ to a home directory"
 			return true
 		}
 	}
@@ -74,7 +74,7 @@ func (w *bashWord) after(rest string) {
 	case strings.HasPrefix(rest, ";") && w.next(strings.TrimLeft(rest[1:], " \t")):
 	case !strings.HasPrefix(rest+" ", "export ") && w.next(rest):
 	default:
-		w.odd = "the value ends at the first blank, and bash runs what follows as a command: put all of it in quotes"
+		w.odd = "the value ends at the first space, and bash runs what follows as a command: put all of it in quotes"
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *bashWord) next(rest string) bool {
 func (w *bashWord) single() bool {
 	inner, rest, closed := strings.Cut(w.rest[1:], "'")
 	if !closed {
-		w.odd = "a quote (') is opened and not closed on its line"
+		w.odd = "a quote (') is not closed on its line"
 		return true
 	}
 	w.out.WriteString(inner)
@@ -110,7 +110,7 @@ func (w *bashWord) double() bool {
 			w.rest = w.rest[1:]
 			return false
 		case c == '$' || c == '`':
-			w.odd = "bash replaces " + string(c) + " and what follows it, in double quotes too: use single quotes"
+			w.odd = "bash expands " + string(c) + " and what follows it, even in double quotes: use single quotes"
 			return true
 		case c == '\\' && len(w.rest) > 1 && strings.ContainsRune("\"\\$`", rune(w.rest[1])):
 			w.take(w.rest[1], 2)
@@ -118,6 +118,6 @@ func (w *bashWord) double() bool {
 			w.take(c, 1)
 		}
 	}
-	w.odd = `a quote (") is opened and not closed on its line`
+	w.odd = `a quote (") is not closed on its line`
 	return true
 }

@@ -17,50 +17,48 @@ const hookEnvSource = "OSC/ondemand: hooks/hook.env.example, packaging/rpm/ondem
 func hookEnvChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "hook-env", Title: "hook.env is there and edited", On: steps.Local, FixedBy: "hook-env",
-			Why:        "the published page calls it hooks.env in three places: nothing reads a file of that name",
+			Name: "hook-env", Title: "hook.env exists and has been edited", On: steps.Local, FixedBy: "hook-env",
+			Why:        "Nothing reads a file named hooks.env, which is what the published page calls it in three places.",
 			References: []string{hookEnvSource}, Run: hookEnvExists,
 		},
 		{
-			Name: "hook-env-private", Title: "only root can read hook.env", On: steps.Local, FixedBy: "hook-env",
-			Why:        "the package installs it with mode 0644, and it holds the secret of the OIDC client",
+			Name: "hook-env-private", Title: "Only root can read hook.env", On: steps.Local, FixedBy: "hook-env",
+			Why:        "The package installs it with mode 0644, and it contains the secret of the OIDC client.",
 			References: []string{hookEnvSource}, Run: hookEnvPrivate,
 		},
 		{
-			Name: "hook-env-lines", Title: "both of hook.env's readers take each line for what it is", On: steps.Local,
+			Name: "hook-env-lines", Title: "Upstream's hook can read every line of hook.env", On: steps.Local,
 			FixedBy: "hook-env",
-			Why: "upstream's hook has bash source the file, and then exports what stands before the first = of each " +
-				"line that does not begin with #. An indented comment ends it; with CR LF, true is not true. Nobody sees that: " +
-				"the hook's output goes nowhere",
+			Why: "The hook fails at an indented comment, and CR LF turns true into another value; no error shows, because the " +
+				"hook's output is discarded.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: hookEnvLines,
 		},
 		{
-			Name: "hook-env-oidc", Title: "hook.env holds the OIDC client that is answered", On: steps.Local,
+			Name: "hook-env-oidc", Title: "hook.env contains the answered OIDC client", On: steps.Local,
 			FixedBy: "hook-env", Needs: []string{"hook-env"}, When: withOIDC,
-			Why: "they go into each user's kubeconfig at login; kubectl renews its tokens with them. The example's " +
-				"issuer is the address of the token endpoint, which is no issuer",
+			Why: "The hook writes it into each user's kubeconfig, where kubectl renews tokens with it; the example's " +
+				"issuer is a token endpoint, not an issuer.",
 			References: []string{hookEnvSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: hookEnvOIDC,
 		},
 		{
-			Name: "allow-cidr", Title: "the web node and the nodes may reach users' pods", On: steps.Local, FixedBy: "hook-env",
+			Name: "allow-cidr", Title: "The web node and the nodes can reach users' pods", On: steps.Local, FixedBy: "hook-env",
 			Needs: []string{"hook-env"},
-			Why: "the network policy of each user's namespace lets in only this CIDR and the namespace itself. As " +
-				"shipped it is 127.0.0.1/32: no app of any user can be opened. What comes by a NodePort carries the " +
-				"address of a node",
+			Why: "Users' network policies allow only this CIDR and their own namespace; NodePort traffic comes from " +
+				"node addresses, and the shipped 127.0.0.1/32 blocks every app.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/network-policy.yaml"}, Run: allowedCIDR,
 		},
 		{
 			Name: "no-psp", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env",
 			Needs: []string{"hook-env"},
-			Why: "upstream's hook then sets UID, which bash does not let anybody set, and ends before it has made " +
-				"anything, whatever the cluster's version. Clusters since 1.25 have no such policies",
+			Why: "If it is true, upstream's hook sets bash's read-only UID and fails before it creates anything; since " +
+				"1.25 Kubernetes has no such policies.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: noPSP,
 		},
 		{
-			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER is true where the reaper is used, and only there", On: steps.Local,
+			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER matches walltime.use", On: steps.Local,
 			FixedBy: "hook-env", Needs: []string{"hook-env"},
-			Why: "only the word true makes the reaper's RoleBinding at login; without the reaper's ClusterRole that " +
-				"binding is refused, and with it the user's namespace",
+			Why: "Only the word true creates the reaper's RoleBinding at login; without the reaper's ClusterRole that " +
+				"binding is rejected, and with it the user's namespace.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml"}, Run: reaperFlag,
 		},
 	}
@@ -78,16 +76,16 @@ func hookEnvExists(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	case wrong && (!there || f.unedited()):
 		return steps.Failed(
-			wrongHookEnv+" was edited, and nothing reads it: the file is called hook.env",
+			wrongHookEnv+" was edited, but nothing reads it: the file must be named hook.env",
 			onWebNode("install -m 0600 -o root -g root "+wrongHookEnv+" "+hookEnv+" && rm "+wrongHookEnv),
 		)
 	case !there:
-		return steps.Undone("there is no " + hookEnv)
+		return steps.Undone(hookEnv + " does not exist")
 	case f.unedited():
-		return steps.Undone(hookEnv + " stands as the package ships it")
+		return steps.Undone(hookEnv + " is as the package ships it")
 	case wrong:
 		return steps.Warned(
-			hookEnv+" is edited, and there is a "+wrongHookEnv+", which nothing reads",
+			hookEnv+" is edited, but there is also "+wrongHookEnv+", which nothing reads",
 			onWebNode("diff "+hookEnv+" "+wrongHookEnv+" ; rm "+wrongHookEnv),
 		)
 	}
@@ -101,13 +99,13 @@ func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Skipped("there is no %s", hookEnv)
+		return steps.Skipped("%s does not exist", hookEnv)
 	case err != nil:
 		return steps.Errored(err)
 	case why != "":
 		return steps.Failed(why, makePrivate(e, hookEnv))
 	}
-	return steps.Passed("mode 0600")
+	return steps.Passed("hook.env has mode 0600")
 }
 
 func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
@@ -143,7 +141,7 @@ func mergeWindows(faults []fileFault) []fileFault {
 	first := faults[slices.IndexFunc(faults, fileFault.ofWindows)]
 	others := slices.DeleteFunc(slices.Clone(faults), fileFault.ofWindows)
 	if more := len(faults) - len(others) - 1; more > 0 {
-		first.says = fmt.Sprintf("%s; so do %d more", windowsLine, more)
+		first.says = fmt.Sprintf("%s (and %d more)", windowsLine, more)
 	}
 	return append([]fileFault{first}, others...)
 }
@@ -173,7 +171,7 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	case issuer == "":
 		wrong = append(wrong, "IDP_ISSUER_URL is not set")
 	case strings.HasSuffix(strings.TrimSuffix(issuer, "/"), "/token"):
-		wrong = append(wrong, "IDP_ISSUER_URL is "+shownWord(issuer)+", a token endpoint: the issuer is "+issuerMeant(issuer))
+		wrong = append(wrong, "IDP_ISSUER_URL is "+shownWord(issuer)+", a token endpoint. The issuer is "+issuerMeant(issuer))
 	case issuer != want:
 		wrong = append(wrong, "IDP_ISSUER_URL is "+shownWord(issuer)+", not "+want)
 	}
@@ -190,8 +188,8 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 		fix = "write oidc_client_id: " + want + " into " + portalFile
 	case client != "" && client != id:
 		wrong = append(
-			wrong, "CLIENT_ID is "+shownWord(id)+", and "+portalFile+" logs users in with client "+shownWord(client)+
-				": a provider refreshes tokens only for the client that they were issued to",
+			wrong, "CLIENT_ID is "+shownWord(id)+", but "+portalFile+" logs users in with client "+shownWord(client)+
+				". A provider refreshes tokens only for the client that they were issued to",
 		)
 		fix = "answer oidc.client-id with " + shownWord(client) +
 			" and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
@@ -224,16 +222,18 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if text == "" {
-		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is not set: the network policy can't be made, and the hook ends", "")
+		return steps.Failed(
+			"NETWORK_POLICY_ALLOW_CIDR is not set, so the hook cannot create the network policy and fails", "",
+		)
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+shownWord(text)+", which is not one CIDR", "")
+		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+shownWord(text)+", which is not a single CIDR", "")
 	}
 	nodes, nodeErr := e.Peer.List("node-addresses")
 	web, webErr := e.Own.List("web-node-addresses")
 	if p.Addr().IsLoopback() && !allLoopback(slices.Concat(nodes, web)) {
-		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+text+": nobody but the pod itself comes from there", "")
+		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+text+", and only the pod itself has such an address", "")
 	}
 	var out []string
 	for _, a := range slices.Concat(web, nodes) {
@@ -247,7 +247,7 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(out) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("NETWORK_POLICY_ALLOW_CIDR is %s, which leaves out %s", text, shortList(out, ", ")), "",
+			fmt.Sprintf("NETWORK_POLICY_ALLOW_CIDR is %s, which does not contain %s", text, shortList(out, ", ")), "",
 		)
 	}
 	switch {
@@ -255,12 +255,13 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(nodeErr)
 	case webErr != nil:
 		return steps.Skipped(
-			"%s holds the nodes (%d addresses); whether it holds the web node's can't be told here; look there: ip route get %s",
+			"%s contains the nodes (%d addresses). The web node's address is unknown here. On the web node, run: ip "+
+				"route get %s",
 			text, len(nodes), apiHost(e),
 		)
 	}
 	return steps.Passed(
-		"%s holds the web node (%s) and the nodes (%d addresses)", text, strings.Join(web, ", "), len(nodes),
+		"%s contains the web node (%s) and the nodes (%d addresses)", text, strings.Join(web, ", "), len(nodes),
 	)
 }
 
@@ -281,11 +282,11 @@ func noPSP(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case v == "true":
-		return steps.Failed("it is true: the hook ends before it has made anything", "")
+		return steps.Failed("USE_POD_SECURITY_POLICY is true, so the hook fails before it creates anything", "")
 	case v != "" && v != "false":
-		return steps.Warned("it is "+shownWord(v)+", which upstream takes for false", "")
+		return steps.Warned("USE_POD_SECURITY_POLICY is "+shownWord(v)+", which upstream treats as false", "")
 	}
-	return steps.Passed("the levels of pod security take its place")
+	return steps.Passed("USE_POD_SECURITY_POLICY is not true")
 }
 
 func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
@@ -299,12 +300,15 @@ func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case used && v != "true":
-		return steps.Failed("it is "+shownWord(v)+", and only the word true counts: the reaper gets no right to any pod", "")
+		return steps.Failed(
+			"USE_JOB_POD_REAPER is "+shownWord(v)+", but only the word true counts: the reaper gets no permission on any pod",
+			"",
+		)
 	case !used && v == "true":
 		return steps.Failed(
-			"it is true, and walltime.use is answered with no: the hook makes a binding to a ClusterRole that need not be there",
+			"USE_JOB_POD_REAPER is true, but walltime.use is answered with no: the hook binds a ClusterRole that may not exist",
 			"",
 		)
 	}
-	return steps.Passed("it is %s", shownWord(v))
+	return steps.Passed("USE_JOB_POD_REAPER is %s", shownWord(v))
 }

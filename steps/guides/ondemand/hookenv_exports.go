@@ -42,16 +42,16 @@ func (f envFile) pathFault(kubectl string) (fileFault, bool) {
 	known := append([]string{path.Dir(kubectl)}, commandFolders...)
 	for _, folder := range folders {
 		if !slices.Contains(known, folder) {
-			said.says = "PATH replaces that of the pre-hook, and has " + shownWord(folder) + ": root runs commands from there"
+			said.says = "PATH replaces the pre-hook's and contains " + shownWord(folder) + ", so root runs commands from there"
 			return said, true
 		}
 	}
 	if !slices.Contains(folders, "/usr/bin") && !slices.Contains(folders, "/bin") {
-		said.says = "PATH replaces that of the pre-hook, without /usr/bin: upstream's hooks do not find sudo"
+		said.says = "PATH replaces the pre-hook's and has no /usr/bin, so upstream's hooks do not find sudo"
 		return said, true
 	}
 	if at := path.Dir(kubectl); !slices.Contains(append(folders, "/usr/local/bin", "/bin"), at) {
-		said.says = "PATH replaces that of the pre-hook, without " + at + ": upstream's hooks do not find kubectl"
+		said.says = "PATH replaces the pre-hook's and has no " + at + ", so upstream's hooks do not find kubectl"
 		return said, true
 	}
 	return fileFault{}, false

@@ -13,8 +13,8 @@ var bashName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // bareExport is a command that exports names and sets none.
 var bareExport = regexp.MustCompile(`^export([ \t]+[A-Za-z_][A-Za-z0-9_]*)+[ \t]*$`)
 
-// lint is what one of the two readers of hook.env stumbles over, or takes for
-// something else than the other. No value is ever quoted: it may be a secret.
+// lint returns the lines that one of the two readers of hook.env cannot read, or reads differently than the other. No
+// value is ever quoted: it may be a secret.
 func (f envFile) lint() []fileFault {
 	var out []fileFault
 	seen := map[string]int{}
@@ -29,12 +29,12 @@ func (f envFile) lint() []fileFault {
 		}
 		if envKeyOf(l.key) == nil {
 			if near := nearest.Name(l.key, envNames()); near != "" {
-				says := "upstream's hooks read no " + l.key + ": is " + near + " meant?"
+				says := "upstream's hooks do not read " + l.key + ": did you mean " + near + "?"
 				out = append(out, fileFault{line: line, column: offset + 1, about: naming, says: says})
 			}
 		}
 		if first := seen[l.key]; first != 0 {
-			says := l.key + " is set already in line " + strconv.Itoa(first) + ": the last one counts"
+			says := l.key + " is already set in line " + strconv.Itoa(first) + ": bash uses the last value"
 			out = append(out, fileFault{line: line, column: offset + 1, says: says})
 		}
 		seen[l.key] = line
@@ -55,10 +55,10 @@ func (l envLine) fault() (says string, column int) {
 	case trimmed == "":
 		return "", 0 // blanks alone: no reader takes anything from them
 	case strings.HasPrefix(trimmed, "#"):
-		return "the comment is indented: upstream's hook tries to export it and ends. Begin it with # at column 1", indent + 1
+		return "the comment is indented: upstream's hook tries to export it and fails. Put the # in column 1", indent + 1
 	case l.unexported():
-		return l.key + " is not the first setting of its line: upstream's hook does not export it, " +
-			"and envsubst leaves it out", indent + 1
+		return l.key +
+			" is not the first setting on its line: upstream's hook does not export it, and envsubst leaves it out", indent + 1
 	case l.key == "" && bareExport.MatchString(trimmed):
 		return "", 0
 	case l.key == "":
@@ -69,10 +69,10 @@ func (l envLine) fault() (says string, column int) {
 	return "", 0
 }
 
-const windowsLine = "the line ends as on Windows (CR LF): the CR becomes a part of the value, so that true is not " +
-	"true any more"
+const windowsLine = "the line has a Windows line ending (CR LF): the CR becomes part of the value, so true is no " +
+	"longer true"
 
-// ofWindows tells whether a line ends as on Windows.
+// ofWindows reports whether the fault is a Windows line ending.
 func (f fileFault) ofWindows() bool { return f.says == windowsLine }
 
 // notASetting says what is wrong with a line that is neither a setting nor a comment.
@@ -80,14 +80,14 @@ func notASetting(text string) string {
 	name, _, has := strings.Cut(text, "=")
 	switch bare := strings.TrimSpace(name); {
 	case has && bare != name && bashName.MatchString(bare):
-		return "there is a blank before the =: bash takes " + bare + " for a command"
+		return "there is a space before the =, so bash runs " + bare + " as a command"
 	case has:
-		return "what stands before the = is no name: upstream's hook can't export it and ends"
+		return "the text before the = is not a valid name: upstream's hook cannot export it and fails"
 	}
-	return "the line is neither a setting (KEY=value), nor a comment, nor empty: upstream's hook ends at it"
+	return "the line is neither a setting (KEY=value), nor a comment, nor empty: upstream's hook fails at it"
 }
 
-// unedited tells whether no key differs from what the package ships.
+// unedited reports whether no key differs from what the package ships.
 func (f envFile) unedited() bool {
 	for _, k := range envKeys {
 		if v, err := f.get(k.name); err != nil || (v != "" && v != k.ships) {

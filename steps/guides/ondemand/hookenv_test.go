@@ -14,7 +14,7 @@ import (
 func bash(t *testing.T, script string, args ...string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("bash is not on this machine: what it makes of hook.env is not looked at")
+		t.Skip("bash is not on this machine, so hook.env is not read with it")
 	}
 	c := exec.Command("bash", append([]string{"-c", script, "bash"}, args...)...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
@@ -75,8 +75,8 @@ func TestHookEnvRefuses(t *testing.T) {
 	for _, tc := range []struct{ key, value, why string }{
 		{"CLIENT_SECRET", "a\nUSE_JOB_POD_REAPER=true", "line break"},
 		{"CLIENT_SECRET", "a\r", "line break"},
-		{"CLIENT_SECRET", "a\x00b", "can't be shown"},
-		{"CLIENT_SECRET", "a\x1bb", "can't be shown"},
+		{"CLIENT_SECRET", "a\x00b", "not printable"},
+		{"CLIENT_SECRET", "a\x1bb", "not printable"},
 		{"NAMESPACE_PREFIX", "user $(id)", "into YAML"},
 		{"NAMESPACE_PREFIX", "user\"", "into YAML"},
 		{"NETWORK_POLICY_ALLOW_CIDR", "10.0.0.0/8, 192.168.0.0/16", "into YAML"},
@@ -120,20 +120,20 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 		{line: "CLIENT_ID=x ;export CLIENT_SECRET=y"},
 		{line: "CLIENT_ID=x;"},
 		{line: "CLIENT_ID=x; # note"},
-		{line: "export CLIENT-ID=x", at: "line 2, column 1: what stands before the ="},
-		{line: "export CLIENT_ID =x", at: "line 2, column 1: what stands before the ="},
+		{line: "export CLIENT-ID=x", at: "line 2, column 1: the text before the ="},
+		{line: "export CLIENT_ID =x", at: "line 2, column 1: the text before the ="},
 		{
 			line: "CLIENT_ID=x CLIENT_SECRET=two words",
-			at:   "line 2, column 27: CLIENT_SECRET: the value ends at the first blank",
+			at:   "line 2, column 27: CLIENT_SECRET: the value ends at the first space",
 		},
 		{line: "  # indented", at: "line 2, column 3: the comment is indented"},
-		{line: "CLIENT_ID =x", at: "line 2, column 1: there is a blank before the ="},
+		{line: "CLIENT_ID =x", at: "line 2, column 1: there is a space before the ="},
 		{line: "CLIENT_ID", at: "line 2, column 1: the line is neither"},
-		{line: "CLIENT-ID=x", at: "line 2, column 1: what stands before the ="},
-		{line: "CLIENT_ID=two words", at: "line 2, column 11: CLIENT_ID: the value ends at the first blank"},
-		{line: `CLIENT_ID="open`, at: `line 2, column 11: CLIENT_ID: a quote (") is opened`},
-		{line: "CLIENT_ID='open", at: "line 2, column 11: CLIENT_ID: a quote (') is opened"},
-		{line: "CLIENT_ID=$(false)", at: "line 2, column 11: CLIENT_ID: bash replaces $"},
+		{line: "CLIENT-ID=x", at: "line 2, column 1: the text before the ="},
+		{line: "CLIENT_ID=two words", at: "line 2, column 11: CLIENT_ID: the value ends at the first space"},
+		{line: `CLIENT_ID="open`, at: `line 2, column 11: CLIENT_ID: a quote (") is not closed`},
+		{line: "CLIENT_ID='open", at: "line 2, column 11: CLIENT_ID: a quote (') is not closed"},
+		{line: "CLIENT_ID=$(false)", at: "line 2, column 11: CLIENT_ID: bash expands $"},
 		{line: "CLIENT_ID=a;false", at: "line 2, column 11: CLIENT_ID: the value ends at ;"},
 		{line: `CLIENT_ID=a\`, at: `line 2, column 11: CLIENT_ID: a backslash`},
 	} {
@@ -231,7 +231,7 @@ func TestSeveralSettingsOnALine(t *testing.T) {
 	for _, tc := range []struct{ text, set, at string }{
 		{
 			text: "CLIENT_ID=x " + cidr + "='10.0.0.0/8'\n",
-			at:   "line 1, column 13: " + cidr + " is not the first setting of its line",
+			at:   "line 1, column 13: " + cidr + " is not the first setting on its line",
 			set:  "CLIENT_ID=x\n" + cidr + "='10.0.0.0/8'\n",
 		},
 		{

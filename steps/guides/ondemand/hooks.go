@@ -17,34 +17,34 @@ import (
 func hooks() steps.Step {
 	return steps.Step{
 		Name: "hooks", Title: "Hooks",
-		Why: "When a user's web server starts, root runs upstream's hooks: they make the user's namespace, its network " +
-			"policy and its role bindings. What they do is set in hook.env; what runs them, in the portal's settings.",
+		Why: "When a user's web server starts, root runs upstream's hooks, which create the user's namespace, its network " +
+			"policy and its role bindings. hook.env configures them, and the portal's settings name the hook to run.",
 		Ask: []steps.Question{
 			{
-				Key: "hooks.allow-cidr", Title: "Addresses that may reach users' pods", Kind: steps.CIDR,
+				Key: "hooks.allow-cidr", Title: "CIDR that can reach users' pods", Kind: steps.CIDR,
 				Adopt: adoptEnv("NETWORK_POLICY_ALLOW_CIDR"),
-				Help: "NETWORK_POLICY_ALLOW_CIDR in hook.env: one CIDR, which holds the web node and the cluster's nodes. " +
-					"What comes by a NodePort carries the address of a node.",
+				Help: "Sets NETWORK_POLICY_ALLOW_CIDR in hook.env. Enter one CIDR that contains the web node and the " +
+					"cluster's nodes, such as 10.0.0.0/16. Traffic through a NodePort comes from a node's address.",
 				Default: allowDefault,
 			},
 			{
-				Key: "hooks.also", Title: "Hook of the site that runs first", Kind: steps.Path, NotFromPeer: true, Opt: true,
+				Key: "hooks.also", Title: "Existing site hook to run first", Kind: steps.Path, NotFromPeer: true, Opt: true,
 				Adopt: adoptAlso,
-				Help: "The portal runs one hook. One that was there before, and has nothing to do with Kubernetes, is called " +
-					"by carrick's.",
+				Help: "The portal runs only one hook. Enter the absolute path of the hook that it ran before, unless that one " +
+					"sets up Kubernetes. carrick's hook calls it first.",
 				Default: alsoDefault,
 			},
 		},
 		Facts: append([]steps.Fact{
 			{Name: "hook-before", Title: "the hook that the portal ran before", On: steps.Local, Learn: hookBefore},
 			{
-				Name: "user-node-ports", Title: "a port of a user's app on a node", On: steps.Remote, Shared: true,
+				Name: "user-node-ports", Title: "a NodePort of a user's app", On: steps.Remote, Shared: true,
 				Learn: userNodePorts,
 			},
 		}, portalFacts()...),
 		Actions: slices.Concat([]steps.Action{
 			{
-				Name: "hook-env", Title: "Set hook.env", On: steps.Local,
+				Name: "hook-env", Title: "Configure hook.env", On: steps.Local,
 				Doer: editedFile{
 					File: action.File{Path: hookEnv, Mode: 0o600, Secret: true, Content: hookEnvText}, redact: redactEnv,
 				},
@@ -54,7 +54,7 @@ func hooks() steps.Step {
 				Doer: preHookFile{action.File{Path: preHook, Mode: 0o700, Content: preHookText}, portalDoer()},
 			},
 			{
-				Name: "portal", Title: "Have the portal run it", On: steps.Local,
+				Name: "portal", Title: "Configure the portal to run the hook", On: steps.Local,
 				Doer: portalDoer(),
 			},
 		}, portalCommands()),
@@ -66,7 +66,7 @@ func hooks() steps.Step {
 func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	text, err := e.Host.Read(ctx, hookEnv)
 	if errors.Is(err, fs.ErrNotExist) {
-		return envFile{}, steps.Absent("there is no %s", hookEnv)
+		return envFile{}, steps.Absent("%s does not exist", hookEnv)
 	}
 	if err != nil {
 		return envFile{}, err
@@ -74,8 +74,7 @@ func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	return parseEnv(string(text)), nil
 }
 
-// hookEnvText is hook.env as it should be: what stands there with carrick's keys
-// set.
+// hookEnvText is the expected hook.env: the existing one with carrick's keys set.
 func hookEnvText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	f, err := openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) {
@@ -131,7 +130,7 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 	), nil
 }
 
-// clientSecret is the one that is answered, else the one that stands in hook.env,
+// clientSecret is the one that is answered, else the one in hook.env,
 // else the portal's of the same client.
 func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value, error) {
 	if s := e.Answers.Masked("oidc.client-secret"); !s.IsZero() {
@@ -149,13 +148,12 @@ func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value,
 		return masked.New(text), nil
 	}
 	return masked.Value{}, steps.Absent(
-		"the secret of the OIDC client is not known: --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s by hand",
+		"the OIDC client secret is unknown: pass --secret oidc.client-secret=@FILE, or set CLIENT_SECRET in %s",
 		hookEnv,
 	)
 }
 
-// mend takes away what ends upstream's hook without saying anything: line ends of
-// Windows, and blanks before a comment.
+// mend removes what makes upstream's hook fail silently: Windows line endings, and spaces before a comment.
 func (f *envFile) mend() {
 	for i, l := range f.lines {
 		text := strings.TrimSuffix(l.text, "\r")
@@ -196,7 +194,7 @@ func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 	does, err := readHook(string(script))
 	switch {
 	case err != nil && strings.Contains(string(script), bootstrapName), strings.Contains(does.words, bootstrapName):
-		return nil, steps.Absent("%s runs upstream's hooks, as carrick's does", at)
+		return nil, steps.Absent("%s runs upstream's hooks, as carrick's hook does", at)
 	case err != nil && !errors.Is(err, errNoShell):
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -205,9 +203,9 @@ func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 
 func alsoDefault(e steps.Env) (any, string) {
 	if at, err := e.Own.Text("hook-before"); err == nil {
-		return at, "the portal runs it, or carrick's hook does already"
+		return at, "the hook that the portal or carrick's hook runs"
 	}
-	return "", "the portal runs no other"
+	return "", "the portal runs no other hook"
 }
 
 func adoptAlso(ctx context.Context, e steps.Env) (any, string, error) {
@@ -225,10 +223,10 @@ func allowDefault(e steps.Env) (any, string) {
 	if err != nil {
 		return nil, ""
 	}
-	from := "the smallest that holds the web node and the cluster's nodes"
+	from := "the smallest CIDR that contains the web node and the cluster's nodes"
 	web, err := e.Own.List("web-node-addresses")
 	if err != nil {
-		from = "the smallest that holds the cluster's nodes; the web node's address is not known here"
+		from = "the smallest CIDR that contains the cluster's nodes; the web node's address is unknown here"
 	}
 	p, ok := covering(slices.Concat(nodes, web))
 	if !ok {
@@ -237,7 +235,7 @@ func allowDefault(e steps.Env) (any, string) {
 	return p.String(), from
 }
 
-// widest is how wide a CIDR may be that carrick proposes by itself.
+// widest is the shortest prefix length of a CIDR that carrick proposes.
 const widest = 8
 
 // covering is the smallest CIDR that holds all addresses of one family.

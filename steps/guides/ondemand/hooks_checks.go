@@ -24,56 +24,57 @@ const (
 func hookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "pre-hook-set", Title: "the portal runs a hook as root", On: steps.Local, FixedBy: "portal",
+			Name: "pre-hook-set", Title: "The portal runs a hook as root", On: steps.Local, FixedBy: "portal",
 			Needs: []string{"portal-file"},
-			Why: "pun_pre_hook_root_cmd is the only place from which users' namespaces come; without it nothing is " +
-				"ever made, and nothing says so",
+			Why: "Only the hook in pun_pre_hook_root_cmd creates users' namespaces; without it none is created, and no " +
+				"error says so.",
 			References: []string{portalSource}, Run: preHookSet,
 		},
 		{
-			Name: "pre-hook-safe", Title: "root alone can change that hook, and run it", On: steps.Local, FixedBy: "pre-hook",
+			Name: "pre-hook-safe", Title: "Only root can change the hook and execute it", On: steps.Local, FixedBy: "pre-hook",
 			Needs: []string{"pre-hook-set"},
-			Why: "it runs as root at each login: who may write it is root. One that can't be run is passed over " +
-				"without a word",
+			Why: "It runs as root at each login, so whoever can write it is root; a hook that cannot be executed is " +
+				"silently skipped.",
 			References: []string{stageSource}, Run: preHookSafe,
 		},
 		{
-			Name: "pre-hook-does", Title: "that hook runs upstream's hooks, with hook.env and root's kubeconfig",
+			Name: "pre-hook-does", Title: "The hook runs upstream's hooks with hook.env",
 			On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
-			Why: "what is left out there is missing for each user: the namespace, its level of pod security, " +
-				"or the tokens",
+			Why:        "Whatever is left out is missing for each user: the namespace, its Pod Security level, or the tokens.",
 			References: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
 		},
 		{
-			Name: "portal-tokens", Title: "the portal hands the tokens of a login to the hook", On: steps.Local,
+			Name: "portal-tokens", Title: "The portal passes the tokens of a login to the hook", On: steps.Local,
 			FixedBy: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
-			Why: "set-k8s-creds.sh puts OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into the user's kubeconfig; what it " +
-				"is not given, it writes there empty. mod_auth_openidc passes the refresh token only where " +
-				"OIDCPassRefreshToken is on",
+			Why: "set-k8s-creds.sh writes OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into kubeconfigs, even if empty; " +
+				"the latter requires OIDCPassRefreshToken in mod_auth_openidc.",
 			References: []string{portalSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: portalTokens,
 		},
 		{
-			Name: "portal-applied", Title: "Apache's configuration has it", On: steps.Local, Needs: []string{"pre-hook-set"},
+			Name: "portal-applied", Title: "Apache's configuration contains the hook", On: steps.Local,
+			Needs:      []string{"pre-hook-set"},
 			FixedBy:    "portal-update",
-			Why:        "ood_portal.yml is read by update_ood_portal alone; Apache knows of it after that, and after a restart",
+			Why:        "Only update_ood_portal reads ood_portal.yml; Apache uses the result after a restart.",
 			References: []string{portalSource}, Run: portalApplied,
 		},
 		{
-			Name: "portal-runs", Title: "Apache was started after that", On: steps.Local, Needs: []string{"portal-applied"},
-			Why:        "it reads its configuration when it starts",
+			Name: "portal-runs", Title: "Apache has started since its configuration changed", On: steps.Local,
+			Needs:      []string{"portal-applied"},
+			Why:        "Apache reads its configuration only when it starts.",
 			References: []string{portalSource}, Run: portalRuns,
 		},
 		{
-			Name: "selinux", Title: "SELinux lets Open OnDemand use Kubernetes", On: steps.Local, FixedBy: "selinux-boolean",
-			Why: "the boolean ondemand_use_kubernetes is off as shipped; where SELinux enforces, kubectl is then " +
-				"refused in ways that look like a network fault",
+			Name: "selinux", Title: "SELinux allows Open OnDemand to use Kubernetes", On: steps.Local,
+			FixedBy: "selinux-boolean",
+			Why: "The boolean ondemand_use_kubernetes is off by default; if SELinux is enforcing, kubectl then fails " +
+				"in ways that look like a network fault.",
 			References: []string{"OSC/ondemand: packaging/rpm/ondemand-selinux.te"}, Run: selinuxAllows,
 		},
 		{
-			Name: "hook-log", Title: "no hook failed since it was last changed", On: steps.Local,
+			Name: "hook-log", Title: "No hook has failed since it was last changed", On: steps.Local,
 			Needs: []string{"pre-hook-set"},
-			Why: "a hook's output and exit status are swallowed: the login goes on. Only syslog has a line, under the " +
-				"tag ood_nginx_stage",
+			Why: "A hook's output and exit status are discarded, and the login continues; only syslog has a line, " +
+				"under the tag ood_nginx_stage.",
 			References: []string{stageSource}, Run: hookLog,
 		},
 	}
@@ -103,13 +104,13 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 	fix := permissionFix(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Failed("there is no "+shownWord(at)+", which the portal runs", "")
+		return steps.Failed("the portal runs "+shownWord(at)+", which does not exist", "")
 	case err != nil:
 		return steps.Errored(err)
 	case !info.Mode.IsRegular():
 		return steps.Failed(shownWord(at)+" is not a file", "")
 	case info.Mode.Perm()&0o100 == 0:
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: it can't be run", shownWord(at), info.Mode.Perm()), fix)
+		return steps.Failed(fmt.Sprintf("%s has mode %04o: it cannot be executed", shownWord(at), info.Mode.Perm()), fix)
 	}
 	switch problem, err := rootsProgram(ctx, e, at); {
 	case err != nil:
@@ -133,7 +134,7 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	b, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Skipped("there is no %s", shownWord(at))
+		return steps.Skipped("%s does not exist", shownWord(at))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -153,12 +154,12 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ask(bootstrapName, "it does not run k8s-bootstrap-ondemand.sh: users get no namespace")
 	if strings.Contains(does.words, wrongHookEnv) {
-		lacks = append(lacks, "it hands on "+wrongHookEnv+", which is not hook.env")
+		lacks = append(lacks, "it passes "+wrongHookEnv+", which is not hook.env")
 	} else {
-		ask("hook.env", "it does not hand on "+hookEnv)
+		ask("hook.env", "it does not pass "+hookEnv)
 	}
 	if withOIDC(e) {
-		ask("set-k8s-creds.sh", "it does not run set-k8s-creds.sh: users' tokens get nowhere")
+		ask("set-k8s-creds.sh", "it does not run set-k8s-creds.sh: users' tokens are not written to their kubeconfig")
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(shownWord(at)+": "+strings.Join(lacks, "; "), "")
@@ -169,18 +170,19 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	level := e.Answers.Text("policies.level")
 	switch {
 	case !strings.Contains(does.words, "pod-security.kubernetes.io/enforce="):
-		lacks = append(lacks, "it sets no level of pod security: users' namespaces have the cluster's default, "+
-			"which may be none")
+		lacks = append(
+			lacks, "it sets no Pod Security level: users' namespaces have the cluster's default, which may be none",
+		)
 	case !strings.Contains(does.words, "pod-security.kubernetes.io/enforce="+level):
-		lacks = append(lacks, "it sets another level of pod security than "+level)
+		lacks = append(lacks, "it sets a Pod Security level other than "+level)
 	}
 	if does.hides {
-		lacks = append(lacks, "it continues after "+bootstrapName+" has failed: Open OnDemand does not log the failure")
+		lacks = append(lacks, "it continues after "+bootstrapName+" has failed, and Open OnDemand does not log the failure")
 	}
 	if len(lacks) > 0 {
 		return steps.Warned(shownWord(at)+": "+strings.Join(lacks, "; "), e.ApplyStep("hooks"))
 	}
-	return steps.Passed("%s, with the level %s of pod security", at, level)
+	return steps.Passed("%s sets the Pod Security level %s", at, level)
 }
 
 func portalTokens(ctx context.Context, e steps.Env) steps.Result {
@@ -192,17 +194,17 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	have := exported(values)
 	for _, name := range tokenExports {
 		if !slices.Contains(have, name) {
-			lacks = append(lacks, "pun_pre_hook_exports lacks "+name)
+			lacks = append(lacks, "pun_pre_hook_exports does not contain "+name)
 		}
 	}
 	inner, _ := values["oidc_settings"].(map[string]any)
 	if v, ok := inner["OIDCPassRefreshToken"]; !ok || !switchedOn(v) {
-		lacks = append(lacks, "oidc_settings has no OIDCPassRefreshToken: 'On', so there is no refresh token to hand on")
+		lacks = append(lacks, "oidc_settings has no OIDCPassRefreshToken: 'On', so there is no refresh token to pass")
 	}
 	scope, _ := values["oidc_scope"].(string)
 	opened := scope == "" || slices.Contains(strings.Fields(scope), "openid")
 	if !opened {
-		lacks = append(lacks, "oidc_scope is "+shownWord(scope)+", without openid: the provider issues no ID token")
+		lacks = append(lacks, "oidc_scope is "+shownWord(scope)+", without openid, so the provider issues no ID token")
 	}
 	switch {
 	case len(lacks) > 0 && (opened || len(lacks) > 1):
@@ -210,7 +212,7 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	case len(lacks) > 0:
 		return steps.Failed(lacks[0], scopeFix(ctx, e, scope)).WithoutAction()
 	}
-	return steps.Passed("%s, and the refresh token is passed", strings.Join(tokenExports, " and "))
+	return steps.Passed("the portal passes %s and the refresh token", strings.Join(tokenExports, " and "))
 }
 
 // plainScope is a value of oidc_scope that needs no quoting in sed and in YAML.
@@ -240,9 +242,11 @@ func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 	run := updatePortal + " && systemctl restart " + unit
 	if file == "" {
 		if e.Host.IsFolder() {
-			return steps.Skipped("a folder stands for the web node, and Apache's configuration is not in it; run there: %s", run)
+			return steps.Skipped(
+				"a folder represents the web node and does not contain Apache's configuration. Run on the web node: %s", run,
+			)
 		}
-		return steps.Failed("there is neither "+strings.Join(apacheFiles, " nor "), "")
+		return steps.Failed("neither "+strings.Join(apacheFiles, " nor ")+" exists", "")
 	}
 	b, err := e.Host.Read(ctx, file)
 	if err != nil {
@@ -258,10 +262,10 @@ func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, want := range []string{at, strings.Join(exported(values), ",")} {
 		if !strings.Contains(string(b), want) {
-			return steps.Failed(file+" knows nothing of "+shownWord(want), onWebNode(run))
+			return steps.Failed(file+" does not contain "+shownWord(want), onWebNode(run))
 		}
 	}
-	return steps.Passed("%s names %s", file, at)
+	return steps.Passed("%s contains %s", file, at)
 }
 
 const selinuxBoolean = "ondemand_use_kubernetes"
@@ -276,21 +280,21 @@ func selinuxAllows(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case mode == noLinux:
-		return steps.Passed("there is no SELinux on the web node")
+		return steps.Passed("the web node has no SELinux")
 	case mode == permits:
-		return steps.Passed("SELinux does not enforce")
+		return steps.Passed("SELinux is not enforcing")
 	}
 	out, err := check.CommandOutput(ctx, e.Host, 30*time.Second, "getsebool", selinuxBoolean)
 	switch {
 	case err != nil && errors.As(err, new(*exec.ExitError)):
 		return steps.Failed(
-			"SELinux enforces, and knows no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed",
+			"SELinux is enforcing and has no boolean "+selinuxBoolean+": the package ondemand-selinux is not installed",
 			onWebNode("dnf install ondemand-selinux && setsebool -P "+selinuxBoolean+" on"),
 		)
 	case err != nil:
 		return steps.Errored(err)
 	case strings.HasSuffix(strings.TrimSpace(out), "on"):
-		return steps.Passed("SELinux enforces, and %s is on", selinuxBoolean)
+		return steps.Passed("SELinux is enforcing, and %s is on", selinuxBoolean)
 	}
-	return steps.Failed("SELinux enforces, and "+selinuxBoolean+" is off", "")
+	return steps.Failed("SELinux is enforcing, and "+selinuxBoolean+" is off", "")
 }

@@ -14,15 +14,15 @@ import (
 	"carrick/steps/check"
 )
 
-// portalCommands are what is run on the web node once the files stand.
+// portalCommands run on the web node once the files are written.
 func portalCommands() []steps.Action {
 	out := []steps.Action{{
-		Name: "portal-update", Title: "Write Apache's configuration from the portal's settings", On: steps.Local,
+		Name: "portal-update", Title: "Regenerate Apache's configuration", On: steps.Local,
 		Needs: []string{"pre-hook-set"},
 		Doer: action.Command{
-			Title: "writes Apache's configuration from " + portalFile, Run: []string{updatePortal},
-			Stays: "run it again once the files are back, and restart the web server: until then Apache calls a hook that is " +
-				"gone, and the site's own runs at no login",
+			Title: "regenerates Apache's configuration from " + portalFile, Run: []string{updatePortal},
+			Stays: "run it again once the files are restored, and restart the web server: until then Apache calls a hook that " +
+				"does not exist, and the site's own hook does not run",
 			Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				r := portalApplied(ctx, e)
 				return r.Status == steps.Pass, r.Err
@@ -34,7 +34,7 @@ func portalCommands() []steps.Action {
 			Name: "restart-" + unit, Title: "Restart Apache", On: steps.Local, Needs: []string{"pre-hook-set"},
 			When: func(e steps.Env) bool { is, err := e.Own.Text("web-server"); return err == nil && is == unit },
 			Doer: action.Command{
-				Title: "has Apache read its configuration; users' own web servers go on",
+				Title: "makes Apache read its configuration; users' own web servers keep running",
 				Run:   []string{"systemctl", "restart", unit}, Done: func(ctx context.Context, e steps.Env) (bool, error) {
 					r := portalRuns(ctx, e)
 					return r.Status == steps.Pass, r.Err
@@ -43,10 +43,10 @@ func portalCommands() []steps.Action {
 		})
 	}
 	return append(out, steps.Action{
-		Name: "selinux-boolean", Title: "Have SELinux let Open OnDemand use Kubernetes", On: steps.Local,
+		Name: "selinux-boolean", Title: "Allow Open OnDemand to use Kubernetes in SELinux", On: steps.Local,
 		When: func(e steps.Env) bool { mode, err := e.Own.Text("selinux"); return err == nil && mode == enforces },
 		Doer: action.Command{
-			Title: "lets Open OnDemand use Kubernetes, under SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"},
+			Title: "allows Open OnDemand to use Kubernetes in SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"},
 			UndoRun: []string{"setsebool", "-P", selinuxBoolean, "off"}, Within: 3 * time.Minute,
 			Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				out, _, err := e.Host.Run(ctx, "getsebool", selinuxBoolean)
@@ -59,13 +59,13 @@ func portalCommands() []steps.Action {
 func portalFacts() []steps.Fact {
 	return []steps.Fact{
 		{
-			Name: "web-server", Title: "the unit of the portal's web server", On: steps.Local,
+			Name: "web-server", Title: "the systemd unit of the portal's web server", On: steps.Local,
 			Learn: func(ctx context.Context, e steps.Env) (any, error) {
 				unit, _, err := apache(ctx, e)
 				return unit, err
 			},
 		},
-		{Name: "selinux", Title: "whether SELinux enforces on the web node", On: steps.Local, Learn: selinuxMode},
+		{Name: "selinux", Title: "the SELinux mode of the web node", On: steps.Local, Learn: selinuxMode},
 	}
 }
 
@@ -79,7 +79,7 @@ const (
 func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
 		return nil, steps.Absent(
-			"a folder stands for the web node: whether SELinux enforces there can't be told here; run there: getenforce",
+			"a folder represents the web node, so its SELinux mode is unknown. Run on the web node: getenforce",
 		)
 	}
 	b, err := e.Host.Read(ctx, "/sys/fs/selinux/enforce")
@@ -94,7 +94,7 @@ func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 	return permits, nil
 }
 
-// portalRuns tells whether Apache was started after its configuration was written.
+// portalRuns reports whether Apache was started after its configuration was written.
 func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	unit, file, err := apache(ctx, e)
 	if err != nil {
@@ -117,11 +117,11 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case since.IsZero():
-		return steps.Failed(unit+" does not run", onWebNode("systemctl status "+unit))
+		return steps.Failed(unit+" is not running", onWebNode("systemctl status "+unit))
 	case since.Before(info.ModTime.Truncate(time.Second)):
 		return steps.Failed(
-			fmt.Sprintf("%s runs since %s, and %s was written after that", unit, since.Format(time.DateTime), file), restart,
+			fmt.Sprintf("%s has run since %s, but %s was written after that", unit, since.Format(time.DateTime), file), restart,
 		)
 	}
-	return steps.Passed("%s runs since %s", unit, since.Format(time.DateTime))
+	return steps.Passed("%s has run since %s", unit, since.Format(time.DateTime))
 }

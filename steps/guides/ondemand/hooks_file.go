@@ -68,7 +68,7 @@ func redactEnv(text string) string {
 var portalLine = regexp.MustCompile(`^(\s*(?:- )?#?\s*["']?([A-Za-z_][\w.-]*)["']?\s*:\s*)(\S.*)$`)
 
 // shownPortal are the keys whose values are shown, where those are plain: those
-// that carrick sets, and what stands beside them often.
+// that carrick sets, and keys that are often next to them.
 var shownPortal = regexp.MustCompile(
 	`^(pun_pre_hook_root_cmd|pun_pre_hook_exports|OIDCPassRefreshToken|oidc_settings|node_uri|rnode_uri|servername|port|ssl|oidc_uri|oidc_provider_metadata_url|oidc_client_id|oidc_scope|oidc_remote_user_claim|pun_max_retries|pun_uri|nginx_uri)$`,
 )

@@ -41,7 +41,7 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if from == "" {
 		return steps.Skipped(
-			"neither a journal nor %s can be read; look on the web node: %s", strings.Join(logFiles, " nor "), look,
+			"neither the journal nor %s can be read. Run on the web node: %s", strings.Join(logFiles, " nor "), look,
 		)
 	}
 	at, err := hookInUse(ctx, e)
@@ -69,18 +69,23 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 			fix = "ls -l " + steps.Quoted(at) + " && head -n 1 " + steps.Quoted(at) +
 				"    # root must be able to execute it, and the program after #!"
 		}
-		found := fmt.Sprintf("it failed %s in %s since %s, the last: %s", times(len(bad)), from, when, clean.Text(last))
+		found := fmt.Sprintf(
+			"the hook failed %s, according to %s since %s. Last entry: %s", times(len(bad)), from, when, clean.Text(last),
+		)
 		return steps.Failed(found, onWebNode(fix))
 	}
 	switch hides, err := hidesFailures(ctx, e, at); {
 	case err != nil:
 		return steps.Errored(err)
 	case hides:
-		return steps.Skipped("%s has no failure since %s, but %s continues after %s has failed: "+
-			"Open OnDemand logs its exit status alone", from, when, shownWord(at), bootstrapName)
+		return steps.Skipped(
+			"%s has no failure since %s, but %s continues after %s has failed, and Open OnDemand logs only its exit status",
+			from, when, shownWord(at), bootstrapName,
+		)
 	case !seen:
 		return steps.Passed(
-			"%s has nothing of %s since %s: nobody's web server has started since, or all went well", from, stageTag, when,
+			"%s has no entry of %s since %s: either no user's web server has started since, or no hook failed", from, stageTag,
+			when,
 		)
 	}
 	return steps.Passed("%s has no failure since %s", from, when)

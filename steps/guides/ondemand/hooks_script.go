@@ -28,7 +28,7 @@ const (
 	credsHook     = hooksFolder + "/set-k8s-creds.sh"
 )
 
-// alsoMark stands before the path of a hook that ran before, so that it is found again.
+// alsoMark is written before the path of a hook that ran before, so that carrick finds it again.
 const alsoMark = "also="
 
 // text is the script. A value that could be more than one word in it is refused.
@@ -36,12 +36,12 @@ func (h hookScript) text() (string, error) {
 	for _, p := range []string{h.kubeconfig, h.kubectl, h.also} {
 		if p != "" && (!scriptPath.MatchString(p) || path.Clean(p) != p) {
 			return "", fmt.Errorf(
-				"%s can't be named in the hook: it takes absolute paths of letters, digits and ._+-", shownWord(p),
+				"%s cannot be used in the hook: use an absolute path of letters, digits, slashes and ._+-", shownWord(p),
 			)
 		}
 	}
 	if !podLevels.MatchString(h.level) {
-		return "", fmt.Errorf("%s is no level of pod security: restricted, baseline or privileged", shownWord(h.level))
+		return "", fmt.Errorf("%s is not a Pod Security level: use restricted, baseline or privileged", shownWord(h.level))
 	}
 	var b strings.Builder
 	b.WriteString(scriptHead)

@@ -24,7 +24,7 @@ type hookReading struct {
 }
 
 // errNoShell is the error for a file that no shell runs.
-var errNoShell = errors.New("it is not a shell script: what it does can't be read")
+var errNoShell = errors.New("not a shell script, so carrick cannot read what it does")
 
 // bootstrapName is the file name of upstream's bootstrap.
 var bootstrapName = path.Base(bootstrapHook)
@@ -80,7 +80,7 @@ type shellReader struct {
 // mostRead is how many statements are read: functions that call each other can make a script endless.
 const mostRead = 10000
 
-var errTooLong = errors.New("it has too many statements to be read")
+var errTooLong = errors.New("too many statements to read")
 
 // list reads statements that run one after another. guarded means that errexit is not in force there, as in conditions.
 func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {

@@ -148,7 +148,7 @@ func TestAnExitBeforeEverythingElse(t *testing.T) {
 	}
 }
 
-// Functions that call each other would take for ever.
+// Functions that call each other would never end.
 func TestAHookWithoutAnEndIsNotRead(t *testing.T) {
 	script := "#!/bin/bash\nf() { f; f; f; f; f; f; f; f; }\nf\n"
 	if _, err := readHook(script); !errors.Is(err, errTooLong) {

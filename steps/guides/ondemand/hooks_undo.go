@@ -63,7 +63,7 @@ func undoUnlessLeft(ctx context.Context, e steps.Env, say steps.Progress, plan p
 	}
 	for _, it := range c.Items {
 		if it.Left {
-			say.Say("%s is left: it %s", it.What, it.Note)
+			say.Say("%s is left unchanged: it %s", it.What, it.Note)
 			return nil
 		}
 	}
@@ -141,8 +141,10 @@ func (f preHookFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, e
 	for i := range c.Items {
 		if it := &c.Items[i]; it.What == f.Path && !it.Left {
 			it.Verb, it.Left = steps.Leave, true
-			it.Note = fmt.Sprintf("is kept while %s has the portal run it: remove pun_pre_hook_root_cmd there, then undo again",
-				portalFile)
+			it.Note = fmt.Sprintf(
+				"is kept while %s makes the portal run it: remove pun_pre_hook_root_cmd there, then undo again",
+				portalFile,
+			)
 		}
 	}
 	return c, nil

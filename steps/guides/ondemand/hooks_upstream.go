@@ -113,7 +113,7 @@ func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Res
 			return steps.Errored(err)
 		}
 		if !there { // nothing else of Open OnDemand's package has to be copied there
-			return steps.Skipped("%s is not in the folder that stands for the web node; put it there: scp -rp WEBNODE:%[1]s %s",
+			return steps.Skipped("%s is not in the folder that represents the web node. Copy it there: scp -rp WEBNODE:%[1]s %s",
 				path.Dir(hooksFolder), steps.Quoted(e.Host.Root+path.Dir(path.Dir(hooksFolder))))
 		}
 	}
@@ -177,9 +177,9 @@ func reinstall(ctx context.Context, e steps.Env, at string) (string, error) {
 		return "", nil // carrick's hook runs the package's
 	}
 	if e.Host.IsFolder() {
-		return "put the web node's files there: scp -rp WEBNODE:" + hooksFolder + " " +
-			steps.Quoted(e.Host.Root+path.Dir(hooksFolder)) + "; where they are broken on the web node, reinstall the " +
-			"package ondemand there", nil
+		return "copy the web node's files there: scp -rp WEBNODE:" + hooksFolder + " " +
+			steps.Quoted(e.Host.Root+path.Dir(hooksFolder)) +
+			"; if they are broken on the web node, reinstall the package ondemand there", nil
 	}
 	unit, _, err := apache(ctx, e)
 	if err != nil {

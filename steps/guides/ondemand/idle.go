@@ -28,45 +28,46 @@ const idleSource = "OSC/k8-namespace-reaper: charts/k8-namespace-reaper (values.
 func idle() steps.Step {
 	return steps.Step{
 		Name: "idle", Title: "Idle namespaces",
-		Why: "The hook makes a namespace for everybody who ever logs in, and nothing takes one away: k8-namespace-reaper " +
-			"deletes those that nobody has used for a while, with all that is in them. It asks Prometheus when a pod last ran " +
-			"there. A Prometheus that does not know says the same as one that saw none: so this comes last.",
+		Why: "k8-namespace-reaper deletes users' namespaces, with everything in them, once Prometheus has seen no pod " +
+			"there for a while. If Prometheus has no pod metrics, every namespace looks idle, so this step comes last.",
 		Ask: []steps.Question{
 			{
-				Key: "idle.use", Title: "Idle users' namespaces are deleted", Kind: steps.YesNo, On: steps.Remote,
+				Key: "idle.use", Title: "Deletion of idle user namespaces", Kind: steps.YesNo, On: steps.Remote,
 				Adopt:   adoptReaper(idleName),
-				Help:    "Installs k8-namespace-reaper. A namespace comes back empty with its user's next login.",
-				Default: steps.Fixed(false, "it deletes namespaces with all that is in them: that is to be wanted"),
+				Help:    "Yes installs k8-namespace-reaper. A deleted namespace is recreated empty at its user's next login.",
+				Default: steps.Fixed(false, "default, because it deletes namespaces with everything in them"),
 			},
 			{
-				Key: "idle.prometheus", Title: "Address of Prometheus, as a pod of the cluster reaches it", Kind: steps.URL,
+				Key: "idle.prometheus", Title: "Prometheus URL inside the cluster", Kind: steps.URL,
 				On: steps.Remote, When: usesIdle,
-				Help:    "http://SERVICE.NAMESPACE:PORT. It must have the metrics of kube-state-metrics for this cluster.",
-				Default: steps.FromFact("prometheus", "a Service of the cluster"),
+				Help: "The address at which pods reach Prometheus: http://SERVICE.NAMESPACE:PORT. It must have the metrics of " +
+					"kube-state-metrics for this cluster.",
+				Default: steps.FromFact("prometheus", "from a Service of the cluster"),
 			},
 			{
-				Key: "idle.after", Title: "How long a namespace may be unused", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
+				Key: "idle.after", Title: "Idle time before deletion", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
 				Check: checkDuration,
-				Help: "A duration such as 168h. No longer than Prometheus keeps what it knows: what it has forgotten counts " +
-					"as never used.",
-				Default: steps.Fixed("168h", "the chart's default; the published page's 8h is a day's work"),
+				Help: "A duration such as 168h, no longer than the retention of Prometheus: use that Prometheus has forgotten " +
+					"counts as none.",
+				Default: steps.Fixed("168h", "the chart's default; the published page's 8h is one working day"),
 			},
 			{
-				Key: "idle.last-used", Title: "How long after a login a namespace is left alone in any case", Kind: steps.Text,
+				Key: "idle.last-used", Title: "Minimum time since the last login", Kind: steps.Text,
 				NotFromPeer: true, When: usesIdle, Check: checkDuration,
-				Help:    "By the annotation that the hook renews at each login.",
+				Help: "A duration such as 4h. A namespace is kept for this long after each login, which the hook records in " +
+					"an annotation.",
 				Default: steps.Fixed("4h", "the chart's default"),
 			},
 			{
-				Key: "idle.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
+				Key: "idle.source", Title: "Chart source", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
 				Check:   checkSource,
-				Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the chart.",
-				Default: steps.Fixed("https://osc.github.io/k8-namespace-reaper", "upstream's own"),
+				Help:    "A chart repository (https://…, oci://…), or a folder on this machine that contains the chart.",
+				Default: steps.Fixed("https://osc.github.io/k8-namespace-reaper", "upstream's repository"),
 			},
 			{
-				Key: "idle.version", Title: "Version of its chart", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
-				Help:    "As the chart repository lists it.",
-				Default: steps.Fixed("0.11.0", "what this guide was written for"),
+				Key: "idle.version", Title: "Chart version", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
+				Help:    "A version in the chart repository, such as 0.11.0.",
+				Default: steps.Fixed("0.11.0", "the version that this guide was written for"),
 			},
 		},
 		Facts: []steps.Fact{
@@ -74,7 +75,7 @@ func idle() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "idle-namespace", Title: "Make the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle,
+				Name: "idle-namespace", Title: "Create the namespace of k8-namespace-reaper", On: steps.Remote, When: usesIdle,
 				Needs: []string{"prometheus-knows-pods"}, Doer: afterPrometheus{action.Manifest{File: "idle-namespace.yaml"}},
 			},
 			{
@@ -93,11 +94,11 @@ func idle() steps.Step {
 	}
 }
 
-// afterPrometheus is what is not made before Prometheus was asked: who may not ask
-// it is told so before anything is written.
+// afterPrometheus is a manifest that is applied only after Prometheus was queried. Its plan reports a missing
+// permission to query it before anything is written.
 type afterPrometheus struct{ action.Manifest }
 
-// Plan has the right to ask it among those that it takes.
+// Plan adds the permission to query Prometheus to those that it requires.
 func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.Plan(ctx, e)
 	if err != nil {
@@ -133,7 +134,7 @@ func anchored(e steps.Env) string { return "^" + regexp.QuoteMeta(namespacePrefi
 func checkDuration(v string) error {
 	d, err := time.ParseDuration(v)
 	if err != nil || d < time.Hour {
-		return errors.New("a duration of an hour or more, such as 8h or 168h")
+		return errors.New("must be a duration of at least one hour, such as 8h or 168h")
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ var prometheusSpaces = []string{
 	"monitoring", "prometheus", "kube-prometheus-stack", "kube-system", "openshift-monitoring", "cattle-monitoring-system",
 }
 
-const answerPrometheus = "answer idle.prometheus with the one that knows this cluster's pods"
+const answerPrometheus = "answer idle.prometheus with the one that has this cluster's pod metrics"
 
 // prometheusThere finds a Service that looks like one. Whoever has a namespace can create such a Service, and what
 // answers there decides which namespaces are deleted: it counts in the usual namespaces alone, and only if it is the
@@ -191,7 +192,8 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 		return nil, steps.Absent("no Service has the labels of a Prometheus")
 	}
 	return nil, fmt.Errorf(
-		"what looks like Prometheus stands where anybody may have made it, in none of the usual namespaces (%s): %s; %s",
+		"Services that look like Prometheus exist only outside the usual namespaces (%s), where other users may have "+
+			"created them: %s; %s",
 		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus,
 	)
 }

@@ -22,40 +22,42 @@ import (
 func idleChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "prometheus-knows-pods", Title: "Prometheus knows when pods ran", On: steps.Remote,
+			Name: "prometheus-knows-pods", Title: "Prometheus has metrics of this cluster's pods", On: steps.Remote,
 			From: "the API server's proxy, or this machine", When: usesIdle, Needs: []string{"signed-in"},
-			Why: "the reaper asks for kube_pod_container_info. An empty answer means to it that no pod ran in any " +
-				"namespace, and it deletes them all once reapAfter is over",
+			Why: "If kube_pod_container_info is empty, the reaper assumes that no pod ran in any namespace, and deletes them " +
+				"all after reapAfter.",
 			References: []string{idleSource},
 			Run:        prometheusKnows,
 		},
 		{
-			Name: "idle-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Helm takes values at the top, and options such as --prometheus-address, without a word or not at " +
-				"all; the chart reads config: alone",
+			Name: "idle-values", Title: "k8-namespace-reaper's values are under config:", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "The chart reads only config:, while Helm silently ignores values at the top level and rejects " +
+				"options such as --prometheus-address.",
 			References: []string{idleSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return valuesNested(ctx, e, idleName, idleName, idleConfig(e))
 			},
 		},
 		{
-			Name: "idle-regexp", Title: "it deletes users' namespaces alone", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "user-.+ is looked for anywhere in a name by the reaper, and for the whole name by Prometheus: a " +
-				"namespace such as old-user-data is found by the one and never seen in use by the other",
+			Name: "idle-regexp", Title: "k8-namespace-reaper deletes only users' namespaces", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "The reaper matches user-.+ anywhere in a name, Prometheus the whole name: old-user-data matches for " +
+				"the reaper and never appears to be in use.",
 			References: []string{idleSource},
 			Run:        idleExpression,
 		},
 		{
-			Name: "idle-volumes", Title: "no user's namespace holds a volume", On: steps.Remote, When: usesIdle,
+			Name: "idle-volumes", Title: "No user namespace contains a volume claim", On: steps.Remote, When: usesIdle,
 			Needs:      []string{"signed-in"},
-			Why:        "a namespace goes with its volume claims, and with most storage classes the data goes with them",
+			Why:        "Deleting a namespace deletes its volume claims, and with most storage classes their data.",
 			References: []string{idleSource},
 			Run:        idleVolumes,
 		},
 		{
-			Name: "idle-runs", Title: "k8-namespace-reaper runs", On: steps.Remote, When: usesIdle, FixedBy: "idle-reaper",
+			Name: "idle-runs", Title: "k8-namespace-reaper is running", On: steps.Remote, When: usesIdle, FixedBy: "idle-reaper",
 			Needs:      []string{"signed-in"},
-			Why:        "namespaces pile up otherwise",
+			Why:        "Otherwise unused namespaces accumulate.",
 			References: []string{idleSource},
 			Run:        idleRuns,
 		},
@@ -66,29 +68,29 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.StartList("", check.Namespaces)
 	address := e.Answers.Text("idle.prometheus")
 	if address == "" {
-		return steps.Failed("no address of Prometheus is known", "answer idle.prometheus")
+		return steps.Failed("the address of Prometheus is unknown", "answer idle.prometheus")
 	}
 	got, via, err := askPrometheus(ctx, e, address)
 	switch {
 	case via == "" && apierrors.IsNotFound(err):
 		return steps.Failed(
-			"there is no Service of that address in the cluster: "+address,
+			"no Service in the cluster has the address "+address,
 			e.Kubectl()+" get services -A | grep -i prometheus    # then answer idle.prometheus",
 		)
 	case apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err):
 		return steps.Failed(
-			"nothing answers behind "+via+": "+failure.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus",
+			"nothing answers at "+via+": "+failure.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus",
 		)
 	case err != nil:
 		return steps.Errored(err)
 	case got.Status != "success":
-		return steps.Failed("Prometheus ("+via+") refuses the query: "+clean.Text(got.Error), "")
+		return steps.Failed("Prometheus ("+via+") rejects the query: "+clean.Text(got.Error), "")
 	}
-	all := "; with that answer the reaper would delete EVERY user's namespace after " + e.Answers.Text("idle.after")
+	all := ". The reaper would then delete EVERY user namespace after " + e.Answers.Text("idle.after")
 	missing := "install kube-state-metrics and have this Prometheus scrape it, or answer idle.prometheus with the " +
 		"one that does"
 	if len(got.Data.Result) == 0 {
-		return steps.Failed("Prometheus ("+via+") knows of no pod at all: "+podQuery+" is empty"+all, missing)
+		return steps.Failed("Prometheus ("+via+") has no pod metrics: "+podQuery+" is empty"+all, missing)
 	}
 	there, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
 	if err != nil {
@@ -99,29 +101,30 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 		if as := r.Metric["exported_namespace"]; as != "" {
 			return steps.Failed(
 				fmt.Sprintf(
-					"Prometheus (%s) keeps the pods' namespaces as exported_namespace (%s), and the reaper looks at namespace%s", via,
+					"Prometheus (%s) has the pods' namespaces in the label exported_namespace (%s), but the reaper reads the label "+
+						"namespace%s", via,
 					clean.Text(as), all,
 				),
-				"have it scrape kube-state-metrics with honor_labels: true (a ServiceMonitor: honorLabels: true)",
+				"configure it to scrape kube-state-metrics with honor_labels: true (a ServiceMonitor: honorLabels: true)",
 			)
 		}
 		text, _ := r.Value[1].(string)
 		of, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(of > 0) {
-			return steps.Failed("Prometheus ("+via+") says "+strconv.Quote(clean.Text(text))+" to "+podQuery+all, missing)
+			return steps.Failed("Prometheus ("+via+") returns "+strconv.Quote(clean.Text(text))+" for "+podQuery+all, missing)
 		}
 		known[r.Metric["namespace"]], n = true, n+of
 	}
 	if !slices.ContainsFunc(there, func(ns *corev1.Namespace) bool { return known[ns.Name] }) {
 		return steps.Failed(
-			fmt.Sprintf("Prometheus (%s) knows of %.0f containers, none of them in a namespace of this cluster%s", via, n, all),
+			fmt.Sprintf("Prometheus (%s) has metrics of %.0f containers, none in a namespace of this cluster%s", via, n, all),
 			missing,
 		)
 	}
-	return steps.Passed("%.0f containers in %d namespaces, says %s", n, len(known), via)
+	return steps.Passed("%.0f containers in %d namespaces, according to %s", n, len(known), via)
 }
 
-// idleExpression looks at the arguments of what runs, whoever installed it.
+// idleExpression checks the arguments of the running reaper, whoever installed it.
 func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, idleName)
 	if err != nil {
@@ -141,35 +144,38 @@ func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 		_, broken := regexp.Compile(text)
 		switch {
 		case text == "" && labels == "":
-			return steps.Failed(at+" has neither --namespace-labels nor --namespace-regexp: "+
-				"it exits when it starts, and deletes nothing", fix)
+			return steps.Failed(
+				at+" has neither --namespace-labels nor --namespace-regexp: it exits at start and deletes nothing", fix,
+			)
 		case text == "" && labels != userLabel+"="+userValue:
 			return steps.Failed(
 				fmt.Sprintf(
-					"%s deletes namespaces labelled %s, which are not the users' (%s=%s)", at, labels, userLabel, userValue,
+					"%s deletes namespaces labelled %s, but users' namespaces are labelled %s=%s", at, labels, userLabel, userValue,
 				),
 				fix,
 			)
 		case broken != nil:
-			return steps.Failed(fmt.Sprintf("%s has --namespace-regexp=%s, which is none: %v", at, text, broken), fix)
+			return steps.Failed(
+				fmt.Sprintf("%s has --namespace-regexp=%s, which is not a valid regular expression: %v", at, text, broken), fix,
+			)
 		case text != "" && (!strings.HasPrefix(text, "^") || !strings.HasSuffix(text, "$")):
 			others, err := alsoMatched(ctx, e, text)
 			if err != nil {
 				return steps.Errored(err)
 			}
-			found := fmt.Sprintf("%s has --namespace-regexp=%s, which is looked for anywhere in a name", at, text)
+			found := fmt.Sprintf("%s has --namespace-regexp=%s, which matches anywhere in a name", at, text)
 			if len(others) > 0 {
-				return steps.Failed(found+"; it finds "+few(others)+", too", fix)
+				return steps.Failed(found+"; it also matches "+few(others), fix)
 			}
 			return steps.Warned(found, fix)
 		case labels != userLabel+"="+userValue:
 			return steps.Warned(
-				fmt.Sprintf("%s has no --namespace-labels=%s=%s: a namespace that is called like a user's is deleted, too",
+				fmt.Sprintf("%s has no --namespace-labels=%s=%s: other namespaces with a name like a user's are deleted, too",
 					at, userLabel, userValue), fix,
 			)
 		}
 	}
-	return steps.Passed("%s, by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
+	return steps.Passed("%s selects by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
 }
 
 // alsoMatched are namespaces that an expression finds and that are no user's.
@@ -213,12 +219,13 @@ func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 	if len(with) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%d of %d users' namespaces hold volume claims: %s. They go with the namespace", len(with), len(spaces), few(with),
+				"%d of %d user namespaces contain volume claims: %s. Deleting a namespace deletes them", len(with), len(spaces),
+				few(with),
 			),
 			e.Kubectl()+" get persistentvolumeclaims -A    # or give their volumes persistentVolumeReclaimPolicy: Retain",
 		)
 	}
-	return steps.Passed("none of %d holds a volume claim", len(spaces))
+	return steps.Passed("none of %d user namespaces contains a volume claim", len(spaces))
 }
 
 func idleRuns(ctx context.Context, e steps.Env) steps.Result {
@@ -227,7 +234,7 @@ func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(all) == 0 {
-		return steps.Undone("there is no Deployment of " + idleName)
+		return steps.Undone("no Deployment runs " + idleName)
 	}
 	want, have := e.Answers.Text("idle.prometheus"), ""
 	for _, d := range all {
@@ -240,7 +247,9 @@ func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if have != want {
 		return steps.Warned(
-			fmt.Sprintf("%s/%s asks %s, and what was proved is %s (idle.prometheus)", all[0].Namespace, all[0].Name, have, want),
+			fmt.Sprintf(
+				"%s/%s queries %s, but the verified Prometheus is %s (idle.prometheus)", all[0].Namespace, all[0].Name, have, want,
+			),
 			e.ApplyStep("idle"),
 		)
 	}

@@ -66,7 +66,7 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 			return out, via, err
 		}
 		if err := json.Unmarshal(data, &out); err != nil {
-			return out, via, fmt.Errorf("what answers there is no Prometheus: %w", err)
+			return out, via, fmt.Errorf("the response is not from Prometheus: %w", err)
 		}
 		return out, via, nil
 	}
@@ -104,9 +104,8 @@ func askDirectly(ctx context.Context, address, via string) (out samples, said st
 	return out, via, err
 }
 
-// beside is an address behind a Service that is no pod's: an API server proxies
-// to pods alone, and what stands beside the cluster can be asked from here. "":
-// there is none.
+// beside is an endpoint of a Service that is not a pod: an API server proxies only to pods, but carrick can query an
+// endpoint outside the cluster from this machine. "": there is none.
 func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
 	slices, err := check.List[discoveryv1.EndpointSlice](
 		ctx, e.Cluster, check.EndpointSlices, s.Namespace,

@@ -18,14 +18,14 @@ import (
 func kubectl() steps.Step {
 	return steps.Step{
 		Name: "kubectl", Title: "Root's kubectl",
-		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root gets a " +
-			"kubeconfig that never changes: it names the CA and the token, which stand in files beside it.",
+		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root's " +
+			"kubeconfig never changes, because it refers to files for the CA and the token.",
 		Ask: []steps.Question{{
-			Key: "kubectl.path", Title: "kubectl on the web node", Kind: steps.Path, NotFromPeer: true,
+			Key: "kubectl.path", Title: "kubectl path on the web node", Kind: steps.Path, NotFromPeer: true,
 			Adopt: adoptKubectl,
-			Help: "It stands in the cluster file and in the script that renews the token. carrick downloads none: where it " +
-				"is missing, the fix has the lines that do.",
-			Default: steps.Fixed("/usr/local/bin/kubectl", "where the published page puts it"),
+			Help: "An absolute path such as /usr/local/bin/kubectl, used in the cluster file and in the script that renews " +
+				"the token. carrick does not download kubectl; if it is missing, the fix shows how.",
+			Default: steps.Fixed("/usr/local/bin/kubectl", "from the published page"),
 			Check:   validKubectl,
 		}},
 		Actions: []steps.Action{
@@ -60,7 +60,7 @@ func validKubectl(p string) error {
 	}
 	if !scriptPath.MatchString(p) {
 		return fmt.Errorf(
-			"%q: Open OnDemand runs it by a shell without quoting it; it takes letters, digits and ._+- alone. On the web "+
+			"%q: Open OnDemand runs it in a shell without quoting it: use only letters, digits, slashes and ._+-. On the web "+
 				"node: ln -s %s /usr/local/bin/kubectl",
 			p, steps.Quoted(p),
 		)
@@ -70,8 +70,7 @@ func validKubectl(p string) error {
 
 func kubectlPath(e steps.Env) string { return e.Answers.Text("kubectl.path") }
 
-// adoptKubectl is the program that the cluster file names, else one that stands
-// where programs do.
+// adoptKubectl is the program that the cluster file names, else one in /usr/local/bin or /usr/bin.
 func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 	data, err := e.Host.Read(ctx, clusterPath(e))
 	if err == nil {
@@ -92,16 +91,18 @@ func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 			return nil, "", err
 		}
 		if there {
-			return path, "it stands there", nil
+			return path, "found on the web node", nil
 		}
 	}
-	return nil, "", steps.Absent("there is no kubectl in /usr/local/bin or /usr/bin")
+	return nil, "", steps.Absent("neither /usr/local/bin nor /usr/bin contains kubectl")
 }
 
-// inFolder is what becomes of a command where a folder stands for the web node.
+// inFolder returns the result of a command if a folder represents the web node.
 func inFolder(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, host.ErrFolder) {
-		return steps.Skipped("a folder stands for the web node: that can't be run here; run there: %s", command), true
+		return steps.Skipped(
+			"a folder represents the web node, so this cannot run here. Run on the web node: %s", command,
+		), true
 	}
 	return steps.Result{}, false
 }
@@ -131,14 +132,14 @@ var systemFolders = regexp.MustCompile(`^/(etc|opt|usr|root|bin|sbin|lib|lib64|r
 func takeFolder(e steps.Env, folder, file string) string {
 	if _, err := e.Host.Folder(folder); err != nil || !systemFolders.MatchString(folder) { // or it is a symlink
 		return "namei -l " + steps.Quoted(file) +
-			"    # users can replace the file: see who can write on the way to it, then move it"
+			"    # users can replace the file: check who can write to the folders above it, then move it"
 	}
 	at := steps.Quoted(folder)
 	return "chown root:root " + at + " && chmod go-w " + at + "    # then read " + steps.Quoted(file) +
-		": another user can have replaced it"
+		": another user may have replaced it"
 }
 
-// download is how kubectl is got in a version, and proved to be what was released.
+// download is the script that installs a version of kubectl after verifying its checksum.
 func download(version, path string) string {
 	at := "https://dl.k8s.io/release/" + version + "/bin/linux/$arch/kubectl"
 	return fmt.Sprintf(`# run on the web node, as root

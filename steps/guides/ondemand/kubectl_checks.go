@@ -21,26 +21,26 @@ import (
 func kubectlChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubectl-there", Title: "users may run kubectl, and root alone may change it", On: steps.Local,
-			Why: "the dashboard runs it as the user. The published page puts it into /usr/local/bin, while Open " +
-				"OnDemand looks into /usr/bin where the cluster file names none",
+			Name: "kubectl-there", Title: "Users can run kubectl, and only root can change it", On: steps.Local,
+			Why: "The dashboard runs it as the user. Open OnDemand defaults to /usr/bin/kubectl, but the published page " +
+				"installs /usr/local/bin/kubectl.",
 			References: []string{page, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb (bin)"},
 			Run:        kubectlThere,
 		},
 		{
-			Name: "kubectl-version", Title: "kubectl is at most one minor version away from the cluster", On: steps.Local,
+			Name: "kubectl-version", Title: "The kubectl version is within one minor of the cluster", On: steps.Local,
 			Needs: []string{"kubectl-there"},
-			Why: "Kubernetes supports no wider skew. The published page takes kubectl from a bucket that has had no " +
-				"release since 1.30: what is saved from there may be an error page",
+			Why: "Kubernetes supports no wider skew. The published page's download bucket has no release since 1.30 and can " +
+				"return an error page.",
 			References: []string{
 				"https://kubernetes.io/releases/version-skew-policy/#kubectl", "kubernetes/kubernetes: issue 127796",
 			},
 			Run: kubectlVersion,
 		},
 		{
-			Name: "kubectl-sudo", Title: "sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-there"},
-			Why: "at login the hook writes the user's credentials with sudo -u USER kubectl, without a path. Where " +
-				"sudo's secure_path lacks its folder nothing is written, and the hook's error is seen nowhere",
+			Name: "kubectl-sudo", Title: "The hook's sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-there"},
+			Why: "At login the hook runs sudo -u USER kubectl. If secure_path lacks its directory, no credentials are " +
+				"written and no error is shown.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"},
 			Run:        kubectlForSudo,
 		},
@@ -55,7 +55,8 @@ var released = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
 func fittingDownload(e steps.Env, path string) string {
 	server, err := e.Peer.Text("server-version")
 	if err != nil || released.FindString(server) == "" {
-		return "look up the cluster's version: " + e.PeerKubectl() + " version; then take that kubectl from https://dl.k8s.io"
+		return "check the cluster's version: " + e.PeerKubectl() +
+			" version; then download that kubectl from https://dl.k8s.io"
 	}
 	return download(released.FindString(server), path)
 }
@@ -67,7 +68,7 @@ func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if problem == "" {
-		return steps.Passed("%s, which users may run", at)
+		return steps.Passed("users can run %s", at)
 	}
 	return steps.Failed(problem, kubectlFix(ctx, e))
 }
@@ -98,7 +99,7 @@ func kubectlAgain(ctx context.Context, e steps.Env) string {
 		}
 		return fittingDownload(e, at)
 	}
-	return "answer kubectl.path with the path of a kubectl that root alone can change"
+	return "answer kubectl.path with the path of a kubectl that only root can change"
 }
 
 // kubectlVersion compares the two by their minor versions.
@@ -109,7 +110,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	}
 	theirs, err := version.ParseGeneric(server)
 	if err != nil {
-		return steps.Errored(fmt.Errorf("the cluster's version %q can't be read: %w", server, err))
+		return steps.Errored(fmt.Errorf("parsing the cluster's version %q: %w", server, err))
 	}
 	at := kubectlPath(e)
 	problem, err := executable(ctx, e, at)
@@ -135,12 +136,12 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		} `json:"clientVersion"`
 	}
 	if json.Unmarshal([]byte(out), &said) != nil || said.Client.Version == "" {
-		return steps.Failed(at+" does not say its version as kubectl does", fittingDownload(e, at))
+		return steps.Failed(at+" does not report its version in kubectl's format", fittingDownload(e, at))
 	}
 	ours, err := version.ParseGeneric(said.Client.Version)
 	if err != nil {
 		return steps.Failed(
-			fmt.Sprintf("%s says that it is %q, which is no version", at, said.Client.Version), fittingDownload(e, at),
+			fmt.Sprintf("%s reports version %q, which is not a valid version", at, said.Client.Version), fittingDownload(e, at),
 		)
 	}
 	found := fmt.Sprintf("kubectl %s, cluster %s", said.Client.Version, server)
@@ -165,8 +166,7 @@ func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	)
 }
 
-// isNoProgram tells whether a file could not be started at all: it is no program,
-// or one of another machine.
+// isNoProgram reports whether a file could not be started because it is not a program for this machine.
 func isNoProgram(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) ||
 		err != nil && strings.Contains(err.Error(), "exec format error")

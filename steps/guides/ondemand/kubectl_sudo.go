@@ -15,9 +15,8 @@ import (
 	"carrick/steps"
 )
 
-// securePath is what a sudoers file says of the PATH of commands that root has
-// run for others: said tells whether it says anything, on whether it sets one.
-// The last word counts, in a file as in the files after it.
+// securePath returns the secure_path that a sudoers file sets for commands that root runs as other users. said reports
+// whether the file sets or unsets it. The last setting counts, within a file and across files.
 func securePath(data []byte) (path string, said bool) {
 	text := strings.ReplaceAll(string(data), "\\\n", " ")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -75,32 +74,33 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	secure, from, err := sudoPath(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
 		return steps.Skipped(
-			"only root may read /etc/sudoers: run carrick as root, or on the web node: sudo -u USER kubectl version --client",
+			"only root can read /etc/sudoers; run carrick as root, or run on the web node: sudo -u USER kubectl " +
+				"version --client",
 		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if from == "" {
-		return ranBySudo(ctx, e, "/etc/sudoers names no secure_path")
+		return ranBySudo(ctx, e, "/etc/sudoers sets no secure_path")
 	}
 	at := kubectlPath(e)
 	fix := onWebNode("ln -s " + steps.Quoted(at) + " " + steps.Quoted(
 		path.Join(linkFolder(secure), "kubectl"),
-	) + "    # or put " + path.Dir(at) + " into secure_path: visudo")
+	) + "    # or add " + path.Dir(at) + " to secure_path: visudo")
 	first, err := firstIn(ctx, e, secure, "kubectl")
 	switch {
 	case err != nil:
 		return steps.Errored(err)
 	case first == "":
-		return steps.Failed(fmt.Sprintf("no folder of sudo's secure_path holds kubectl (%s in %s)", secure, from), fix)
+		return steps.Failed(fmt.Sprintf("kubectl is in no directory of sudo's secure_path (%s in %s)", secure, from), fix)
 	}
 	if problem, err := executable(ctx, e, first); err != nil {
 		return steps.Errored(err)
 	} else if problem != "" {
 		return steps.Failed("sudo finds "+first+" first, but "+problem,
 			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)+
-				"    # where users can write to "+path.Dir(first)+", remove it from secure_path instead: visudo"))
+				"    # if users can write to "+path.Dir(first)+", remove it from secure_path instead: visudo"))
 	}
 	same, err := sameFile(ctx, e, first, at)
 	if err != nil {
@@ -108,11 +108,11 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !same {
 		return steps.Warned(
-			fmt.Sprintf("sudo finds %s, which is not %s: two versions of kubectl are used at a login", first, at),
+			fmt.Sprintf("sudo finds %s, not %s, so a login uses two versions of kubectl", first, at),
 			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)),
 		)
 	}
-	return ranBySudo(ctx, e, first+", by secure_path in "+from)
+	return ranBySudo(ctx, e, first+", from secure_path in "+from)
 }
 
 // ranBySudo has sudo run it for the trial user, where there is one and a machine, and where it is known that sudo finds
@@ -123,7 +123,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	static := steps.Passed("%s", known)
 	if !bySecurePath {
 		static = steps.Skipped(
-			"%s: which PATH sudo gives can only be seen on the web node: sudo -u USER kubectl version --client", known,
+			"%s; sudo's PATH can only be checked on the web node: sudo -u USER kubectl version --client", known,
 		)
 	}
 	if user == "" || strings.HasPrefix(user, "-") || !bySecurePath || e.Host.IsFolder() {
@@ -139,7 +139,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 		return steps.Passed("%s; sudo -u %s kubectl runs", known, user)
 	case strings.Contains(said, "password is required"):
 		return steps.Skipped(
-			"carrick may not use sudo here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user),
+			"sudo requires a password here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user),
 		)
 	case errors.As(err, &exit):
 		return steps.Failed(
@@ -203,7 +203,7 @@ func linkFolder(secure string) string {
 	return "/usr/bin"
 }
 
-// sameFile tells whether two paths lead to one file, or to two alike.
+// sameFile reports whether two paths lead to the same file, or to two with the same content.
 func sameFile(ctx context.Context, e steps.Env, a, b string) (bool, error) {
 	if a == b {
 		return true, nil

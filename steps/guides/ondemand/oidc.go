@@ -11,34 +11,33 @@ import (
 func oidc() steps.Step {
 	return steps.Step{
 		Name: "oidc", Title: "OIDC", When: withOIDC,
-		Why: "Users reach the API server with the token of their login to the portal. So both trust one issuer, the token " +
-			"names the API server's client among its audience, and the API server makes of it the plain login name.",
+		Why: "The API server accepts the token of a user's portal login. Both must trust the same issuer, the token's " +
+			"audience must include the API server's client, and its username must be the plain login name.",
 		Ask: []steps.Question{
 			{
-				Key: "oidc.issuer", Title: "Issuer of the tokens", Kind: steps.URL, NotFromPeer: true, Adopt: adoptIssuer,
+				Key: "oidc.issuer", Title: "OIDC issuer URL", Kind: steps.URL, NotFromPeer: true, Adopt: adoptIssuer,
 				When: withOIDC,
-				Help: "As the provider calls itself, such as https://idp.example.org/realms/main: what " +
-					"ADDRESS/.well-known/openid-configuration says under issuer. It is not the token endpoint that upstream's " +
-					"example has.",
+				Help: "The issuer as ADDRESS/.well-known/openid-configuration states it, such as " +
+					"https://idp.example.org/realms/main. It is not the token endpoint, which upstream's example uses.",
 				Default: issuerDefault,
 			},
 			{
-				Key: "oidc.client-id", Title: "Client that the portal logs users in with", Kind: steps.Text,
+				Key: "oidc.client-id", Title: "Portal's OIDC client id", Kind: steps.Text,
 				Adopt: adoptEnv("CLIENT_ID"), When: withOIDC,
-				Help: "CLIENT_ID in hook.env: kubectl renews a user's tokens as this client, so it is the one that they " +
-					"were made for.",
+				Help: "CLIENT_ID in hook.env. kubectl renews a user's tokens as this client, so it must be the client that " +
+					"they were issued to.",
 				Default: steps.FromFact("portal-client", "the portal's oidc_client_id"),
 			},
 			{
-				Key: "oidc.client-secret", Title: "Secret of that client", Kind: steps.Text, Secret: true, Opt: true,
+				Key: "oidc.client-secret", Title: "Portal's OIDC client secret", Kind: steps.Text, Secret: true, Opt: true,
 				When: withOIDC,
-				Help: "CLIENT_SECRET in hook.env. Left empty, the one that stands there stays, else the portal's own of that " +
-					"client is taken. Users can read it in their kubeconfig.",
+				Help: "CLIENT_SECRET in hook.env. Leave it empty to keep the existing one, or else to use the portal's own " +
+					"secret of that client. Users can read it in their kubeconfig.",
 			},
 			{
-				Key: "oidc.audience", Title: "Client id of the API server", Kind: steps.Text, When: withOIDC,
-				Help: "--oidc-client-id of kube-apiserver, or issuer.audiences in its AuthenticationConfiguration: the token's " +
-					"audience has to hold it.",
+				Key: "oidc.audience", Title: "API server's OIDC client id", Kind: steps.Text, When: withOIDC,
+				Help: "--oidc-client-id of kube-apiserver, or issuer.audiences in its AuthenticationConfiguration. The token's " +
+					"audience must include it.",
 				Default: func(e steps.Env) (any, string) {
 					if s, err := serverOIDC(e.Peer); err == nil && s.clientID != "" {
 						return s.clientID, "kube-apiserver's --oidc-client-id"
@@ -49,22 +48,22 @@ func oidc() steps.Step {
 			{
 				Key: "oidc.user-token", Title: "Access token of a real user", Kind: steps.Text, Secret: true, Opt: true,
 				When: withOIDC,
-				Help: "Proves the audience and the user's name. In a user's session on the portal: kubectl config view --raw " +
-					"-o jsonpath='{.users[*].user.auth-provider.config.id-token}'. A second line can hold the token that this " +
-					"prints once the first has expired and kubectl get pods has renewed it.",
+				Help: "Used to verify the audience and the username. In a user's session on the portal, run: kubectl config view " +
+					"--raw -o jsonpath='{.users[*].user.auth-provider.config.id-token}'. To check the renewed token as well, run " +
+					"kubectl get pods once the first has expired, and enter what the command prints then on a second line.",
 			},
 		},
 		Facts: []steps.Fact{
 			{
-				Name: "portal-issuer", Title: "the issuer of logins to the portal", On: steps.Local, Shared: true,
+				Name: "portal-issuer", Title: "the issuer of portal logins", On: steps.Local, Shared: true,
 				Learn: portalIssuer,
 			},
 			{
-				Name: "portal-client", Title: "the client of logins to the portal", On: steps.Local, Shared: true,
+				Name: "portal-client", Title: "the client of portal logins", On: steps.Local, Shared: true,
 				Learn: portalClient,
 			},
 			{
-				Name: "server-oidc", Title: "what the API server is told of OIDC", On: steps.Remote, Shared: true,
+				Name: "server-oidc", Title: "the API server's OIDC settings", On: steps.Remote, Shared: true,
 				Learn: learnServerOIDC,
 			},
 		},
@@ -99,7 +98,7 @@ func portalIssuer(ctx context.Context, e steps.Env) (any, error) {
 	if base, ok := strings.CutSuffix(text, discovery); ok {
 		return base, nil
 	}
-	return nil, steps.Absent("%s names no oidc_provider_metadata_url", portalFile)
+	return nil, steps.Absent("%s does not set oidc_provider_metadata_url", portalFile)
 }
 
 func issuerDefault(e steps.Env) (any, string) {
@@ -121,7 +120,7 @@ func portalClient(ctx context.Context, e steps.Env) (any, error) {
 	if id, _ := values["oidc_client_id"].(string); id != "" {
 		return id, nil
 	}
-	return nil, steps.Absent("%s names no oidc_client_id", portalFile)
+	return nil, steps.Absent("%s does not set oidc_client_id", portalFile)
 }
 
 // adoptIssuer is hook.env's, or the issuer that is meant by it.
@@ -132,7 +131,7 @@ func adoptIssuer(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if meant := issuerMeant(text); meant != text {
-		return meant, from + ", which has the address of an endpoint of it", nil
+		return meant, from + ", which names one of its endpoints", nil
 	}
 	return text, from, nil
 }

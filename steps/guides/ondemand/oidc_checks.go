@@ -28,36 +28,38 @@ const (
 func oidcChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "issuer", Title: "the issuer says that it is one", On: steps.Local, From: "this machine", When: withOIDC,
-			Why: "kubectl and the API server ask it at ISSUER" + discovery +
-				", and the API server refuses tokens of an issuer that calls itself otherwise, to the last slash. Upstream's " +
-				"example has the token endpoint there",
+			Name: "issuer", Title: "The issuer matches its discovery document", On: steps.Local, From: "this machine",
+			When: withOIDC,
+			Why: "The API server reads ISSUER" + discovery +
+				"and rejects tokens of any other issuer, even by a slash. Upstream's example has the token endpoint.",
 			References: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
 		},
 		{
-			Name: "one-issuer", Title: "the portal logs users in at that issuer", On: steps.Local, When: withOIDC,
+			Name: "one-issuer", Title: "The portal logs users in through that issuer", On: steps.Local, When: withOIDC,
 			Needs:      []string{"portal-file"},
-			Why:        "the token of the login to the portal is what the API server is shown",
+			Why:        "The API server receives the token of the portal login.",
 			References: []string{page}, Run: oneIssuer,
 		},
 		{
-			Name: "token-audience", Title: "a user's token names the API server's client", On: steps.Local, When: withOIDC,
-			Why: "the API server takes a token only where its client id is among the token's audience (aud). The " +
-				"portal's client gets it there by a mapper; other ways are an exchange of tokens in the hook, or one " +
-				"client for both",
+			Name: "token-audience", Title: "A user's token has the API server's client as audience", On: steps.Local,
+			When: withOIDC,
+			Why: "The API server rejects a token without its client id in aud. Add it with a mapper, exchange tokens " +
+				"in the hook, or share one client.",
 			References: []string{page, apiServerSource, clientGoSource}, Run: tokenAudience,
 		},
 		{
-			Name: "server-issuer", Title: "the API server takes tokens of that issuer", On: steps.Remote, When: withOIDC,
-			Needs:      []string{"signed-in"},
-			Why:        "it is told of one issuer and one client id, as flags or in a file of its own; never both",
+			Name: "server-issuer", Title: "The API server accepts tokens of that issuer", On: steps.Remote, When: withOIDC,
+			Needs: []string{"signed-in"},
+			Why: "The API server accepts one issuer and one client id, set by flags or in a configuration file, never " +
+				"both. It rejects other tokens.",
 			References: []string{apiServerSource}, Run: serverIssuer,
 		},
 		{
-			Name: "server-username", Title: "the API server makes plain login names of tokens", On: steps.Remote, When: withOIDC,
+			Name: "server-username", Title: "The API server derives plain login names from tokens", On: steps.Remote,
+			When:  withOIDC,
 			Needs: []string{"signed-in"},
-			Why: "the hook binds roles to the user's login name and nothing before it. Without " +
-				"--oidc-username-prefix=- the API server puts the issuer before each name that is no mail address",
+			Why: "The hook binds roles to the bare login name. Without --oidc-username-prefix=- the API server " +
+				"prefixes it with the issuer unless it is an email.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource},
 			Run:        serverUsername,
 		},
@@ -104,7 +106,7 @@ func askProvider(ctx context.Context, e steps.Env, issuer string) (oidcProvider,
 				Issuer string `json:"issuer"`
 			}
 			if err := json.Unmarshal(r.Body, &said); err != nil && r.Status == http.StatusOK {
-				return oidcProvider{}, fmt.Errorf("%s does not answer with JSON", at)
+				return oidcProvider{}, fmt.Errorf("%s does not return JSON", at)
 			}
 			return oidcProvider{status: r.Status, issuer: said.Issuer}, nil
 		},
@@ -115,14 +117,14 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	issuer := e.Answers.Text("oidc.issuer")
 	if meant := issuerMeant(issuer); meant != issuer {
 		return steps.Failed(
-			issuer+" is the address of an endpoint, not the issuer: that is "+meant,
+			issuer+" is an endpoint, not the issuer. The issuer is "+meant,
 			"answer oidc.issuer with "+steps.Quoted(meant)+" in "+e.LinkFile(),
 		)
 	}
 	if !strings.HasPrefix(issuer, "https://") {
 		return steps.Failed(
-			issuer+" does not begin with https://, and the API server takes no other",
-			"answer oidc.issuer with https:// in "+e.LinkFile(),
+			issuer+" does not start with https://, which the API server requires",
+			"answer oidc.issuer with an https:// URL in "+e.LinkFile(),
 		)
 	}
 	look := "curl -sS " + steps.Quoted(strings.TrimSuffix(issuer, "/")+discovery)
@@ -130,9 +132,9 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return steps.Failed(
-			"the web node does not trust the certificate that it shows: no CA among the system's has signed it, or it is not "+
-				"good for that name now",
-			onWebNode("put the CA into /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: "+
+			"the web node does not trust the issuer's certificate: no system CA has signed it, or it is not valid for that "+
+				"name or time",
+			onWebNode("add the CA to /etc/pki/ca-trust/source/anchors and run update-ca-trust (Debian: "+
 				"/usr/local/share/ca-certificates, update-ca-certificates)"),
 		)
 	case err != nil:
@@ -141,20 +143,20 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s", issuer)
 	case said.status == http.StatusOK:
 		return steps.Failed(
-			fmt.Sprintf("it calls itself %s, and oidc.issuer is answered with %s", shownWord(said.issuer), issuer),
+			fmt.Sprintf("the provider's issuer is %s, but oidc.issuer is %s", shownWord(said.issuer), issuer),
 			"answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
 		)
 	}
 	if other := otherRealm(issuer); other != "" {
 		if said, err := askProvider(ctx, e, other); err == nil && said.status == http.StatusOK && said.issuer != "" {
 			return steps.Failed(
-				issuer+" is not there, and "+shownWord(said.issuer)+" is: Keycloak has no /auth before its realms since 17",
+				issuer+" does not exist, but "+shownWord(said.issuer)+" does: Keycloak has no /auth prefix since version 17",
 				"answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
 			)
 		}
 	}
 	return steps.Failed(
-		fmt.Sprintf("%s answers with status %d", strings.TrimSuffix(issuer, "/")+discovery, said.status), look,
+		fmt.Sprintf("%s returned status %d", strings.TrimSuffix(issuer, "/")+discovery, said.status), look,
 	)
 }
 
@@ -164,9 +166,9 @@ func oneIssuer(_ context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if want := e.Answers.Text("oidc.issuer"); strings.TrimSuffix(have, "/") != strings.TrimSuffix(want, "/") {
-		return steps.Failed(fmt.Sprintf("the portal's is %s, and oidc.issuer is answered with %s",
+		return steps.Failed(fmt.Sprintf("the portal's issuer is %s, but oidc.issuer is %s",
 			shownWord(have), want),
-			"answer oidc.issuer with "+steps.Quoted(have)+" in "+e.LinkFile()+", and have the API server take it:\n"+
+			"answer oidc.issuer with "+steps.Quoted(have)+" in "+e.LinkFile()+", and make the API server accept it:\n"+
 				apiFlagsFor(e, have))
 	}
 	return steps.Passed("%s", have)
@@ -198,20 +200,20 @@ func userTokens(e steps.Env) (all []masked.Value) {
 func tokenAudience(_ context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
 	if len(all) == 0 {
-		return steps.Skipped("no token of a user was given: --secret oidc.user-token=@FILE")
+		return steps.Skipped("no user token was given: --secret oidc.user-token=@FILE")
 	}
 	for i, raw := range all {
 		r := audienceOf(e, raw)
 		if i > 0 {
-			r.Found = "the renewed token: " + r.Found
+			r.Found = "renewed token: " + r.Found
 		}
 		if r.Status != steps.Pass || len(all) > 1 && i == len(all)-1 {
 			return r
 		}
 	}
 	r := audienceOf(e, all[0])
-	r.Found += "; the ID token that kubectl renews it with was not checked: once it has expired, run kubectl get pods in " +
-		"that session, and give both tokens, one a line"
+	r.Found += "; the renewed ID token was not checked. Once this token has expired, run kubectl get pods in that " +
+		"session and enter both tokens, one per line"
 	return r
 }
 
@@ -221,19 +223,21 @@ func audienceOf(e steps.Env, raw masked.Value) steps.Result {
 	switch {
 	case err != nil:
 		return steps.Failed(
-			"it is no token that an API server can take: "+err.Error(), "have the provider issue access tokens as JWTs",
+			"the token cannot be used with an API server: "+err.Error(), "have the provider issue access tokens as JWTs",
 		)
 	case t.Issuer != issuer:
 		return steps.Failed(
-			fmt.Sprintf("its issuer is %s, not %s", shownWord(t.Issuer), issuer),
-			"answer oidc.issuer with it, or take a token of that issuer",
+			fmt.Sprintf("the token's issuer is %s, not %s", shownWord(t.Issuer), issuer),
+			"answer oidc.issuer with the token's issuer, or use a token of the answered one",
 		)
 	case !slices.Contains(t.Audience, audience):
-		return steps.Failed(fmt.Sprintf("its audience is %s, without %s", audienceWords(t.Audience), audience), mapper(e))
+		return steps.Failed(
+			fmt.Sprintf("the audience is %s and does not include %s", audienceWords(t.Audience), audience), mapper(e),
+		)
 	}
-	found := "its audience holds " + audience
+	found := "the audience includes " + audience
 	if t.Expired(time.Now()) {
-		found += "; the token itself has ended, which says nothing of that"
+		found += "; the token has expired, which does not affect this check"
 	}
 	return steps.Passed("%s", found)
 }

@@ -35,8 +35,8 @@ func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(pods) == 0 {
-		return nil, steps.Absent("the API server's pods can't be seen (a control plane that somebody else runs): ask who " +
-			"runs it for its OIDC issuer, client id, username claim and username prefix")
+		return nil, steps.Absent("the API server's pods are not visible (managed control plane): ask its operator for the " +
+			"OIDC issuer, client id, username claim and username prefix")
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	out := map[string]any{}
@@ -50,7 +50,7 @@ func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
 			}
 		}
 		if i > 0 && fmt.Sprint(out) != fmt.Sprint(found) {
-			return nil, fmt.Errorf("pods %s and %s are told different things of OIDC", pods[0].Name, p.Name)
+			return nil, fmt.Errorf("pods %s and %s have different OIDC settings", pods[0].Name, p.Name)
 		}
 		out = found
 	}
@@ -92,12 +92,12 @@ func (s oidcServer) configured() (why steps.Result, ok bool) {
 	switch {
 	case s.config != "":
 		return steps.Skipped(
-			"the API server reads %s on its own disk, which can't be seen from here; look there for jwt[].issuer.url, "+
-				"audiences and claimMappings.username",
+			"the API server reads %s from its own disk, which carrick cannot see; check jwt[].issuer.url, audiences and "+
+				"claimMappings.username there",
 			s.config,
 		), false
 	case s.issuer == "":
-		return steps.Failed("kube-apiserver has no --oidc-issuer-url: it takes no token of any user", apiServerFlags), false
+		return steps.Failed("kube-apiserver has no --oidc-issuer-url, so it accepts no user's token", apiServerFlags), false
 	}
 	return steps.Result{}, true
 }
@@ -132,18 +132,18 @@ func serverIssuer(_ context.Context, e steps.Env) steps.Result {
 	var off []string
 	if s.issuer != issuer {
 		off = append(
-			off, fmt.Sprintf("--oidc-issuer-url is %s, and oidc.issuer is answered with %s", shownWord(s.issuer), issuer),
+			off, fmt.Sprintf("--oidc-issuer-url is %s, but oidc.issuer is %s", shownWord(s.issuer), issuer),
 		)
 	}
 	if s.clientID != audience {
 		off = append(
-			off, fmt.Sprintf("--oidc-client-id is %s, and oidc.audience is answered with %s", shownWord(s.clientID), audience),
+			off, fmt.Sprintf("--oidc-client-id is %s, but oidc.audience is %s", shownWord(s.clientID), audience),
 		)
 	}
 	if len(off) > 0 {
 		return steps.Failed(strings.Join(off, "; "), apiFlags(e))
 	}
-	return steps.Passed("%s, as client %s", s.issuer, s.clientID)
+	return steps.Passed("issuer %s, client %s", s.issuer, s.clientID)
 }
 
 func serverUsername(_ context.Context, e steps.Env) steps.Result {
@@ -161,26 +161,26 @@ func serverUsername(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case claim == "sub":
 		return steps.Failed(
-			"--oidc-username-claim is sub, which is a number or a UUID with most providers, and not the login name that the "+
-				"role bindings name",
+			"--oidc-username-claim is sub, usually a number or a UUID, but the RoleBindings name the login name",
 			apiFlags(e),
 		)
 	case s.prefix == "" && claim != "email":
 		return steps.Failed(
-			"--oidc-username-prefix is not set: users are called "+shownWord(s.issuer+"#NAME")+
-				", and the role bindings name plain NAME",
+			"--oidc-username-prefix is not set, so the username is "+shownWord(s.issuer+"#NAME")+
+				", but the RoleBindings name plain NAME",
 			apiFlags(e),
 		)
 	case s.prefix != "-" && s.prefix != "":
 		return steps.Failed(
-			"--oidc-username-prefix is "+shownWord(s.prefix)+": users are called "+shownWord(s.prefix+"NAME")+
-				", and the role bindings name plain NAME",
+			"--oidc-username-prefix is "+shownWord(s.prefix)+", so the username is "+shownWord(s.prefix+"NAME")+
+				", but the RoleBindings name plain NAME",
 			apiFlags(e),
 		)
 	case claim == "email":
 		return steps.Warned(
-			"--oidc-username-claim is email: the role bindings name the login name, which is seldom an address", apiFlags(e),
+			"--oidc-username-claim is email, but the RoleBindings name the login name, which is rarely an email address",
+			apiFlags(e),
 		)
 	}
-	return steps.Passed("the claim %s, without a prefix", claim)
+	return steps.Passed("username claim %s, no prefix", claim)
 }

@@ -37,45 +37,46 @@ const policySource = "OSC/osc-helm-charts: charts/kyverno-policies/templates"
 func policies() steps.Step {
 	return steps.Step{
 		Name: "policies", Title: "Policies",
-		Why: "Users have kubectl and can submit any pod in their namespace. A pod security level says what such a pod may " +
-			"be: restricted where nothing is mounted, baseline with NFS, privileged with host paths. It can't say as whom it " +
-			"runs: uid and gid are pinned by an admission policy or by Kyverno, with what LDAP knows of users.",
+		Why: "Users with kubectl can submit any pod in their namespace. Pod security levels restrict mounts (none: " +
+			"restricted, NFS: baseline, host paths: privileged) but not uid and gid; an admission policy or Kyverno pins " +
+			"those to the values from LDAP.",
 		Ask: []steps.Question{
 			{
 				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote,
 				Adopt: adoptUserLevel,
 				Of: []steps.Choice{
-					{Value: check.Restricted, Title: "restricted: no mounts of the site"},
-					{Value: check.Baseline, Title: "baseline: mounts by NFS"},
-					{Value: check.Privileged, Title: "privileged: host paths; pod security then refuses nothing"},
+					{Value: check.Restricted, Title: "restricted: no site files are mounted"},
+					{Value: check.Baseline, Title: "baseline: NFS mounts"},
+					{Value: check.Privileged, Title: "privileged: host paths; pod security rejects nothing"},
 				},
-				Help: "The pre-hook puts it on each user's namespace at login. One that is too narrow for the mounts has " +
-					"every app refused.",
+				Help: "The pre-hook sets it on each user's namespace at login. If the level is too strict for the mounts, " +
+					"every app is rejected.",
 				Default: defaultLevel,
 			},
 			{
-				Key: "policies.ids", Title: "What pins uid and gid of users' pods", Kind: steps.Pick, On: steps.Remote,
+				Key: "policies.ids", Title: "Enforcement of pods' uid and gid", Kind: steps.Pick, On: steps.Remote,
 				Of: []steps.Choice{
-					{Value: "none", Title: "nothing, or something else (Kyverno)"},
+					{Value: "none", Title: "none: nothing, or another tool such as Kyverno"},
 					{
 						Value: "admission-policy",
-						Title: "admission-policy: Kubernetes' own, with the maps of k8-ldap-configmap (Kubernetes 1.30)",
+						Title: "admission-policy: ValidatingAdmissionPolicy with the ConfigMaps of k8-ldap-configmap (Kubernetes " +
+							"1.30 or newer)",
 					},
 				},
-				Help: "Where files of the site are mounted, who may run as any uid reads anybody's files. The policy takes " +
+				Help: "If site files are mounted, a user who can run as any uid can read everyone's files. The policy reads " +
 					"the ConfigMaps user-uid-map and user-gid-map, keyed by namespace.",
-				Default: steps.Fixed("none", "a policy that refuses pods is to be wanted"),
+				Default: steps.Fixed("none", "default; a policy that rejects pods is opt-in"),
 			},
 			{
-				Key: "policies.maps-namespace", Title: "Namespace of the maps of uid and gid", Kind: steps.Namespace,
+				Key: "policies.maps-namespace", Title: "Namespace of the uid and gid ConfigMaps", Kind: steps.Namespace,
 				On: steps.Remote, Opt: true, When: pinsIDs,
-				Help: "Where k8-ldap-configmap writes the ConfigMaps user-uid-map and user-gid-map. Whoever can write them " +
-					"there decides as whom users run.",
-				Default: steps.FromFact("id-maps", "k8-ldap-configmap's own namespace has them"),
+				Help: "The namespace where k8-ldap-configmap writes the ConfigMaps user-uid-map and user-gid-map. Anyone who " +
+					"can write them there decides as which uid users run.",
+				Default: steps.FromFact("id-maps", "the namespace of k8-ldap-configmap"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "id-maps", Title: "the namespace of k8-ldap-configmap's maps", On: steps.Remote, Learn: userIDMaps},
+			{Name: "id-maps", Title: "the namespace of k8-ldap-configmap's ConfigMaps", On: steps.Remote, Learn: userIDMaps},
 		},
 		Actions: []steps.Action{
 			{
@@ -118,7 +119,7 @@ func levelOf(mounts []string) (level, why string) {
 func defaultLevel(e steps.Env) (any, string) {
 	types, err := mountTypesOf(e.Answers.Text("clusterfile.mounts"))
 	if err != nil {
-		return check.Restricted, "no mount is known of"
+		return check.Restricted, "no mounts are known"
 	}
 	return levelOf(types)
 }
@@ -159,11 +160,12 @@ func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	case slices.Contains(both, ldapSpace):
 		return ldapSpace, nil
 	case len(both) == 0:
-		return nil, steps.Absent("no namespace has both ConfigMaps %s and %s: k8-ldap-configmap makes them", uidMap, gidMap)
+		return nil, steps.Absent(
+			"no namespace has both ConfigMaps %s and %s, which k8-ldap-configmap creates", uidMap, gidMap,
+		)
 	}
 	return nil, steps.Absent(
-		"ConfigMaps %s and %s are in %s, and not in %s: answer policies.maps-namespace with the namespace of "+
-			"k8-ldap-configmap",
+		"ConfigMaps %s and %s are in %s, not in %s: answer policies.maps-namespace with the namespace of k8-ldap-configmap",
 		uidMap, gidMap, strings.Join(both, ", "), ldapSpace,
 	)
 }

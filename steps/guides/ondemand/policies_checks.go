@@ -21,11 +21,10 @@ const levelPage = "https://kubernetes.io/docs/concepts/security/pod-security-sta
 func policyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "no-pod-security-policies", Title: "no PodSecurityPolicy stands in users' way", On: steps.Remote,
+			Name: "no-pod-security-policies", Title: "No PodSecurityPolicy blocks users' pods", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "they are gone since Kubernetes 1.25. Where they are in force no pod starts without a right to use " +
-				"one, and the hook's own way to give it (USE_POD_SECURITY_POLICY) ends the hook on every cluster: it assigns " +
-				"UID, which bash does not let it",
+			Why: "Enforced PodSecurityPolicies (removed in 1.25) block pods without permission, and USE_POD_SECURITY_POLICY " +
+				"always aborts the hook: bash's UID is read-only.",
 			References: []string{
 				"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
 				"https://kubernetes.io/docs/concepts/security/pod-security-policy/",
@@ -33,50 +32,50 @@ func policyChecks() []steps.Check {
 			Run: podSecurityPolicies,
 		},
 		{
-			Name: "level-fits-mounts", Title: "users' namespaces have the pod security level that their mounts take",
+			Name: "level-fits-mounts", Title: "Pod security levels of users' namespaces fit their mounts",
 			On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "host paths take privileged, NFS takes baseline, else restricted does. A narrower level has every app " +
-				"refused; a wider one lets users do more to the nodes than they need",
+			Why: "Host paths require privileged, NFS requires baseline, no mounts restricted. A stricter level rejects " +
+				"every app, a looser one exposes the nodes.",
 			References: []string{levelPage, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        levelFits,
 		},
 		{
-			Name: "adapter-pod", Title: "the API server would take a pod of the portal", On: steps.Remote,
+			Name: "adapter-pod", Title: "The API server accepts a pod of the portal", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "levels, policies, quotas and webhooks come together here: the API server is asked to judge such a " +
-				"pod without keeping it",
+			Why: "Pod security, policies, quotas and webhooks can each reject the pod. A server-side dry run tests " +
+				"them together.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        adapterPodTaken,
 		},
 		{
-			Name: "level-breaks-nothing", Title: "no pod that runs violates the level", On: steps.Remote,
+			Name: "level-breaks-nothing", Title: "No running pod violates the level", On: steps.Remote,
 			Needs:      []string{"signed-in"},
-			Why:        "a level refuses no pod that runs already; the same app does not start again after it",
+			Why:        "A level does not stop running pods, but an app that violates it cannot start again.",
 			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
 			Run:        levelBreaks,
 		},
 		{
-			Name: "network-policies-enforced", Title: "the cluster's network enforces NetworkPolicies", On: steps.Remote,
+			Name: "network-policies-enforced", Title: "The cluster's network enforces NetworkPolicies", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "the hook fences each user's pods in with a NetworkPolicy. Where the network has no controller for " +
-				"it, it is stored and does nothing",
+			Why: "The hook isolates each user's pods with a NetworkPolicy, which has no effect if the network plugin " +
+				"does not enforce it.",
 			References: []string{"https://kubernetes.io/docs/concepts/services-networking/network-policies/#prerequisites"},
 			Run:        networkEnforced,
 		},
 		{
-			Name: "id-maps", Title: "uid and gid of every user are known to the cluster", On: steps.Remote, When: pinsIDs,
+			Name: "id-maps", Title: "The cluster knows every user's uid and gid", On: steps.Remote, When: pinsIDs,
 			Needs: []string{"signed-in"},
-			Why: "the policy looks users up by their namespace in the maps of k8-ldap-configmap; who is in none is " +
-				"refused every pod",
+			Why: "The policy looks users up by namespace in the ConfigMaps of k8-ldap-configmap and rejects every pod " +
+				"of a user who is missing.",
 			References: []string{"OSC/k8-ldap-configmap: charts/k8-ldap-configmap/values.yaml (userPrefix)", policySource},
 			Run:        mapsKnow,
 		},
 		{
-			Name: "ids-pinned", Title: "users can't run as somebody else where files of the site are mounted", On: steps.Remote,
+			Name: "ids-pinned", Title: "Users cannot run as another user if site files are mounted", On: steps.Remote,
 			FixedBy: "id-policies", Needs: []string{"signed-in"},
-			Why: "the portal runs each pod as its user, and nothing keeps users with kubectl to that: pod security " +
-				"knows no uid. Groups of an image's /etc/group come on top unless supplementalGroupsPolicy is Strict. With " +
-				"Kyverno it is a ClusterPolicy: " + kyvernoExample,
+			Why: "The portal sets each pod's uid, but users with kubectl can choose any: pod security does not check it. " +
+				"Groups from an image's /etc/group are added unless supplementalGroupsPolicy is Strict. With Kyverno, use a " +
+				"ClusterPolicy: " + kyvernoExample,
 			References: []string{
 				policySource, "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/",
 			},
@@ -90,7 +89,7 @@ func policyChecks() []steps.Check {
 const kyvernoExample = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: ondemand-uid}, spec: {validationFailureAction: Enforce, rules: [{name: uid, ` +
 	`match: {any: [{resources: {kinds: [Pod], namespaces: ["user-?*"]}}]}, ` +
 	`context: [{name: uids, configMap: {name: user-uid-map, namespace: k8-ldap-configmap}}], ` +
-	`validate: {message: "runAsUser has to be the user's uid", pattern: {spec: {securityContext: {runAsUser: "{{ uids.data.\"{{request.namespace}}\" }}"}, =(containers): [{=(securityContext): {=(runAsUser): "{{ uids.data.\"{{request.namespace}}\" }}"}}]}}}}]}}`
+	`validate: {message: "runAsUser must be the user's uid", pattern: {spec: {securityContext: {runAsUser: "{{ uids.data.\"{{request.namespace}}\" }}"}, =(containers): [{=(securityContext): {=(runAsUser): "{{ uids.data.\"{{request.namespace}}\" }}"}}]}}}}]}}`
 
 func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 	served, err := check.Serves(
@@ -100,7 +99,7 @@ func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if !served {
-		return steps.Passed("the API server has no such kind: levels and policies are what there is")
+		return steps.Passed("the API server does not serve PodSecurityPolicy")
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, "", cluster.Selector{})
 	if err != nil {
@@ -110,18 +109,20 @@ func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 		if by := p.Annotations["kubernetes.io/psp"]; by != "" {
 			return steps.Failed(
 				fmt.Sprintf(
-					"PodSecurityPolicies are in force: pod %s/%s was let in by %s. Users' pods are refused until they may use one",
+					"PodSecurityPolicies are enforced: pod %s/%s was admitted by %s. Users' pods are rejected until they are "+
+						"allowed to use one",
 					p.Namespace, p.Name, by,
 				),
 				e.Kubectl()+
 					" create clusterrole ood-psp --verb=use --resource=podsecuritypolicies.policy --resource-name=NAME    # and "+
-					"bind it to users; leave USE_POD_SECURITY_POLICY false. Better: upgrade to 1.25, where levels take their place",
+					"bind it to users; keep USE_POD_SECURITY_POLICY false. Better: upgrade to Kubernetes 1.25, where pod security "+
+					"levels replace them",
 			)
 		}
 	}
 	return steps.Warned(
-		"the API server serves PodSecurityPolicies, and no pod was let in by one: they are not in force",
-		"leave USE_POD_SECURITY_POLICY false: the kind goes with Kubernetes 1.25",
+		"the API server serves PodSecurityPolicy, but no pod was admitted by one, so it is not enforced",
+		"keep USE_POD_SECURITY_POLICY false: Kubernetes 1.25 removes PodSecurityPolicy",
 	)
 }
 
@@ -130,7 +131,7 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	need, why, unknown := needed(e)
 	if unknown == nil && check.Narrowness(level) > check.Narrowness(need) {
 		return steps.Failed(
-			fmt.Sprintf("policies.level is %s, and %s, which takes %s: every such app is refused", level, why, need),
+			fmt.Sprintf("policies.level is %s, but %s, which requires %s. Every such app is rejected", level, why, need),
 			"answer policies.level with "+need,
 		)
 	}
@@ -150,30 +151,30 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	fix := fmt.Sprintf(
-		"%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook does it at each user's next login", e.Kubectl(),
+		"%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook sets it at each user's next login", e.Kubectl(),
 		userLabel, userValue, check.EnforceLabel, level,
 	)
 	switch {
 	case len(all) == 0:
-		return steps.Skipped("no namespace has the label %s=%s yet: nobody has logged in", userLabel, userValue)
+		return steps.Skipped("no namespace has the label %s=%s yet: no user has logged in", userLabel, userValue)
 	case len(narrow) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%s, which takes %s; narrower are %s: apps are refused there", why, need, few(narrow)), fix,
+			fmt.Sprintf("%s, which requires %s. Namespaces that are stricter and reject apps: %s", why, need, few(narrow)), fix,
 		)
 	case len(none) > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"%d of %d users' namespaces have no level, so the cluster's own default holds there: %s", len(none), len(all),
+				"%d of %d users' namespaces have no level, so the cluster default applies: %s", len(none), len(all),
 				few(none),
 			),
 			fix,
 		)
 	case len(wide) > 0:
-		return steps.Warned(fmt.Sprintf("the level is to be %s; wider are %s", level, few(wide)), fix)
+		return steps.Warned(fmt.Sprintf("the level must be %s; less strict namespaces: %s", level, few(wide)), fix)
 	case unknown != nil:
-		return steps.Passed("%s in all %d; what is mounted is not known", level, len(all))
+		return steps.Passed("%s in all %d namespaces; the mounts are unknown", level, len(all))
 	}
-	return steps.Passed("%s in all %d (%s)", level, len(all), why)
+	return steps.Passed("%s in all %d namespaces (%s)", level, len(all), why)
 }
 
 // podSpace is the namespace in which a pod of the portal is tried.
@@ -210,7 +211,7 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if ns == "" {
-		return steps.Skipped("no namespace has the label %s=%s yet: there is none to try it in", userLabel, userValue)
+		return steps.Skipped("no namespace has the label %s=%s yet to try a pod in", userLabel, userValue)
 	}
 	types, err := e.Peer.List("mount-types")
 	if err != nil {
@@ -228,25 +229,24 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 	said, refused := check.Refusal(err)
 	switch {
 	case err == nil:
-		return steps.Passed("in %s, %s", ns, with)
+		return steps.Passed("namespace %s accepts a pod %s", ns, with)
 	case refused:
 		if strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") ||
 			strings.Contains(said, "no gid is known") {
-			return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said),
-				"see \"uid and gid of every user are known to the cluster\"; where that holds, the API server goes on with maps "+
-					"of before: it does so once all policies that took them were deleted and made anew (kubernetes/kubernetes: "+
+			return steps.Failed(fmt.Sprintf("a pod %s is rejected in %s: %s", with, ns, said),
+				"see \"The cluster knows every user's uid and gid\". If that check passes, the API server still uses old "+
+					"ConfigMaps, which happens after all policies that used them were deleted and recreated (kubernetes/kubernetes: "+
 					"admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
 		}
 		fix := check.RefusedFix(e.Kubectl(), steps.Quoted(ns), said)
 		if by, _ := check.Refuser(said); by == check.ByLevel {
 			fix = e.Kubectl() + " get namespace " + steps.Quoted(ns) +
-				" --show-labels    # is its level meant? See \"users' namespaces have the pod security level that their " +
-				"mounts take\""
+				" --show-labels    # is this level intended? See \"Pod security levels of users' namespaces fit their mounts\""
 		} else if fix == "" {
 			fix = e.Kubectl() + " -n " + steps.Quoted(ns) +
-				" get resourcequotas,limitranges    # the reason says what refuses it"
+				" get resourcequotas,limitranges    # the message names what rejects it"
 		}
-		return steps.Failed(fmt.Sprintf("a pod %s is refused in %s: %s", with, ns, said), fix)
+		return steps.Failed(fmt.Sprintf("a pod %s is rejected in %s: %s", with, ns, said), fix)
 	}
 	return steps.Errored(err)
 }
@@ -270,14 +270,14 @@ func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
 	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(name), said)
 	if fix == "" {
 		fix = e.Kubectl() +
-			" get validatingwebhookconfigurations,validatingadmissionpolicies    # the reason says what refuses it"
+			" get validatingwebhookconfigurations,validatingadmissionpolicies    # the message names what rejects it"
 	}
 	by, _ := check.Refuser(said)
 	answered := by == check.ByPolicy || by == check.ByWebhook && !strings.Contains(said, "failed calling webhook")
 	if answered {
-		return steps.Warned("the namespace of a new user is refused for this admin: "+said, fix)
+		return steps.Warned("a new user's namespace is rejected for this admin: "+said, fix)
 	}
-	return steps.Failed("the namespace of a new user is refused: "+said, fix)
+	return steps.Failed("a new user's namespace is rejected: "+said, fix)
 }
 
 // levelBreaks asks what the API server would say to the level on each namespace,
@@ -289,7 +289,7 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(all) == 0 {
-		return steps.Skipped("no namespace has the label %s=%s yet: no pod of a user runs", userLabel, userValue)
+		return steps.Skipped("no namespace has the label %s=%s yet: no user's pod runs", userLabel, userValue)
 	}
 	words, err := check.Violators(ctx, e.Cluster, all, level)
 	if err != nil {
@@ -297,15 +297,15 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	}
 	more := ""
 	if len(all) > check.MostTried {
-		more = fmt.Sprintf(" (of the first %d of %d namespaces)", check.MostTried, len(all))
+		more = fmt.Sprintf(" (first %d of %d namespaces)", check.MostTried, len(all))
 	}
 	if len(words) > 0 {
 		return steps.Warned(
-			fmt.Sprintf("%s would refuse what runs: %s%s", level, few(words), more),
-			"those apps need a securityContext in their submit.yml.erb, or a wider level (policies.level)",
+			fmt.Sprintf("%s would reject running pods: %s%s", level, few(words), more),
+			"those apps need a securityContext in their submit.yml.erb, or a less strict level (policies.level)",
 		)
 	}
-	return steps.Passed("%s would refuse none of them%s", level, more)
+	return steps.Passed("%s would reject no running pod%s", level, more)
 }
 
 // What DaemonSets of networks are called: those that enforce NetworkPolicies,
@@ -326,7 +326,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	var without []string
 	for _, d := range sets {
 		if slices.ContainsFunc(enforcing, func(n string) bool { return strings.HasPrefix(d.Name, n) }) || policyAgent(d) {
-			return steps.Passed("by %s/%s", d.Namespace, d.Name)
+			return steps.Passed("enforced by %s/%s", d.Namespace, d.Name)
 		}
 		if slices.ContainsFunc(networksWithoutPolicies, func(n string) bool { return strings.HasPrefix(d.Name, n) }) {
 			without = append(without, d.Namespace+"/"+d.Name)
@@ -337,15 +337,15 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(nodes) > 0 && strings.Contains(nodes[0].Status.NodeInfo.KubeletVersion, "+k3s") {
-		return steps.Passed("by k3s itself, unless it was started with --disable-network-policy")
+		return steps.Passed("enforced by k3s, unless it was started with --disable-network-policy")
 	}
-	prove := "prove it: a pod in one user's namespace must not reach a pod in another's; else install calico, cilium or " +
-		"another network that enforces them"
+	prove := "test it: a pod in one user's namespace must not reach a pod in another's; otherwise install Calico, " +
+		"Cilium or another network plugin that enforces them"
 	if len(without) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the network is %s, which does not enforce NetworkPolicies by itself (kindnet does from kind 0.24 on): users' "+
-					"pods may reach each other's",
+				"the network plugin is %s, which does not enforce NetworkPolicies by default (kindnet does since kind 0.24), so "+
+					"users' pods can reach each other",
 				strings.Join(without, ", "),
 			),
 			prove,
@@ -353,14 +353,15 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"none of the %d DaemonSets is a network that carrick knows: whether NetworkPolicies do anything can't be told",
+			"none of the %d DaemonSets is a network plugin that carrick recognizes, so it is unknown whether NetworkPolicies "+
+				"are enforced",
 			len(sets),
 		),
 		prove,
 	)
 }
 
-// policyAgent tells whether Amazon's network has its policy agent beside it.
+// policyAgent reports whether Amazon's network plugin runs with its policy agent.
 func policyAgent(d *appsv1.DaemonSet) bool {
 	return strings.HasPrefix(d.Name, "aws-node") &&
 		slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {

@@ -45,8 +45,8 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 			absent.Why, "helm repo add k8-ldap-configmap https://osc.github.io/k8-ldap-configmap && "+e.Helm()+
 				" install k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n k8-ldap-configmap --create-namespace --set "+
 				"userPrefix="+steps.Quoted(namespacePrefix(e))+
-				" --set ldapUrl=LDAP-URL --set ldapUserBaseDN=DN --set ldapGroupBaseDN=DN    # or make the two ConfigMaps by "+
-				"hand: data: {NAMESPACE: \"UID\"}",
+				" --set ldapUrl=LDAP-URL --set ldapUserBaseDN=DN --set ldapGroupBaseDN=DN    # or create the two ConfigMaps "+
+				"manually: data: {NAMESPACE: \"UID\"}",
 		)
 	}
 	if err != nil {
@@ -65,8 +65,8 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 		if name == gidsMap && apierrors.IsNotFound(err) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"there is no ConfigMap %s/%s, and pods get all groups of their user (clusterfile.supplemental-groups): "+
-						"who is in more than one is refused every pod", at, gidsMap,
+					"ConfigMap %s/%s does not exist, but pods get all groups of their user (clusterfile.supplemental-groups). Every "+
+						"pod of a user with more than one group is rejected", at, gidsMap,
 				),
 				e.Helm()+" upgrade k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n "+steps.Quoted(at)+
 					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+e.ApplyStep("policies")+
@@ -93,7 +93,7 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 		fix := e.Kubectl() + " -n " + steps.Quoted(at) + " get configmap " + name +
-			" -o yaml    # its keys have to be namespaces: userPrefix in k8-ldap-configmap's values is " +
+			" -o yaml    # its keys must be namespaces: set userPrefix in k8-ldap-configmap's values to " +
 			steps.Quoted(namespacePrefix(e))
 		switch {
 		case len(odd) > 0:
@@ -101,13 +101,13 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 		case len(unknown) > 0:
 			return steps.Failed(
 				fmt.Sprintf(
-					"ConfigMap %s/%s, with %d users, does not have %s: every pod is refused there", at, name, len(data), few(unknown),
+					"ConfigMap %s/%s (%d users) has no entry for %s. Every pod is rejected there", at, name, len(data), few(unknown),
 				),
 				fix,
 			)
 		}
 	}
-	return steps.Passed("in %s, for all %d namespaces of users", at, len(spaces))
+	return steps.Passed("ConfigMaps in %s have all %d users' namespaces", at, len(spaces))
 }
 
 func idsPinned(ctx context.Context, e steps.Env) steps.Result {
@@ -117,7 +117,7 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 	types, err := e.Peer.List("mount-types")
 	if err == nil && len(types) == 0 && e.Answers.Text("policies.level") == check.Restricted {
 		return steps.Passed(
-			"the cluster's file mounts no files of the site, and restricted lets nobody else mount any but by a claim",
+			"the cluster file mounts no site files, and restricted allows users to mount only through a claim",
 		)
 	}
 	by, err := otherPolicies(ctx, e)
@@ -125,12 +125,12 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(by) > 0 {
-		return steps.Passed("%s look at runAsUser; what they ask for is not looked at", strings.Join(by, ", "))
+		return steps.Passed("%s check runAsUser; carrick does not inspect what they require", strings.Join(by, ", "))
 	}
 	return steps.Warned(
-		"nothing on this cluster looks at the uid of pods: who has kubectl may run as any user and read their files, "+
-			"wherever they are mounted",
-		"answer policies.ids with admission-policy, which takes the maps of k8-ldap-configmap; or use Kyverno with "+
+		"nothing on this cluster restricts the uid of pods. Users with kubectl can run as any user and read that user's "+
+			"files wherever they are mounted",
+		"answer policies.ids with admission-policy, which uses the ConfigMaps of k8-ldap-configmap; or use Kyverno with "+
 			"OSC/osc-helm-charts charts/kyverno-policies",
 	)
 }
@@ -144,7 +144,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		p, err := check.Get[admissionv1.ValidatingAdmissionPolicy](ctx, e.Cluster, check.ValidatingPolicies, "", name)
 		if errors.Is(err, failure.ErrNotServed) {
 			return steps.Failed(
-				"the API server has no ValidatingAdmissionPolicy, which Kubernetes has since 1.30",
+				"the API server does not serve ValidatingAdmissionPolicy, which requires Kubernetes 1.30",
 				"answer policies.ids with none, and use Kyverno",
 			)
 		}
@@ -154,7 +154,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		if t := p.Status.TypeChecking; t != nil && len(t.ExpressionWarnings) > 0 {
 			w := t.ExpressionWarnings[0]
 			return steps.Failed(
-				"the API server does not understand ValidatingAdmissionPolicy "+name+" ("+clean.Text(w.FieldRef)+"): "+
+				"the API server cannot type-check ValidatingAdmissionPolicy "+name+" ("+clean.Text(w.FieldRef)+"): "+
 					clean.Text(w.Warning),
 				e.ApplyStep("policies"),
 			)
@@ -175,23 +175,23 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 			)
 		case ref == nil || ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction:
 			return steps.Failed(
-				fmt.Sprintf("ValidatingAdmissionPolicyBinding %s lets every pod through where its map is missing", name), "",
+				fmt.Sprintf("ValidatingAdmissionPolicyBinding %s allows every pod if its ConfigMap is missing", name), "",
 			)
 		case nowhere == nil && ref.Namespace != at:
 			return steps.Failed(
 				fmt.Sprintf(
-					"ValidatingAdmissionPolicyBinding %s takes its map from namespace %s, not from %s", name,
+					"ValidatingAdmissionPolicyBinding %s reads its ConfigMap from namespace %s, not from %s", name,
 					clean.Text(ref.Namespace), at,
 				),
 				"",
 			)
 		case unknown == nil && ref.Name != takes[name]:
 			return steps.Failed(
-				fmt.Sprintf("ValidatingAdmissionPolicyBinding %s takes ConfigMap %s, not %s", name, ref.Name, takes[name]), "",
+				fmt.Sprintf("ValidatingAdmissionPolicyBinding %s uses ConfigMap %s, not %s", name, ref.Name, takes[name]), "",
 			)
 		}
 	}
-	return steps.Passed("uid, gid and groups, by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
+	return steps.Passed("uid, gid and groups are enforced by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
 }
 
 // otherPolicies are policies of Kubernetes or Kyverno that speak of runAsUser.
@@ -213,11 +213,10 @@ func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 		return nil, err
 	}
 	theirs, err := e.Cluster.List(ctx, kyvernoPolicies, "", cluster.Selector{})
-	return out, find("Kyverno's ClusterPolicy", theirs, err)
+	return out, find("Kyverno ClusterPolicy", theirs, err)
 }
 
-// requiresNonRootOnly tells the stock policies that keep to "not root", which
-// pins nobody to their own uid.
+// requiresNonRootOnly reports whether a policy is a stock one that only requires "not root", which pins no uid.
 func requiresNonRootOnly(o *unstructured.Unstructured) bool {
 	return strings.HasPrefix(o.GetName(), "require-run-as-non-root") || strings.HasPrefix(o.GetName(), "require-non-root")
 }

@@ -67,7 +67,7 @@ func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	)
 }
 
-// portalUnset tells whether a key of the portal has no value, as Ruby sees it.
+// portalUnset reports whether a key of the portal has no value, as Ruby sees it.
 func portalUnset(v any) bool { return v == nil || v == "" || v == false }
 
 // exported are the variables that the portal hands to the hook.

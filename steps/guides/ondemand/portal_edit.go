@@ -55,7 +55,7 @@ func withPortalSettings(text string, settings []portalSetting) (string, error) {
 		want := with(was, s)
 		if err != nil || !reflect.DeepEqual(now, want) {
 			return "", fmt.Errorf(
-				"carrick can't set %s in %s without changing more than that. Set it by hand: %s", s.name(), portalFile,
+				"setting %s in %s would change other settings as well; set it manually: %s", s.name(), portalFile,
 				byHandPortal(s),
 			)
 		}
@@ -94,7 +94,7 @@ func portalRoot(text string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// portalSays tells whether the values say that already: On and true are one.
+// portalSays reports whether the values already include the setting: On and true are equal.
 func portalSays(values map[string]any, s portalSetting) bool {
 	v, ok := values[s.path[0]]
 	if len(s.path) == 2 {
@@ -104,8 +104,8 @@ func portalSays(values map[string]any, s portalSetting) bool {
 	return ok && (v == s.value || s.value == "On" && switchedOn(v))
 }
 
-// switchedOn tells whether Apache takes a value for on, as upstream's generator
-// writes it: Ruby's true is written true.
+// switchedOn reports whether Apache reads a value as on, as upstream's generator writes it: Ruby's true is written
+// true.
 func switchedOn(v any) bool {
 	return slices.Contains([]string{"on", "true", "yes", "1"}, strings.ToLower(fmt.Sprint(v)))
 }

@@ -55,7 +55,7 @@ func undisputed(ctx context.Context, e steps.Env) error {
 	for _, p := range prefixes {
 		if p.disputed(e, f, d) {
 			inEnv, inFile, _, _ := p.both(f, d)
-			return steps.Absent("%s is %q in hook.env and %s is %q in the cluster file: which is right? To say so, %s",
+			return steps.Absent("%s is %q in hook.env, but %s is %q in the cluster file; %s",
 				p.env, inEnv, p.key, inFile, p.ask(e, inEnv, inFile))
 		}
 	}
@@ -79,7 +79,7 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 			fixes = append(fixes, p.ask(e, inEnv, inFile))
 		}
 		off = append(
-			off, fmt.Sprintf("%s is %s, and %s in hook.env is %s", p.key, shownWord(inFile), p.env, shownWord(inEnv)),
+			off, fmt.Sprintf("%s is %s, but %s in hook.env is %s", p.key, shownWord(inFile), p.env, shownWord(inEnv)),
 		)
 	}
 	apply := e.ApplyStep("hooks", "clusterfile")
@@ -87,7 +87,7 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 	case len(off) == 0:
 		return steps.Passed("namespaces %sNAME, users %sNAME", d.text("job.namespace_prefix"), d.text("job.username_prefix"))
 	case len(fixes) > 0:
-		apply = strings.Join(fixes, "\n") + "\n# users' namespaces, if there are any, have it: " + userNamespacesThere(e) +
+		apply = strings.Join(fixes, "\n") + "\n# existing namespaces of users show the prefix: " + userNamespacesThere(e) +
 			"\n# then " + apply
 	}
 	return steps.Failed(strings.Join(off, "; "), apply)

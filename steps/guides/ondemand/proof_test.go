@@ -8,7 +8,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// proof is on users that nobody logs in as: what is made for them carrick has made, and takes back.
+// proof is on users that no one logs in as: only carrick creates objects for them, and it deletes them.
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
 		Bench: bench(), Theirs: ofUsers,

@@ -27,22 +27,23 @@ const proxySource = "OSC/ondemand: ood-portal-generator/share/ood_portal_example
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "node-uris", Title: "the portal hands users on to nodes", On: steps.Local, FixedBy: "portal",
+			Name: "node-uris", Title: "The portal proxies users to the nodes", On: steps.Local, FixedBy: "portal",
 			Needs: []string{"portal-file"},
-			Why: "an app's page is opened at /node/NODE/PORT or /rnode/NODE/PORT; without node_uri and rnode_uri the " +
-				"portal knows no such addresses",
+			Why: "Apps open at /node/NODE/PORT or /rnode/NODE/PORT. Without node_uri and rnode_uri the portal does not serve " +
+				"these paths.",
 			References: []string{proxySource}, Run: nodeURIs,
 		},
 		{
-			Name: "host-regex", Title: "host_regex takes the cluster's nodes", On: steps.Local, Needs: []string{"portal-file"},
-			Why: "the portal proxies only to hosts that it matches. The dashboard names a node as the reverse DNS of " +
-				"its address does, or by the address",
+			Name: "host-regex", Title: "The portal's host_regex matches the cluster's nodes", On: steps.Local,
+			Needs: []string{"portal-file"},
+			Why: "The portal proxies only to hosts that it matches. The dashboard uses the reverse DNS name of a " +
+				"node's address, or the address.",
 			References: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
 		},
 		{
-			Name: "node-port", Title: "the web node reaches a user's app on a node", On: steps.Local, From: "this machine",
-			Why: "Services of type NodePort are how the portal comes to a pod: a firewall between the web node and the " +
-				"nodes' ports 30000-32767 ends in an app that starts and never opens",
+			Name: "node-port", Title: "The web node reaches a user's app on a node", On: steps.Local, From: "this machine",
+			Why: "The portal reaches pods through NodePort Services. If a firewall blocks the nodes' ports " +
+				"30000-32767, apps start but never open.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        proxyNodePort,
 		},
@@ -85,7 +86,7 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	rx, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
-		return steps.Skipped("host_regex %s can't be tried here: %s", shownWord(text), clean.Text(err.Error()))
+		return steps.Skipped("host_regex %s cannot be evaluated here: %s", shownWord(text), clean.Text(err.Error()))
 	}
 	var out []string
 	for _, n := range slices.Concat(names, addresses) {
@@ -96,16 +97,16 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(out) == len(names)+len(addresses):
 		return steps.Failed(
-			fmt.Sprintf("host_regex is %s, which takes none of the nodes: %s", shownWord(text), shortList(out, ", ")),
-			onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: the present one, | and one that takes those"),
+			fmt.Sprintf("host_regex is %s, which matches none of the nodes: %s", shownWord(text), shortList(out, ", ")),
+			onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: append | and an expression that matches them"),
 		)
 	case len(out) > 0:
 		return steps.Warned(
-			fmt.Sprintf("host_regex is %s, which does not take %s", shownWord(text), shortList(out, ", ")),
-			"say which the web node uses: getent hosts "+firstOf(addresses),
+			fmt.Sprintf("host_regex is %s, which does not match %s", shownWord(text), shortList(out, ", ")),
+			"check which name the web node uses: getent hosts "+firstOf(addresses),
 		)
 	}
-	return steps.Passed("%s takes all %d", shownWord(text), len(names))
+	return steps.Passed("%s matches all %d nodes", shownWord(text), len(names))
 }
 
 func firstOf(words []string) string {
@@ -152,7 +153,7 @@ func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, steps.Absent("no user has an app with a port on a node now: start one in the portal, then look again")
+		return nil, steps.Absent("no user's app has a NodePort now: start one in the portal, then check again")
 	}
 	return out, nil
 }
@@ -180,7 +181,7 @@ func proxyNodePort(ctx context.Context, e steps.Env) steps.Result {
 	if len(shut) > 0 {
 		return steps.Failed(
 			strings.Join(shut, "; "),
-			"open the nodes' ports 30000-32767 to the web node in the firewall between them, then: "+
+			"open ports 30000-32767 of the nodes to the web node in the firewall, then: "+
 				onWebNode("nc -vz "+strings.Replace(ports[0], ":", " ", 1)),
 		)
 	}

@@ -16,11 +16,11 @@ import (
 func registry() steps.Step {
 	return steps.Step{
 		Name: "registry", Title: "Private registry",
-		Why: "The hook puts the login of an image registry into each user's namespace, as a Secret that pods pull with. " +
-			"Every user can read it there: give it a robot account that may pull what the apps need, and nothing else.",
+		Why: "The hook copies a registry login into each user's namespace as an image pull Secret. Every user can read it, " +
+			"so use a robot account that can pull only what the apps need.",
 		Ask: registryQuestions(),
 		Actions: []steps.Action{{
-			Name: "registry-file", Title: "Write the registry's login", On: steps.Local, When: usesRegistry,
+			Name: "registry-file", Title: "Write the registry login", On: steps.Local, When: usesRegistry,
 			Doer: action.File{Path: registryFile, Mode: 0o600, Secret: true, Content: registryContent},
 		}},
 		Checks: registryChecks(),
@@ -30,26 +30,26 @@ func registry() steps.Step {
 func registryQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "registry.use", Title: "Apps pull images from a private registry", Kind: steps.YesNo,
+			Key: "registry.use", Title: "Private registry for app images", Kind: steps.YesNo,
 			Adopt:   adoptRegistryUse,
-			Help:    "Yes, where the registry wants a login for the images of the apps.",
-			Default: steps.Fixed(false, "public images need none"),
+			Help:    "Answer yes if the registry requires a login for the images of the apps.",
+			Default: steps.Fixed(false, "default; public images need no login"),
 		},
 		{
-			Key: "registry.host", Title: "Address of the registry", Kind: steps.Text, NotFromPeer: true, When: usesRegistry,
+			Key: "registry.host", Title: "Registry address", Kind: steps.Text, NotFromPeer: true, When: usesRegistry,
 			Check: probe.ValidRegistry,
 			Adopt: adoptRegistryHost,
-			Help:  "host or host:port, as the names of its images begin.",
+			Help:  "host or host:port, as the names of its images start, such as registry.example.org:5000.",
 		},
 		{
-			Key: "registry.user", Title: "User at the registry", Kind: steps.Text, When: usesRegistry, Check: validUser,
+			Key: "registry.user", Title: "Registry user", Kind: steps.Text, When: usesRegistry, Check: validUser,
 			Adopt: adoptRegistryUser,
-			Help:  "A robot account that may only pull: every user of the portal can read its password.",
+			Help:  "A robot account that can only pull. Every user of the portal can read its password.",
 		},
 		{
-			Key: "registry.password", Title: "Password at the registry", Kind: steps.Text, Secret: true, Opt: true,
+			Key: "registry.password", Title: "Registry password", Kind: steps.Text, Secret: true, Opt: true,
 			When: usesRegistry,
-			Help: "Needed once: where the file stands with that user, its password stays.",
+			Help: "Required once. If the file already has that user's login, its password is kept.",
 		},
 		{
 			Key: "registry.secret", Title: "Name of the pull Secret in users' namespaces", Kind: steps.Name, When: usesRegistry,
@@ -58,15 +58,15 @@ func registryQuestions() []steps.Question {
 			Default: steps.Fixed("private-docker-registry", "the published page"),
 		},
 		{
-			Key: "registry.ca", Title: "CA of the registry, on the web node", Kind: steps.Path, NotFromPeer: true, Opt: true,
+			Key: "registry.ca", Title: "Registry CA file on the web node", Kind: steps.Path, NotFromPeer: true, Opt: true,
 			When: usesRegistry,
-			Help: "PEM, for a registry whose certificate the system does not trust. The nodes of the cluster must trust it, " +
-				"too. Empty: the system's.",
+			Help: "A PEM file, for a registry certificate that the system does not trust. The cluster's nodes must trust it " +
+				"as well. Leave it empty to use the system's CAs.",
 			Adopt: func(ctx context.Context, e steps.Env) (any, string, error) {
 				for _, folder := range []string{"/etc/containers/certs.d", "/etc/docker/certs.d"} {
 					at := path.Join(folder, e.Answers.Text("registry.host"), "ca.crt")
 					if there, err := fileExists(ctx, e, at); err != nil || there {
-						return at, "it stands there", err
+						return at, "an existing file", err
 					}
 				}
 				return nil, "", nil
@@ -77,8 +77,8 @@ func registryQuestions() []steps.Question {
 
 func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.use") }
 
-// registryContent is the file with the login that is answered. Where no password
-// is given, one that stands there for that very user stays.
+// registryContent is the file with the answered login. Without a password, the file's existing password of that user is
+// kept.
 func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	want := registryLogin{
 		Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"),
@@ -92,12 +92,12 @@ func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 		for _, l := range logins {
 			if l.Host == registryKey(want.Host) && l.User == want.User && (want.Password.IsZero() ||
 				l.Password == want.Password) {
-				return masked.New(string(have)), nil // with what else stands there
+				return masked.New(string(have)), nil // with its other logins
 			}
 		}
 	}
 	if want.Password.IsZero() {
-		return masked.Value{}, steps.Absent("the password of the registry is not given: --secret registry.password=@FILE")
+		return masked.Value{}, steps.Absent("no registry password was given: --secret registry.password=@FILE")
 	}
 	return encodeRegistry(want)
 }
@@ -142,7 +142,7 @@ func registryAt(ctx context.Context, e steps.Env) string {
 func adoptRegistryUse(ctx context.Context, e steps.Env) (any, string, error) {
 	in, err := registryInHookEnv(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", steps.Absent("there is no %s", hookEnv)
+		return nil, "", steps.Absent("%s does not exist", hookEnv)
 	}
 	if err != nil || in.secret == "" {
 		return nil, "", err
@@ -163,7 +163,7 @@ func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, err
 	at := registryAt(ctx, e)
 	data, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return registryLogin{}, at, steps.Absent("there is no %s", at)
+		return registryLogin{}, at, steps.Absent("%s does not exist", at)
 	}
 	if err != nil {
 		return registryLogin{}, at, err
@@ -174,7 +174,8 @@ func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, err
 	}
 	if len(logins) > 1 {
 		return registryLogin{}, at, fmt.Errorf(
-			"%s holds logins of %d registries: carrick makes one; answer which", at, len(logins),
+			"%s contains logins for %d registries, but carrick writes only one: answer registry.host and registry.user", at,
+			len(logins),
 		)
 	}
 	if logins[0].Host == dockerHubKey {

@@ -21,33 +21,33 @@ import (
 func registryChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "registry-file", Title: "the registry's login can be read as the kubelet does", On: steps.Local,
+			Name: "registry-file", Title: "The kubelet can read the registry login", On: steps.Local,
 			When: usesRegistry, FixedBy: "registry-file",
-			Why: "the hook puts the file into users' namespaces as it stands. The published page's base64 breaks a " +
-				"long login into lines, which is no JSON any more, and pods fail to pull without a word of why",
+			Why: "The hook copies the file as it is. The published page's base64 wraps a long login, which is not valid JSON, " +
+				"and pods fail to pull silently.",
 			References: []string{page},
 			Run:        registryReadable,
 		},
 		{
-			Name: "registry-private", Title: "nobody but root may read the registry's file", On: steps.Local, When: usesRegistry,
+			Name: "registry-private", Title: "Only root can read the registry file", On: steps.Local, When: usesRegistry,
 			FixedBy: "registry-file", Needs: []string{"registry-file"},
-			Why: "it holds a password. Users read it in their namespace all the same: who may log in to the web node " +
-				"alone should not",
+			Why: "It contains a password. Users can read it in their namespace, but other accounts on the web node " +
+				"should not.",
 			References: []string{page},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return onlyRoots(ctx, e, registryAt(ctx, e)) },
 		},
 		{
-			Name: "registry-login", Title: "the registry takes that login", On: steps.Local, From: "this machine",
+			Name: "registry-login", Title: "The registry accepts that login", On: steps.Local, From: "this machine",
 			When: usesRegistry, Needs: []string{"registry-file"},
-			Why: "a robot account that has ended, or a password with a letter too many, is seen only as " +
-				"ImagePullBackOff in a user's namespace. Every user can read this login: it should be one that may only pull",
+			Why: "An expired account or a wrong password shows only as ImagePullBackOff. Every user can read this " +
+				"login, so it should allow only pulls.",
 			References: []string{"distribution/distribution: docs/content/spec/auth/token.md", page},
 			Run:        registryTakes,
 		},
 		{
-			Name: "registry-hook", Title: "hook.env names the pull Secret and the registry's file, or neither", On: steps.Local,
-			Why: "with a name alone the hook ends at a file that is not there, at the login of a user; with a file " +
-				"alone it makes no Secret, and says nothing",
+			Name: "registry-hook", Title: "Pull Secret and registry file are both set, or neither is", On: steps.Local,
+			Why: "With only the name, the hook fails at a user's login because the file is missing. With only the " +
+				"file, it silently creates no Secret.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", page},
 			Run:        registryInHook,
 		},
@@ -87,7 +87,7 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	broken := brokenRegistryError{}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Undone("there is no " + at)
+		return steps.Undone(at + " does not exist")
 	case errors.Is(err, errWrapped):
 		return steps.Failed(at+": "+err.Error(), e.ApplyStep("registry")+"; or encode it in one line: base64 -w0")
 	case errors.As(err, &broken):
@@ -104,19 +104,19 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	case !ok:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s holds a login of %s, and none of %s", at, strings.Join(hosts, ", "),
+				"%s contains a login for %s, not for %s", at, strings.Join(hosts, ", "),
 				registryKey(e.Answers.Text("registry.host")),
 			),
 			"",
 		)
 	case l.User != e.Answers.Text("registry.user"):
 		return steps.Failed(
-			fmt.Sprintf("%s holds the login of %q, not of %q", at, clean.Text(l.User), e.Answers.Text("registry.user")), "",
+			fmt.Sprintf("%s contains the login of %q, not of %q", at, clean.Text(l.User), e.Answers.Text("registry.user")), "",
 		)
 	case slices.Contains([]string{"admin", "root", "administrator"}, strings.ToLower(l.User)):
 		return steps.Warned(
-			fmt.Sprintf("%s holds the login of %q, which every user of the portal can read", at, l.User),
-			"make a robot account at the registry that may only pull, and answer registry.user and registry.password with it",
+			fmt.Sprintf("%s contains the login of %q, which every user of the portal can read", at, l.User),
+			"create a robot account at the registry that can only pull, and answer registry.user and registry.password with it",
 		)
 	}
 	return steps.Passed("%s: %q at %s", at, clean.Text(l.User), l.Host)
@@ -129,7 +129,7 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	l, ok := loginFor(e, all)
 	if !ok {
-		return steps.Skipped("%s holds no login of that registry", at)
+		return steps.Skipped("%s contains no login for that registry", at)
 	}
 	host := e.Answers.Text("registry.host")
 	try := probe.RegistryLogin{Registry: host, User: l.User, Password: l.Password.Reveal()}
@@ -141,39 +141,39 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	key := "registry/" + host + "/" + l.User + "/" + l.Password.Hash() + "/" + masked.New(string(try.Roots)).Hash()
 	report, err := tracked.Look(ctx, key, 5*time.Minute, try.Try)
 	untrusted := (*tls.CertificateVerificationError)(nil)
-	hand := "try it by hand: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
+	hand := "try it manually: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
 	switch {
 	case errors.Is(err, probe.ErrLogin):
 		return steps.Failed(
 			failure.Explain(err),
-			"make the robot account's password anew at the registry, then "+e.ApplyStep("registry")+
+			"reset the robot account's password at the registry, then "+e.ApplyStep("registry")+
 				" --secret registry.password=@FILE",
 		)
 	case errors.Is(err, probe.ErrElsewhere):
-		return steps.Skipped("%s; carrick does not send it there: %s", failure.Explain(err), hand)
+		return steps.Skipped("%s; carrick does not send the login there; %s", failure.Explain(err), hand)
 	case errors.Is(err, probe.ErrNoRegistry):
 		return steps.Failed(
-			failure.Explain(err), "answer registry.host as the names of its images begin, without a path; "+hand,
+			failure.Explain(err), "answer registry.host with the host that the image names start with, without a path; "+hand,
 		)
 	case errors.As(err, &untrusted):
 		return steps.Failed(
-			report.URL+" shows a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()),
-			"answer registry.ca with its CA; the nodes of the cluster must trust it, too",
+			report.URL+" presents a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()),
+			"answer registry.ca with its CA; the cluster's nodes must trust it as well",
 		)
 	case err != nil:
 		return steps.Errored(err)
 	case report.Open:
-		return steps.Warned(report.URL+" answers without a login: whether it takes this one can't be told", hand)
+		return steps.Warned(report.URL+" responds without a login, so this login cannot be verified", hand)
 	}
 	return steps.Passed(
-		"%s takes %q, as seen from this machine; nodes of the cluster may see it differently", report.URL, clean.Text(l.User),
+		"%s accepts %q from this machine; results on the cluster's nodes can differ", report.URL, clean.Text(l.User),
 	)
 }
 
 func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	in, err := registryInHookEnv(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Skipped("there is no %s yet", hookEnv)
+		return steps.Skipped("%s does not exist yet", hookEnv)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -181,15 +181,15 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	fix := e.ApplyStep("hooks")
 	switch {
 	case in.secret == "" && in.file == "" && usesRegistry(e):
-		return steps.Skipped("%s names no registry yet: the step Hooks does that", hookEnv)
+		return steps.Skipped("%s names no registry yet; the step Hooks adds it", hookEnv)
 	case in.secret == "" && in.file == "":
-		return steps.Passed("%s names neither", hookEnv)
+		return steps.Passed("%s sets neither", hookEnv)
 	case in.secret == "":
-		return steps.Failed(hookEnv+" names a registry's file and no pull Secret: IMAGE_PULL_SECRET is empty", fix)
+		return steps.Failed(hookEnv+" names a registry file but no pull Secret: IMAGE_PULL_SECRET is empty", fix)
 	case in.file == "":
 		return steps.Failed(
 			hookEnv+" names the pull Secret "+clean.Text(in.secret)+
-				" and no file: REGISTRY_DOCKER_CONFIG_JSON is empty, or as the package ships it",
+				" but no file: REGISTRY_DOCKER_CONFIG_JSON is empty or has the package's default",
 			fix,
 		)
 	}
@@ -198,7 +198,7 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case !there:
-		return steps.Failed(hookEnv+" names "+clean.Text(in.file)+", which is not there", fix)
+		return steps.Failed(hookEnv+" names "+clean.Text(in.file)+", which does not exist", fix)
 	}
-	return steps.Passed("Secret %s of %s", clean.Text(in.secret), clean.Text(in.file))
+	return steps.Passed("Secret %s from %s", clean.Text(in.secret), clean.Text(in.file))
 }

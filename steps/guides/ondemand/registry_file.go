@@ -28,8 +28,8 @@ type registryLogin struct {
 
 // errWrapped says that a login is base64 in several lines, as base64 without -w0
 // makes of a long one.
-var errWrapped = errors.New("it is base64 in several lines: the published page's base64 breaks them after 76 " +
-	"characters, and JSON takes no line end in a string")
+var errWrapped = errors.New("the base64 is split over several lines: the published page's base64 breaks lines after " +
+	"76 characters, and JSON strings cannot contain line breaks")
 
 // registryKey is the key of a registry in that file.
 func registryKey(host string) string {
@@ -69,9 +69,9 @@ func validUser(user string) error {
 	case user == "":
 		return errors.New("it is empty")
 	case strings.Contains(user, ":"):
-		return errors.New("it holds a colon: registries end the name there")
+		return errors.New("it contains a colon: registries end the name there")
 	case strings.ContainsFunc(user, unicode.IsControl):
-		return errors.New("it holds a line end or another control character")
+		return errors.New("it contains a line break or another control character")
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func validPassword(password string) error {
 	case password == "":
 		return errors.New("it is empty")
 	case strings.ContainsFunc(password, unicode.IsControl):
-		return errors.New("it holds a line end or another control character: was a file given with one at its end?")
+		return errors.New("it contains a line break or another control character; does the given file end with one?")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func decodeRegistry(data []byte) ([]registryLogin, error) {
 		return nil, notRegistryJSON(data, err)
 	}
 	if len(file.Auths) == 0 {
-		return nil, errors.New(`it names no registry under "auths"`)
+		return nil, errors.New(`no registry under "auths"`)
 	}
 	var out []registryLogin
 	for host, a := range file.Auths {
@@ -114,7 +114,7 @@ func decodeRegistry(data []byte) ([]registryLogin, error) {
 			l.User, l.Password = user, masked.New(password)
 		}
 		if l.User == "" || l.Password.IsZero() {
-			return nil, fmt.Errorf("auths %q: there is no user and password in it", clean.Text(host))
+			return nil, fmt.Errorf("auths %q: no user and password", clean.Text(host))
 		}
 		out = append(out, l)
 	}
@@ -135,7 +135,7 @@ func decodeAuth(auth string) (user, password string, err error) {
 	case !ok || user == "" || password == "":
 		return "", "", errors.New("auth is not USER:PASSWORD in base64")
 	case strings.HasSuffix(password, "\n"):
-		return "", "", errors.New("the password in auth ends with a line end: echo without -n puts one there")
+		return "", "", errors.New("the password in auth ends with a line break, as echo without -n adds it")
 	}
 	return user, password, nil
 }
@@ -144,7 +144,7 @@ func decodeAuth(auth string) (user, password string, err error) {
 func notRegistryJSON(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
-		return errors.New("it does not have the shape of docker's config.json")
+		return errors.New("not in the format of Docker's config.json")
 	}
 	at := min(int(syntax.Offset), len(data))
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
@@ -154,10 +154,10 @@ func notRegistryJSON(data []byte, err error) error {
 			return fmt.Errorf("line %d: %w", line, errWrapped)
 		}
 	}
-	return fmt.Errorf("line %d: it is not JSON", line)
+	return fmt.Errorf("line %d: not valid JSON", line)
 }
 
-// wraps tells whether a line ends within base64 of 76 characters.
+// wraps reports whether a line ends within base64 of 76 characters.
 func wraps(data []byte, at int) bool {
 	lines := bytes.Split(data[:at-1], []byte("\n"))
 	last := lines[len(lines)-1]

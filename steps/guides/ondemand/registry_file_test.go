@@ -35,12 +35,12 @@ func TestRegistryFileThereAndBack(t *testing.T) {
 
 func TestRegistryFileRefuses(t *testing.T) {
 	for what, l := range map[string]registryLogin{
-		"registry.host":                   {"https://ghcr.io", "u", masked.New("p")},
-		"registry.user: it holds a colon": {"ghcr.io", "u:v", masked.New("p")},
-		"registry.user: it holds a line":  {"ghcr.io", "u\nv", masked.New("p")},
-		"registry.user: it is empty":      {"ghcr.io", "", masked.New("p")},
-		"registry.password: it holds":     {"ghcr.io", "u", masked.New("hunter2\n")},
-		"registry.password: it is empty":  {"ghcr.io", "u", masked.Value{}},
+		"registry.host":                      {"https://ghcr.io", "u", masked.New("p")},
+		"registry.user: it contains a colon": {"ghcr.io", "u:v", masked.New("p")},
+		"registry.user: it contains a line":  {"ghcr.io", "u\nv", masked.New("p")},
+		"registry.user: it is empty":         {"ghcr.io", "", masked.New("p")},
+		"registry.password: it contains":     {"ghcr.io", "u", masked.New("hunter2\n")},
+		"registry.password: it is empty":     {"ghcr.io", "u", masked.Value{}},
 	} {
 		_, err := encodeRegistry(l)
 		if err == nil || !strings.HasPrefix(err.Error(), what) || strings.Contains(err.Error(), "hunter2") {
@@ -72,17 +72,17 @@ EOF`, "sh", strings.Repeat("p", 80)).Output()
 func TestRegistryFilesOfOthers(t *testing.T) {
 	auth := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	for name, c := range map[string]struct{ file, want string }{
-		"empty":               {"", "line 1: it is not JSON"},
-		"no JSON":             {"auths:\n  ghcr.io: {}\n", "line 1: it is not JSON"},
-		"cut off":             {"{\n\"auths\":\n", "line 2: it is not JSON"},
-		"another shape":       {`{"auths": []}`, "docker's config.json"},
+		"empty":               {"", "line 1: not valid JSON"},
+		"no JSON":             {"auths:\n  ghcr.io: {}\n", "line 1: not valid JSON"},
+		"cut off":             {"{\n\"auths\":\n", "line 2: not valid JSON"},
+		"another shape":       {`{"auths": []}`, "Docker's config.json"},
 		"no registry":         {`{"credsStore": "x"}`, `no registry under "auths"`},
-		"without a password":  {`{"auths": {"ghcr.io": {}}}`, `auths "ghcr.io": there is no user and password`},
+		"without a password":  {`{"auths": {"ghcr.io": {}}}`, `auths "ghcr.io": no user and password`},
 		"not base64":          {`{"auths": {"ghcr.io": {"auth": "hunter2 hunter2"}}}`, "auth is not base64"},
 		"escaped line ends":   {`{"auths": {"ghcr.io": {"auth": "aHVudGVyMjpo\nYXo="}}}`, "several lines"},
 		"no colon":            {`{"auths": {"ghcr.io": {"auth": "` + auth("hunter2") + `"}}}`, "not USER:PASSWORD"},
 		"echo without -n":     {`{"auths": {"ghcr.io": {"auth": "` + auth("u:hunter2\n") + `"}}}`, "echo without -n"},
-		"something behind it": {`{"auths": {"ghcr.io": {"auth": "` + auth("u:hunter2") + `"}}} {}`, "line 1: it is not JSON"},
+		"something behind it": {`{"auths": {"ghcr.io": {"auth": "` + auth("u:hunter2") + `"}}} {}`, "line 1: not valid JSON"},
 		"a hostile name":      {`{"auths": {"\u001b[2J": {"auth": "x"}}}`, "auth is not base64"},
 	} {
 		_, err := decodeRegistry([]byte(c.file))

@@ -22,7 +22,7 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if masked {
 			return steps.Failed(
-				unit+" is masked: systemd never starts it",
+				unit+" is masked, so systemd never starts it",
 				onWebNode(check.Unmask(used, unit)+"    # then "+e.ApplyStep("token")),
 			)
 		}
@@ -41,7 +41,7 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 			}
 			if keys := changedKeys(string(text), dropIn, unit); len(keys) > 0 {
 				return steps.Warned(fmt.Sprintf("%s changes %s of %s", dropIn, shownWord(shortList(keys, ", ")), unit),
-					onWebNode("systemctl cat "+unit+"    # if that is not wanted: "+without(dropIn, unit)+
+					onWebNode("systemctl cat "+unit+"    # if this is not intended: "+without(dropIn, unit)+
 						" && systemctl daemon-reload"))
 			}
 		}

@@ -48,7 +48,7 @@ func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	}
 	script, err := e.Host.Read(ctx, hook)
 	if errors.Is(err, fs.ErrNotExist) {
-		return inUse{homeKubeconfig, "there is no pre-hook yet, and kubectl takes that by itself"}, nil
+		return inUse{homeKubeconfig, "kubectl's default, as no pre-hook exists yet"}, nil
 	}
 	if err != nil {
 		return inUse{}, err
@@ -100,7 +100,8 @@ func exportedKubeconfig(script string) (string, error) {
 		word, ok := shellWord(m[1])
 		if !ok || strings.Contains(word, ":") || !strings.HasPrefix(word, "/") {
 			return "", fmt.Errorf(
-				"line %d: which file KUBECONFIG names can only be told by running it: give it one absolute path", i+1,
+				"line %d: the value of KUBECONFIG cannot be determined without running the script: set it to one absolute path",
+				i+1,
 			)
 		}
 		path = word
@@ -144,7 +145,7 @@ func homeOf(word string) (string, bool) {
 	return word, word != "" && !strings.Contains(word, "$")
 }
 
-// fileExists tells whether a file is there.
+// fileExists reports whether a file exists.
 func fileExists(ctx context.Context, e steps.Env, path string) (bool, error) {
 	_, err := e.Host.Stat(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,9 +165,9 @@ func private(ctx context.Context, e steps.Env, path string) (string, error) {
 	case !info.Mode.IsRegular():
 		return path + " is not a regular file", nil
 	case info.Mode.Perm()&0o077 != 0:
-		return fmt.Sprintf("%s has mode %04o: others than root may use it", path, info.Mode.Perm()), nil
+		return fmt.Sprintf("%s has mode %04o: users other than root can access it", path, info.Mode.Perm()), nil
 	case !e.Host.IsFolder() && info.UID > 0:
-		return fmt.Sprintf("%s belongs to user %d, not to root", path, info.UID), nil
+		return fmt.Sprintf("%s is owned by user %d, not by root", path, info.UID), nil
 	}
 	return "", nil
 }
@@ -193,7 +194,7 @@ func makePrivate(e steps.Env, path string) string {
 func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	info, err := e.Host.Stat(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "there is no " + path, nil
+		return path + " does not exist", nil
 	}
 	if err != nil {
 		return "", err
@@ -208,13 +209,13 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 func programFault(e steps.Env, info host.FileInfo, path string) string {
 	switch mode := info.Mode.Perm(); {
 	case !info.Mode.IsRegular():
-		return path + " is not a program"
+		return path + " is not a regular file"
 	case mode&0o001 == 0:
-		return fmt.Sprintf("%s has mode %04o: users may not run it", path, mode)
+		return fmt.Sprintf("%s has mode %04o: users cannot run it", path, mode)
 	case mode&0o022 != 0:
-		return fmt.Sprintf("%s has mode %04o: others than root may change what root runs", path, mode)
+		return fmt.Sprintf("%s has mode %04o: users other than root can change what root runs", path, mode)
 	case !e.Host.IsFolder() && info.UID > 0:
-		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", path, info.UID)
+		return fmt.Sprintf("%s is owned by user %d, who can change what root runs", path, info.UID)
 	}
 	return ""
 }
@@ -241,7 +242,7 @@ func access(ctx context.Context, e steps.Env, path string) (problem, open string
 	return problem, "chmod o+x " + strings.Join(folders, " "), nil
 }
 
-// replaceable says who else than root can put another file at a path; "": nobody. real is the path without symlinks.
+// replaceable says who other than root can put another file at a path; "": no one. real is the path without symlinks.
 func replaceable(e steps.Env, path string) (real, problem string, err error) {
 	real, err = e.Host.RootsAlone(path)
 	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
@@ -263,7 +264,7 @@ func closed(ctx context.Context, e steps.Env, path string) (problem string, fold
 		}
 		folders = append(folders, steps.Quoted(path[:at]))
 		if problem == "" {
-			problem = fmt.Sprintf("%s has mode %04o: users may not go through it to %s", path[:at], folder.Mode.Perm(), path)
+			problem = fmt.Sprintf("%s has mode %04o, so users cannot reach %s", path[:at], folder.Mode.Perm(), path)
 		}
 	}
 	return problem, folders, nil

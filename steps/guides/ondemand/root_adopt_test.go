@@ -48,7 +48,7 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 		{"registry-of-another", "registry.host", "ghcr.io", "/etc/ood/config/image-registry.json", engine.ByFinding},
 		{"healthy", "registry.user", "robot$ood", "/etc/ood/config/image-registry.json", engine.ByFinding},
 		{"registry-hook-astray", "registry.secret", "x", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", engine.ByFinding},
-		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "it stands there", engine.ByFinding},
+		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "found on the web node", engine.ByFinding},
 		{"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "bin in /etc/ood/config/clusters.d/test.yml", engine.ByFinding},
 	} {
 		a := adopted(t, c.state, c.key)

@@ -23,7 +23,7 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at, have, err := rootsCA(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Undone("there is no " + at)
+		return steps.Undone(at + " does not exist")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -34,12 +34,13 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	theirs, err := probe.ParseCerts([]byte(want))
 	if err != nil {
-		return steps.Errored(fmt.Errorf("the cluster's CA: %w", err))
+		return steps.Errored(fmt.Errorf("parsing the cluster's CA: %w", err))
 	}
 	for _, c := range theirs {
 		if !slices.ContainsFunc(ours, c.Equal) {
 			return steps.Failed(
-				at+" is not the CA of the cluster: it holds "+certificateName(ours[0])+", not "+certificateName(c)+" with its key",
+				at+" is not the cluster's CA: it contains "+certificateName(ours[0])+", not "+certificateName(c)+
+					" with the expected key",
 				"",
 			)
 		}
@@ -49,10 +50,10 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 			return r
 		}
 		if more := besidesCerts(have, ours, theirs); more != "" && string(have) != want {
-			return steps.Warned(at+" holds more than the CA of the cluster: "+more, "")
+			return steps.Warned(at+" contains more than the cluster's CA: "+more, "")
 		}
 	}
-	return steps.Passed("%s, until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
+	return steps.Passed("%s, valid until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
 }
 
 // besidesCerts says what a CA file holds besides the certificates wanted; "": nothing.
@@ -99,7 +100,7 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	}
 	if info.Mode.Perm()&0o004 == 0 {
 		return steps.Failed(
-			fmt.Sprintf("%s has mode %04o: users may not read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"),
+			fmt.Sprintf("%s has mode %04o: users cannot read it", at, info.Mode.Perm()), permissionFix(e, at, "chmod 0644 %s"),
 		)
 	}
 	foreign := (*host.FolderError)(nil)

@@ -26,55 +26,54 @@ const bootstrapSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 func rootChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "ca-file", Title: "the CA file on the web node is the cluster's", On: steps.Local, FixedBy: "ca-file",
-			Why: "root's kubectl and, by the cluster file, every user's trust that file alone. It is public, and users " +
-				"must be able to read it",
+			Name: "ca-file", Title: "The CA file on the web node is the cluster's CA", On: steps.Local, FixedBy: "ca-file",
+			Why: "Root's kubectl and, through the cluster file, every user's trust only that file. It is public, and users " +
+				"must be able to read it.",
 			References: []string{page},
 			Run:        caFileReadable,
 		},
 		{
-			Name: "root-kubeconfig", Title: "root has a kubeconfig", On: steps.Local, FixedBy: "root-kubeconfig",
-			Why:        "the hook runs kubectl as root, with what that says",
+			Name: "root-kubeconfig", Title: "Root has a kubeconfig", On: steps.Local, FixedBy: "root-kubeconfig",
+			Why:        "The hook runs kubectl as root with it.",
 			References: []string{page},
 			Run:        rootKubeconfigThere,
 		},
 		{
-			Name: "root-kubeconfig-private", Title: "nobody but root may read root's kubeconfig", On: steps.Local,
+			Name: "root-kubeconfig-private", Title: "Only root can read root's kubeconfig", On: steps.Local,
 			FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why:        "what it holds or leads to lets whoever reads it make namespaces and roles on the cluster",
+			Why:        "With its credentials anyone who reads it can create namespaces and roles on the cluster.",
 			References: []string{page},
 			Run:        rootKubeconfigPrivate,
 		},
 		{
-			Name: "root-kubeconfig-static", Title: "root's kubeconfig needs nobody's login, and no renewal writes it",
+			Name: "root-kubeconfig-static", Title: "Root's kubeconfig needs no login and is never rewritten",
 			On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "the hook runs unattended: a login plugin has nobody to ask. A token that stands in the kubeconfig " +
-				"itself has to be written over by each renewal; the published page does that with kubectl config " +
-				"set-credentials, which also shows the token in the list of processes",
+			Why: "A login plugin cannot prompt, as the hook runs unattended. An inline token must be rewritten, and " +
+				"the page's command exposes it in the process list.",
 			References: []string{page},
 			Run:        rootKubeconfigStatic,
 		},
 		{
-			Name: "root-identity", Title: "root acts as the ServiceAccount, not as an admin", On: steps.Local, From: withRoots,
+			Name: "root-identity", Title: "Root acts as the ServiceAccount, not as an admin", On: steps.Local, From: withRoots,
 			FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "the hook runs at each login with what the portal hands it: with an admin's kubeconfig a fault in it " +
-				"is a fault in the whole cluster",
+			Why: "The hook runs at each login with input from the portal. With an admin's kubeconfig a bug in it " +
+				"affects the whole cluster.",
 			References: []string{bootstrapSource},
 			Run:        rootIdentity,
 		},
 		{
-			Name: "root-rights", Title: "root may do all that the hooks do", On: steps.Local, From: withRoots,
+			Name: "root-rights", Title: "Root has all permissions that the hooks need", On: steps.Local, From: withRoots,
 			Needs: []string{"root-identity"},
-			Why: "what is missing ends the hook half way, at the login of a user, and its error is seen nowhere. " +
-				"Rights that are only handed on to users must be there, too: Kubernetes lets nobody grant what they lack",
+			Why: "A missing permission aborts the hook at a user's login without a visible error. Root also needs each " +
+				"permission that it grants to users.",
 			References: []string{bootstrapSource, "OSC/ondemand: hooks/k8s-bootstrap/yaml"},
 			Run:        rootPermissions,
 		},
 		{
-			Name: "root-renews", Title: "root may renew its own token", On: steps.Local, From: withRoots,
+			Name: "root-renews", Title: "Root can renew its own token", On: steps.Local, From: withRoots,
 			Needs: []string{"root-identity"}, When: rotating,
-			Why: "upstream's ClusterRole does not grant it, so the published page's renewal is refused from the first " +
-				"run on, and logins fail once the first token has ended",
+			Why: "Upstream's ClusterRole does not allow it. The published page's renewal is always denied, and logins fail " +
+				"once the first token expires.",
 			References: []string{
 				page, bootstrapSource, "OSC/ondemand: .github/workflows/tests.yml (makes the token as cluster-admin)",
 			},
@@ -87,9 +86,9 @@ func rootChecks() []steps.Check {
 // have proved. It belongs to the step that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
-		Name: "hook-kubeconfig", Title: "the hook uses root's kubeconfig as it was proved", On: steps.Local,
+		Name: "hook-kubeconfig", Title: "The hook uses the kubeconfig that was checked", On: steps.Local,
 		FixedBy: "pre-hook", Needs: []string{"root-kubeconfig"},
-		Why:        "kubectl takes /root/.kube/config where nothing else is said: on many web nodes that is an admin's",
+		Why:        "By default kubectl uses /root/.kube/config, which is an admin's on many web nodes.",
 		References: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			used, err := hooksKubeconfig(ctx, e)
@@ -107,7 +106,7 @@ func hookKubeconfigCheck() steps.Check {
 						return steps.Failed(said, f.withoutSetting("KUBECONFIG")).WithoutAction()
 					}
 				}
-				return steps.Failed(fmt.Sprintf("it uses %s (%s), not %s", used.Path, used.Why, proved.Path), "")
+				return steps.Failed(fmt.Sprintf("the hook uses %s (%s), not %s", used.Path, used.Why, proved.Path), "")
 			}
 			return steps.Passed("%s (%s)", used.Path, used.Why)
 		},
@@ -153,7 +152,7 @@ func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
 	broken := brokenKubeconfigError{}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Undone("there is no " + used.Path + " (" + used.Why + ")")
+		return steps.Undone(used.Path + " does not exist (" + used.Why + ")")
 	case errors.As(err, &broken):
 		return steps.Failed(broken.Error(), "")
 	case err != nil:
@@ -177,20 +176,20 @@ func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	case in.Plugin != "":
 		return steps.Failed(
-			fmt.Sprintf("%s logs in by %s: that is somebody's own login", used.Path, clean.Text(in.Plugin)), "",
+			fmt.Sprintf("%s logs in with %s, which requires a personal login", used.Path, clean.Text(in.Plugin)), "",
 		)
 	case in.As != "":
 		return steps.Failed(
-			fmt.Sprintf("%s acts as %q, by the rights of whoever it logs in as", used.Path, clean.Text(in.As)), "",
+			fmt.Sprintf("%s impersonates %q, with the permissions of the user it logs in as", used.Path, clean.Text(in.As)), "",
 		)
 	case in.TokenFile != "":
-		return steps.Passed("%s takes the token from %s", used.Path, kubeconfigPath(used.Path, in.TokenFile))
+		return steps.Passed("%s reads the token from %s", used.Path, kubeconfigPath(used.Path, in.TokenFile))
 	case !in.Token.IsZero():
-		return steps.Warned(used.Path+" holds the token itself: each renewal has to write the kubeconfig over", "")
+		return steps.Warned(used.Path+" contains the token itself, so each renewal must rewrite the kubeconfig", "")
 	case in.Certificate != nil || in.CertificateFile != "":
-		return steps.Warned(used.Path+" logs in with a client certificate, which nothing takes back before it ends", "")
+		return steps.Warned(used.Path+" uses a client certificate, which cannot be revoked before it expires", "")
 	}
-	return steps.Failed(used.Path+" holds nothing to log in with", "")
+	return steps.Failed(used.Path+" has no credentials", "")
 }
 
 // withRoot is the cluster seen with root's kubeconfig and nothing else.
@@ -203,16 +202,16 @@ func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error)
 	return as, used, err
 }
 
-// somebodys is who a kubeconfig logs in as, where it says so itself: by a client
-// certificate or a plugin. A token has to be shown to the API server.
-func somebodys(in wayIn) string {
+// clientUser is the user that a kubeconfig logs in as, if it uses a client certificate or a plugin. Who a token belongs
+// to, only the API server can tell.
+func clientUser(in wayIn) string {
 	switch {
 	case in.Certificate != nil && len(in.Certificate.Organization) > 0:
 		return clean.Text(in.Certificate.CommonName + " of " + strings.Join(in.Certificate.Organization, ", "))
 	case in.Certificate != nil:
 		return clean.Text(in.Certificate.CommonName)
 	case in.Plugin != "":
-		return "whoever " + clean.Text(in.Plugin) + " logs in as"
+		return "the user that " + clean.Text(in.Plugin) + " logs in as"
 	}
 	return ""
 }
@@ -222,12 +221,12 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	if who := somebodys(in); who != "" {
+	if who := clientUser(in); who != "" {
 		return tooPowerful(used, who)
 	}
 	t, at, err := rootsClaims(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Skipped("says nothing before root has a token (root-token): %s", absent)
+		return steps.Skipped("blocked by root-token: %s", absent)
 	}
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
@@ -237,20 +236,22 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if errors.Is(err, failure.ErrProxy) {
 		return steps.Skipped(
-			"%s goes through a proxy, which carrick does not follow; on the web node: KUBECONFIG=%s kubectl auth whoami",
+			"%s uses a proxy, which carrick does not support; run on the web node: KUBECONFIG=%s kubectl auth whoami",
 			used.Path, steps.Quoted(used.Path),
 		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
-	refused := steps.Failed("the API server at "+as.Server()+" refuses "+used.Path+" (401): its token has ended, "+
-		"or is another cluster's, or the ServiceAccount was made anew",
-		"where the account was made anew: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+
-			newTokenFix(e))
+	refused := steps.Failed(
+		"the API server at "+as.Server()+" rejects "+used.Path+
+			" (401): the token has expired or belongs to another cluster, or the ServiceAccount was recreated",
+		"if the ServiceAccount was recreated: "+e.PeerKubectl()+" -n "+namespace+" delete secret "+firstToken+", then\n"+
+			newTokenFix(e),
+	)
 	if ended {
 		refused = steps.Skipped(
-			"says nothing before root's token has life left (root-token-lasts): the one in %s has ended", at,
+			"blocked by root-token-lasts: the token in %s has expired", at,
 		)
 	}
 	r := check.AuthenticatesAs(

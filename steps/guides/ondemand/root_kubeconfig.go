@@ -43,7 +43,7 @@ func encodeRootKubeconfig(server string) (masked.Value, error) {
 		named{{"name": rootUser, "user": object{"tokenFile": rootToken}}},
 		named{{"name": rootUser, "context": object{"cluster": rootCluster, "user": rootUser}}},
 	})
-	head := "# Root's kubeconfig for Open OnDemand, written by carrick. It stays as it is when the token is renewed.\n"
+	head := "# Root's kubeconfig for Open OnDemand, written by carrick. A token renewal does not change it.\n"
 	return masked.New(head + string(data)), err
 }
 
@@ -53,9 +53,9 @@ func validServer(server string) error {
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		strings.ContainsAny(server, "\r\n \t"):
-		return fmt.Errorf("%q is not the plain address of an API server", clean.Text(server))
+		return fmt.Errorf("%q is not the URL of an API server", clean.Text(server))
 	case u.Scheme != "https":
-		return fmt.Errorf("%q is not an https address", clean.Text(server))
+		return fmt.Errorf("%q is not an https URL", clean.Text(server))
 	}
 	return nil
 }
@@ -74,23 +74,22 @@ type wayIn struct {
 	As              string
 }
 
-// readWayIn follows the current context of a kubeconfig. No error holds a part
-// of what stands in it.
+// readWayIn follows the current context of a kubeconfig. No error contains a part of its content.
 func readWayIn(data []byte) (wayIn, error) {
 	k, err := check.ReadLoosely(data)
 	if err != nil || k.Misshapen {
-		return wayIn{}, errors.New("it is not a kubeconfig: it can't be read as YAML of that shape")
+		return wayIn{}, errors.New("not a kubeconfig: the YAML is invalid or has another structure")
 	}
 	if k.Current == "" {
-		return wayIn{}, errors.New("it has no current-context, and the hooks name none")
+		return wayIn{}, errors.New("no current-context, and the hooks set none")
 	}
 	c, found := k.Context(k.Current)
 	if !found {
-		return wayIn{}, fmt.Errorf("its current-context is %q, and there is no such context", clean.Text(k.Current))
+		return wayIn{}, fmt.Errorf("current-context is %q, but that context does not exist", clean.Text(k.Current))
 	}
 	at, _ := k.Cluster(c.Cluster)
 	if at.Server == "" {
-		return wayIn{}, fmt.Errorf("its context %q leads to no server", clean.Text(k.Current))
+		return wayIn{}, fmt.Errorf("context %q has no server", clean.Text(k.Current))
 	}
 	u := k.User(c.User)
 	in := wayIn{
@@ -113,7 +112,7 @@ func subjectOf(data string) *pkix.Name {
 	return &certs[0].Subject
 }
 
-// decoded is what stands in a key of binary data; nil: it can't be read.
+// decoded is the value of a key with binary data; nil: it can't be decoded.
 func decoded(data string) []byte {
 	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data), ""))
 	if err != nil || len(out) == 0 {

@@ -46,7 +46,7 @@ func rootPermissions(ctx context.Context, e steps.Env) steps.Result {
 	var order []string
 	for _, d := range decisions {
 		if d.Err != nil {
-			return steps.Errored(fmt.Errorf("may root %s: %w", d.Rule, d.Err))
+			return steps.Errored(fmt.Errorf("checking whether root can %s: %w", d.Rule, d.Err))
 		}
 		if d.Allowed {
 			continue
@@ -58,13 +58,13 @@ func rootPermissions(ctx context.Context, e steps.Env) steps.Result {
 		lacks[what] = append(lacks[what], d.Rule.Verb)
 	}
 	if len(order) == 0 {
-		return steps.Passed("all %d rights of upstream's ClusterRole, in every namespace", len(rights))
+		return steps.Passed("all %d permissions of upstream's ClusterRole, in every namespace", len(rights))
 	}
 	var words []string
 	for _, what := range order {
 		words = append(words, strings.Join(lacks[what], ",")+" "+what)
 	}
-	return steps.Failed("it may not: "+strings.Join(words, "; "), e.ApplyStep("bootstrap"))
+	return steps.Failed("root cannot: "+strings.Join(words, "; "), e.ApplyStep("bootstrap"))
 }
 
 func rootRenews(ctx context.Context, e steps.Env) steps.Result {
@@ -80,7 +80,7 @@ func rootRenews(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case !decisions[0].Allowed:
-		return steps.Failed("it may not "+right.String(), e.ApplyStep("token")).Symptom()
+		return steps.Failed("root cannot "+right.String(), e.ApplyStep("token")).Symptom()
 	}
-	return steps.Passed("it may %s", right)
+	return steps.Passed("root can %s", right)
 }

@@ -98,8 +98,7 @@ func (n *realNode) session(name string) *engine.Session {
 	)
 }
 
-// renew runs the script that stands on the node as it stands there, but for the
-// folder that the node's files are in.
+// renew runs the node's script unchanged, except for the folder that the node's files are in.
 func (n *realNode) renew() (string, error) {
 	n.t.Helper()
 	dir := n.t.TempDir()

@@ -42,8 +42,8 @@ func TestWhatIsNoKubeconfig(t *testing.T) {
 		"":                               "no current-context",
 		"hunter2: [":                     "not a kubeconfig",
 		"current-context: [hunter2]":     "not a kubeconfig",
-		"current-context: \"a\\e[2J\"\n": "no such context",
-		"current-context: a\ncontexts: [{name: a, context: {cluster: b, user: c}}]": "leads to no server",
+		"current-context: \"a\\e[2J\"\n": "that context does not exist",
+		"current-context: a\ncontexts: [{name: a, context: {cluster: b, user: c}}]": "has no server",
 	} {
 		if _, err := readWayIn([]byte(text)); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.ContainsAny(err.Error(), "\x1b") || strings.Contains(err.Error(), "hunter2") {

@@ -54,7 +54,10 @@ var rows = []stepstest.Row{
 	{Number: 15, Asks: "hook.env by its right name", Checks: []string{"hook-env"}},
 	{Number: 16, Asks: "hook.env is root's alone", Checks: []string{"hook-env-private"}},
 	{Number: 17, Asks: "hook.env has no lines that end the hook", Checks: []string{"hook-env-lines"}},
-	{Number: 18, Asks: "the issuer says that it is one", Checks: []string{"issuer", "hook-env-oidc", "one-issuer"}},
+	{
+		Number: 18, Asks: "the issuer matches its discovery document",
+		Checks: []string{"issuer", "hook-env-oidc", "one-issuer"},
+	},
 	{Number: 19, Asks: "tokens name the API server's client", Checks: []string{"server-issuer", "token-audience"}},
 	{
 		Number: 20, Asks: "users by their bare login name; plain login names",

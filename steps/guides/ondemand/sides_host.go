@@ -28,9 +28,12 @@ var oldest = version.MustParseGeneric("4.0.0")
 
 func webNodeFacts() []steps.Fact {
 	return []steps.Fact{
-		{Name: "login-names", Title: "who may log in to the web node", On: steps.Local, Shared: true, Learn: loginNames},
 		{
-			Name: "web-node-addresses", Title: "the addresses of the web node that the cluster sees", On: steps.Local,
+			Name: "login-names", Title: "the users who can log in to the web node", On: steps.Local, Shared: true,
+			Learn: loginNames,
+		},
+		{
+			Name: "web-node-addresses", Title: "the web node's addresses as the cluster sees them", On: steps.Local,
 			Shared: true, Learn: webNodeAddresses,
 		},
 	}
@@ -40,28 +43,27 @@ func webNodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "ondemand-version", Title: "Open OnDemand is 4.0 or newer", On: steps.Local,
-			Why: "since 4.0 the dashboard makes dashes of the dots and at signs in a user's name for the namespace; " +
-				"before, it looked in a namespace that can't exist",
+			Why: "Before 4.0 the dashboard kept dots and at signs in namespace names, and such a namespace cannot " +
+				"exist. Since 4.0 it replaces them with dashes.",
 			References: []string{"OSC/ood_core: CHANGELOG.md (0.27.0)", "OSC/ondemand: packaging/rpm/ondemand.spec"},
 			Run:        ondemandVersion,
 		},
 		{
-			Name: "as-root", Title: "carrick runs as root on the web node", On: steps.Local,
-			Why:        "what it writes there belongs to root, and only root may read hook.env and root's kubeconfig",
+			Name: "as-root", Title: "On the web node, carrick runs as root", On: steps.Local,
+			Why:        "The files that it writes must belong to root, and only root can read hook.env and root's kubeconfig.",
 			References: []string{page},
 			Run:        asRoot,
 		},
 		{
-			Name: "portal-file", Title: "the portal's settings can be read", On: steps.Local,
-			Why: "update_ood_portal makes Apache's configuration of them, and stops at what is no YAML: the old " +
-				"configuration stays",
+			Name: "portal-file", Title: "The portal's settings file can be parsed", On: steps.Local,
+			Why: "update_ood_portal generates Apache's configuration from it. At invalid YAML it stops, and the old " +
+				"configuration remains.",
 			References: []string{portalSource}, Run: portalFileReads,
 		},
 		{
-			Name: "user-names", Title: "the names of users make namespaces", On: steps.Local,
-			Why: "a namespace has lower-case letters, digits and -, at most 63. Of a dot or an at sign the dashboard " +
-				"makes a dash, and the hook does not: it asks for a namespace that can't be made, and the user's login goes on " +
-				"without one",
+			Name: "user-names", Title: "Usernames make valid namespace names", On: steps.Local,
+			Why: "Namespaces allow a-z, 0-9 and -, at most 63 characters. For other names the hook requests an invalid one, " +
+				"and the login continues without it.",
 			References: []string{
 				"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
 			},
@@ -73,10 +75,10 @@ func webNodeChecks() []steps.Check {
 func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 	text, err := e.Host.Read(ctx, versionFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		said := "there is no " + versionFile + ": this is no web node of Open OnDemand"
+		said := versionFile + " does not exist, so this is not a web node of Open OnDemand"
 		if e.Host.IsFolder() {
 			return steps.Failed(
-				said, "put the web node's file there: scp WEBNODE:"+versionFile+" "+steps.Quoted(e.Host.Root+versionFile),
+				said, "copy the web node's file there: scp WEBNODE:"+versionFile+" "+steps.Quoted(e.Host.Root+versionFile),
 			)
 		}
 		return steps.Failed(
@@ -92,40 +94,40 @@ func ondemandVersion(ctx context.Context, e steps.Env) steps.Result {
 	have, err := version.ParseGeneric(strings.TrimPrefix(said, "v"))
 	switch {
 	case err != nil:
-		return steps.Errored(fmt.Errorf("%s says %s, which is no version", versionFile, shownWord(said)))
+		return steps.Errored(fmt.Errorf("%s contains %s, which is not a version", versionFile, shownWord(said)))
 	case have.LessThan(oldest):
 		return steps.Failed(
-			"it is "+have.String(),
+			"Open OnDemand is "+have.String(),
 			onWebNode(
 				"upgrade Open OnDemand to 4.0 or newer: https://osc.github.io/ood-documentation/latest/release-notes.html",
 			),
 		)
 	}
-	return steps.Passed("it is %s", have)
+	return steps.Passed("Open OnDemand is %s", have)
 }
 
 func asRoot(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case e.Host.IsFolder():
 		return steps.Skipped(
-			"the folder %s stands for the web node: what is to be copied there, with its owners, modes and commands, is "+
-				"listed in %s/INSTALL once something is written",
+			"the folder %s represents the web node; %s/INSTALL will list what to copy there, with owners, modes and commands, "+
+				"once something is written",
 			e.Host.Root, e.Host.Root,
 		)
 	case !e.Host.ByRoot():
 		return steps.Failed(
-			"it does not: what only root may read is unknown, and nothing can be written", "sudo carrick check "+e.LinkFile(),
+			"carrick does not run as root: it cannot read files that only root can read, and cannot write",
+			"sudo carrick check "+e.LinkFile(),
 		)
 	}
-	return steps.Passed("it does")
+	return steps.Passed("carrick runs as root")
 }
 
-// loginNames are the users of the web node, by what it lists itself. Many sites
-// keep theirs in a directory that lists nobody.
+// loginNames are the users that the web node lists. Many sites keep theirs in a directory that does not list them.
 func loginNames(ctx context.Context, e steps.Env) (any, error) {
 	text, err := e.Host.Read(ctx, passwdFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, steps.Absent("there is no %s", passwdFile)
+		return nil, steps.Absent("%s does not exist", passwdFile)
 	}
 	if err != nil {
 		return nil, err
@@ -151,7 +153,7 @@ type routed []struct {
 func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
 		return nil, steps.Absent(
-			"a folder stands for the web node: its addresses can't be told here; run there: ip route get %s", apiHost(e),
+			"a folder represents the web node, so its addresses are unknown here; run there: ip route get %s", apiHost(e),
 		)
 	}
 	to := []string{}
@@ -177,7 +179,7 @@ func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	}
 	slices.Sort(out)
 	if out = slices.Compact(out); len(out) == 0 {
-		return nil, steps.Absent("the web node's way to the cluster can't be told; look there: ip route get %s", host)
+		return nil, steps.Absent("the web node's route to the cluster cannot be determined; run there: ip route get %s", host)
 	}
 	return out, nil
 }
@@ -203,7 +205,7 @@ var clusterIDWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 // underscores.
 func checkClusterID(v string) error {
 	if !clusterIDWord.MatchString(v) {
-		return fmt.Errorf("%q can't be the name of a cluster file: letters, digits, dots, - and _", v)
+		return fmt.Errorf("%q cannot be the name of a cluster file: use letters, digits, dots, - and _", v)
 	}
 	return nil
 }
@@ -213,18 +215,18 @@ var prefixWord = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*)$`)
 // checkPrefix is what a prefix of namespaces takes.
 func checkPrefix(v string) error {
 	if v != "" && (!prefixWord.MatchString(v) || len(v) > 31) {
-		return fmt.Errorf("%q can't begin the name of a namespace: lower-case letters, digits and -, at most 31 of them", v)
+		return fmt.Errorf("%q cannot start the name of a namespace: use at most 31 lower-case letters, digits and -", v)
 	}
 	return nil
 }
 
 var userPrefixWord = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// checkUserPrefix is what stands before a user's name on kubectl's command line.
+// checkUserPrefix validates the prefix of a username on kubectl's command line.
 func checkUserPrefix(v string) error {
 	if !userPrefixWord.MatchString(v) {
 		return fmt.Errorf(
-			"%q is no prefix that upstream's hook and a kubeconfig both take: letters, digits, dots, - and _", v,
+			"%q is not a valid prefix for both upstream's hook and a kubeconfig: use letters, digits, dots, - and _", v,
 		)
 	}
 	return nil
@@ -233,7 +235,7 @@ func checkUserPrefix(v string) error {
 func portalFileReads(ctx context.Context, e steps.Env) steps.Result {
 	text, err := e.Host.Read(ctx, portalFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Passed("there is no %s: upstream's defaults hold", portalFile)
+		return steps.Passed("%s does not exist, so upstream's defaults apply", portalFile)
 	}
 	if err != nil {
 		return steps.Errored(err)

@@ -34,36 +34,34 @@ const leastLeft = 15 * time.Minute
 func token() steps.Step {
 	return steps.Step{
 		Name: "token", Title: "Token",
-		Why: "Since Kubernetes 1.24 no ServiceAccount has a token by itself. A rotating one ends by itself when it is " +
-			"stolen, but has to be renewed for as long as the web node runs: after an outage longer than its life an admin " +
-			"has to hand over a new one. One that does not expire needs no renewal and is good until somebody deletes " +
-			"its Secret.",
+		Why: "Since Kubernetes 1.24 a ServiceAccount gets no token automatically. A rotating token soon expires if it is " +
+			"stolen, but must be renewed. A non-expiring token is valid until its Secret is deleted.",
 		Ask: []steps.Question{
 			{
 				Key: "token.kind", Title: "Kind of root's token", Kind: steps.Pick, On: steps.Remote, Adopt: adoptTokenKind,
 				Of: []steps.Choice{
-					{Value: "rotating", Title: "rotating: ends by itself, renewed by the web node"},
-					{Value: "non-expiring", Title: "non-expiring: kept in a Secret of the cluster, never renewed"},
+					{Value: "rotating", Title: "rotating: expires, renewed by the web node"},
+					{Value: "non-expiring", Title: "non-expiring: kept in a Secret on the cluster, never renewed"},
 				},
-				Help: "What is stolen of a rotating one is worth nothing after some hours; a web node that was off for longer " +
-					"has to be given a new one by an admin.",
-				Default: steps.Fixed("rotating", "what Kubernetes recommends"),
+				Help: "A stolen rotating token expires after some hours. If the web node is off for longer than its lifetime, " +
+					"an admin must create a new one.",
+				Default: steps.Fixed("rotating", "Kubernetes' recommendation"),
 			},
 			{
-				Key: "token.hours", Title: "Hours for which a rotating token is asked", Kind: steps.Number, When: rotating,
+				Key: "token.hours", Title: "Token lifetime (hours)", Kind: steps.Number, When: rotating,
 				Check: checkHours,
-				Help: "The API server may grant less (--service-account-max-token-expiration). It is also how long the web " +
-					"node may be off without an admin's help.",
-				Default: steps.Fixed(24, "an outage of a night is survived"),
+				Help: "A number from 2 to 8760, such as 24. The API server can grant less " +
+					"(--service-account-max-token-expiration). The web node can be off for this long without an admin's help.",
+				Default: steps.Fixed(24, "default; survives an overnight outage"),
 			},
 			{
-				Key: "token.renewal", Title: "What renews a rotating token on the web node", Kind: steps.Pick, When: rotating,
+				Key: "token.renewal", Title: "Renewal of the rotating token", Kind: steps.Pick, When: rotating,
 				Of: []steps.Choice{
 					{Value: "timer", Title: "timer: a systemd timer"},
 					{Value: "cron", Title: "cron: a file in /etc/cron.d"},
 				},
-				Help:    "It runs every hour, so that many renewals may fail before the token ends.",
-				Default: steps.Fixed("timer", "it runs what was missed while the machine was off"),
+				Help:    "The renewal runs every hour, so several can fail before the token expires.",
+				Default: steps.Fixed("timer", "default; catches up after the machine was off"),
 			},
 		},
 		Facts: []steps.Fact{
@@ -71,25 +69,25 @@ func token() steps.Step {
 				Name: "token", Title: "the ServiceAccount's token for root on the web node", On: steps.Remote, Secret: true,
 				Shared: true, Learn: theToken,
 			},
-			{Name: "token-ends", Title: "when that token ends", On: steps.Remote, Shared: true, Learn: tokenEnds},
+			{Name: "token-ends", Title: "when that token expires", On: steps.Remote, Shared: true, Learn: tokenEnds},
 			{
-				Name: "root-token-ends", Title: "when the token that root has on the web node ends", On: steps.Local, Shared: true,
+				Name: "root-token-ends", Title: "when root's token on the web node expires", On: steps.Local, Shared: true,
 				Learn: rootTokenEnds,
 			},
 		},
 		Actions: append([]steps.Action{
 			{
-				Name: "token-renew", Title: "Let it renew its own token", On: steps.Remote, When: rotating,
+				Name: "token-renew", Title: "Allow the ServiceAccount to renew its own token", On: steps.Remote, When: rotating,
 				Needs: []string{"namespace"},
 				Doer:  action.Manifest{File: renewFile},
 			},
 			{
-				Name: "first-token", Title: "Have the first token made", On: steps.Remote, When: rotating,
+				Name: "first-token", Title: "Request the first token", On: steps.Remote, When: rotating,
 				Needs: []string{"service-account"},
 				Doer:  mintToken{action.Mint{File: "first-token.yaml", Keys: []string{tokenKey}, Make: requestToken}},
 			},
 			{
-				Name: "token-secret", Title: "Have a token made that does not expire", On: steps.Remote, When: lasting,
+				Name: "token-secret", Title: "Create the Secret of a non-expiring token", On: steps.Remote, When: lasting,
 				Needs: []string{"service-account"},
 				Doer:  action.Manifest{File: "token.yaml"},
 			},
@@ -104,7 +102,7 @@ func lasting(e steps.Env) bool  { return e.Answers.Text("token.kind") == "non-ex
 func checkHours(v string) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 2 || n > 24*365 {
-		return errors.New("a number of hours from 2 (it is renewed every hour) to 8760 (a year)")
+		return errors.New("a number of hours from 2 (the token is renewed every hour) to 8760 (a year)")
 	}
 	return nil
 }
@@ -126,13 +124,13 @@ func standingToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	name := whichSecret(e)
 	s, err := e.Cluster.Secret(ctx, namespace, name, tokenKey)
 	if apierrors.IsNotFound(err) {
-		return masked.Value{}, steps.Absent("there is no Secret %s/%s yet", namespace, name)
+		return masked.Value{}, steps.Absent("Secret %s/%s does not exist yet", namespace, name)
 	}
 	if err != nil {
 		return masked.Value{}, err
 	}
 	if s.Data[tokenKey].IsZero() {
-		return masked.Value{}, steps.Absent("Secret %s/%s holds no token yet", namespace, name)
+		return masked.Value{}, steps.Absent("Secret %s/%s contains no token yet", namespace, name)
 	}
 	return s.Data[tokenKey], nil
 }
@@ -151,7 +149,7 @@ func theToken(ctx context.Context, e steps.Env) (any, error) {
 	}
 	if t.Expired(time.Now()) {
 		return nil, steps.Absent(
-			"the token in Secret %s/%s ended on %s; a new one: %s", namespace, whichSecret(e),
+			"the token in Secret %s/%s expired on %s; to create a new one: %s", namespace, whichSecret(e),
 			t.Expires.Local().Format(time.DateTime), e.ApplyStep("token"),
 		)
 	}
@@ -168,21 +166,20 @@ func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if t.Expires.IsZero() {
-		return nil, steps.Absent("the token does not end")
+		return nil, steps.Absent("the token does not expire")
 	}
 	return t.Expires.UTC().Format(time.RFC3339), nil
 }
 
-// rootTokenEnds is read off the web node: as long as that token lives, the first
-// one is not made anew.
+// rootTokenEnds is when root's token on the web node expires. Until then the first token is not recreated.
 func rootTokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err != nil {
-		return nil, steps.Absent("%s can't be read: %s", rootToken, failure.Explain(err))
+		return nil, steps.Absent("%s cannot be read: %s", rootToken, failure.Explain(err))
 	}
 	t, err := bearer.Parse(masked.New(trimmed(data)))
 	if err != nil || t.Expires.IsZero() {
-		return nil, steps.Absent("%s holds no token that says when it ends", rootToken)
+		return nil, steps.Absent("%s contains no token with an expiry", rootToken)
 	}
 	return t.Expires.UTC().Format(time.RFC3339), nil
 }

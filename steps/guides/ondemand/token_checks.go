@@ -19,31 +19,32 @@ import (
 func tokenChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "renew-role", Title: "the ServiceAccount may renew its own token", On: steps.Remote, When: rotating,
+			Name: "renew-role", Title: "The ServiceAccount is allowed to renew its own token", On: steps.Remote, When: rotating,
 			FixedBy: "token-renew", Needs: []string{"service-account"},
-			Why: "upstream's role has no serviceaccounts/token: the published guide's crontab entry is forbidden as " +
-				"this ServiceAccount, and the first token ends without another",
+			Why: "Upstream's role lacks serviceaccounts/token. The published page's crontab entry is denied, and the first " +
+				"token expires without a successor.",
 			References: []string{rolesSource, page},
 			Run:        renewAllowed,
 		},
 		{
-			Name: "token-made", Title: "a token stands ready for the web node", On: steps.Remote,
+			Name: "token-made", Title: "A token is available for the web node", On: steps.Remote,
 			Needs: []string{"service-account"}, Timeout: 30 * time.Second,
-			Why:        "root's kubeconfig holds it and nothing else",
+			Why:        "It is the only credential in root's kubeconfig.",
 			References: []string{page},
 			Run:        tokenMade,
 		},
 		{
-			Name: "token-granted", Title: "the API server grants tokens for as long as is asked", On: steps.Remote,
+			Name: "token-granted", Title: "The API server grants the requested token lifetime", On: steps.Remote,
 			When: rotating, Needs: []string{"token-made"},
-			Why: "the server shortens what is longer than its --service-account-max-token-expiration, with no more " +
-				"than a warning: a renewal that comes less often than that is too late",
+			Why: "The server caps it at --service-account-max-token-expiration with only a warning. A renewal at " +
+				"longer intervals comes too late.",
 			References: []string{"kubernetes/kubernetes pull request 107880"},
 			Run:        tokenGranted,
 		},
 		{
-			Name: "token-accepted", Title: "the API server takes the token", On: steps.Remote, Needs: []string{"token-made"},
-			Why:        "a token is bound to the ServiceAccount as it was: one that was deleted and made anew has other tokens",
+			Name: "token-accepted", Title: "The API server accepts the token", On: steps.Remote, Needs: []string{"token-made"},
+			Why: "A token is bound to the ServiceAccount's UID. Tokens of an account that was deleted and recreated " +
+				"are invalid.",
 			References: []string{page},
 			Run:        tokenAccepted,
 		},
@@ -65,11 +66,11 @@ func renewAllowed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, g := range append(inside, everywhere...) {
 		if ok, _ := validation.Covers(g.Rules, want); ok {
-			return steps.Passed("by %s", g)
+			return steps.Passed("granted by %s", g)
 		}
 	}
 	return steps.Undone(fmt.Sprintf(
-		"nothing that is bound to %s/%s lets it create serviceaccounts/token in %s", namespace, account, namespace,
+		"no role bound to %s/%s allows it to create serviceaccounts/token in %s", namespace, account, namespace,
 	))
 }
 
@@ -78,7 +79,9 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 	s, err := e.Cluster.Secret(ctx, namespace, whichSecret(e), tokenKey)
 	if err != nil {
 		if apierrors.IsNotFound(err) && rootLives(e) {
-			return steps.Passed("there is no Secret %s, and the %s needs none: root has a token that lives", name, e.PeerName())
+			return steps.Passed(
+				"Secret %s does not exist, but the %s does not need it: root has a valid token", name, e.PeerName(),
+			)
 		}
 		return check.Missing(err, "Secret "+name, e.ApplyStep("token"))
 	}
@@ -93,25 +96,29 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 	}
 	t, err := bearer.Parse(s.Data[tokenKey])
 	if err != nil {
-		return steps.Failed(fmt.Sprintf("what stands in Secret %s is of no use: %s", name, failure.Explain(err)), remake)
+		return steps.Failed(fmt.Sprintf("the content of Secret %s is not usable: %s", name, failure.Explain(err)), remake)
 	}
 	if ns, sa, _ := t.ServiceAccount(); ns != namespace || sa != account {
-		return steps.Failed(fmt.Sprintf("the token in Secret %s is of %s, not of %s", name, t.Subject, accountUser), remake)
+		return steps.Failed(
+			fmt.Sprintf("the token in Secret %s belongs to %s, not to %s", name, t.Subject, accountUser), remake,
+		)
 	}
 	if !t.Expires.IsZero() {
 		tracked.Expires(ctx, t.Expires.Add(-leastLeft))
 	}
 	switch {
 	case t.Expires.IsZero():
-		return steps.Passed("Secret %s holds a token that does not expire", name)
+		return steps.Passed("Secret %s contains a token that does not expire", name)
 	case !t.Expired(time.Now().Add(leastLeft)):
-		return steps.Passed("Secret %s holds a token that is good until %s", name, t.Expires.Local().Format(time.DateTime))
+		return steps.Passed(
+			"Secret %s contains a token that is valid until %s", name, t.Expires.Local().Format(time.DateTime),
+		)
 	case rootLives(e):
-		return steps.Passed("the first token is spent; root has one of its own")
+		return steps.Passed("the first token is no longer needed; root has its own")
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"the token in Secret %s ends on %s, and the %s has no other that lives", name,
+			"the token in Secret %s expires on %s, and the %s has no other valid token", name,
 			t.Expires.Local().Format(time.DateTime), e.PeerName(),
 		),
 		e.ApplyStep("token"),
@@ -121,7 +128,7 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	m, err := standingToken(ctx, e)
 	if steps.IsAbsent(err) && rootLives(e) {
-		return steps.Skipped("there is no first token; root's own is looked at on the %s", e.PeerName())
+		return steps.Skipped("the first token does not exist; root's own is checked on the %s", e.PeerName())
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -131,28 +138,27 @@ func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
-		return steps.Skipped("the token does not say for how long it was granted")
+		return steps.Skipped("the token does not state its lifetime")
 	}
 	got, asked := t.Expires.Sub(t.IssuedAt), askedFor(e)
 	if got >= asked-time.Minute {
-		return steps.Passed("%s of %s", inHours(got), inHours(asked))
+		return steps.Passed("granted %s of %s", inHours(got), inHours(asked))
 	}
 	found := fmt.Sprintf(
-		"%s were asked for and %s granted: the API server caps it, or token.hours was answered anew since", inHours(asked),
+		"%s were requested and %s granted: the API server caps it, or token.hours has changed since", inHours(asked),
 		inHours(got),
 	)
 	if got < 2*time.Hour {
 		return steps.Warned(
-			found+". A renewal every hour may come too late",
-			"have --service-account-max-token-expiration of the API server raised to 2h at least; else choose a token that "+
-				"does not expire (token.kind)",
+			found+". An hourly renewal can be too late",
+			"raise the API server's --service-account-max-token-expiration to at least 2h, or choose a token that does not "+
+				"expire (token.kind)",
 		)
 	}
 	return steps.Warned(
 		found,
 		fmt.Sprintf(
-			"answer token.hours with %d, so that nobody counts on more; or have --service-account-max-token-expiration of the "+
-				"API server raised",
+			"answer token.hours with %d to match, or raise the API server's --service-account-max-token-expiration",
 			int(got.Hours()),
 		),
 	)
@@ -168,7 +174,7 @@ func inHours(d time.Duration) string {
 func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	m, err := e.Own.Masked("token")
 	if err != nil && rootLives(e) {
-		return steps.Skipped("the first token is spent; root's own is looked at on the %s", e.PeerName())
+		return steps.Skipped("the first token is no longer needed; root's own is checked on the %s", e.PeerName())
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -178,12 +184,12 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	const remade = "the API server refuses the token in Secret %s/%s: was the ServiceAccount made anew since?"
+	const remade = "the API server rejects the token in Secret %s/%s: was the ServiceAccount recreated?"
 	refused := func() steps.Result {
 		return steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
 			e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+e.ApplyStep("token"))
 	}
 	return check.AuthenticatesAs(ctx, as, accountUser, refused, func(name string) steps.Result {
-		return steps.Failed("the API server takes the token for "+name+", not for "+accountUser, "")
+		return steps.Failed("the API server authenticates the token as "+name+", not as "+accountUser, "")
 	})
 }

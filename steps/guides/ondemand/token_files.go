@@ -41,11 +41,11 @@ func tokenFiles() []steps.Action {
 	}
 	return []steps.Action{
 		{
-			Name: "token-file", Title: "Hand root its token", On: steps.Local,
+			Name: "token-file", Title: "Write root's token", On: steps.Local,
 			Doer: action.File{Path: rootToken, Mode: 0o600, Secret: true, Content: mountedToken, Ours: isRootsToken},
 		},
 		{
-			Name: "renew-script", Title: "Write the script that renews it", On: steps.Local, When: rotating,
+			Name: "renew-script", Title: "Write the renewal script", On: steps.Local, When: rotating,
 			Doer: action.File{Path: renewScript, Mode: 0o700, Content: text(renewal.script)},
 		},
 		{
@@ -57,9 +57,9 @@ func tokenFiles() []steps.Action {
 			Doer: action.File{Path: renewTimer, Mode: 0o644, Content: unit(renewal.timer)},
 		},
 		{
-			Name: "reload-units", Title: "Have systemd read its units anew", On: steps.Local, When: withTimer,
+			Name: "reload-units", Title: "Reload systemd's units", On: steps.Local, When: withTimer,
 			Doer: action.Command{
-				Title: "has systemd see the timer", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
+				Title: "loads the timer into systemd", Run: []string{"systemctl", "daemon-reload"}, Done: unitsRead,
 			},
 		},
 		{Name: "enable-timer", Title: "Start the timer", On: steps.Local, When: withTimer, Doer: action.Command{
@@ -68,13 +68,13 @@ func tokenFiles() []steps.Action {
 			UndoRun: []string{"systemctl", "disable", "--now", renewName + ".timer"}, Done: timerRuns,
 		}},
 		{
-			Name: "renew-cron", Title: "Have cron run the script", On: steps.Local, When: withCron,
+			Name: "renew-cron", Title: "Add the cron job that runs the script", On: steps.Local, When: withCron,
 			Doer: action.File{Path: renewCron, Mode: 0o644, Content: unit(renewal.cron)},
 		},
 	}
 }
 
-// unitsRead tells whether systemd has seen the units as they stand.
+// unitsRead reports whether systemd has loaded the units in their current version.
 func unitsRead(ctx context.Context, e steps.Env) (bool, error) {
 	for _, unit := range []string{renewName + ".service", renewName + ".timer"} {
 		out, _, err := e.Host.Run(ctx, "systemctl", "show", "--property=NeedDaemonReload", unit)
@@ -85,8 +85,7 @@ func unitsRead(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// timerRuns tells whether the timer is enabled and runs; what systemctl says then
-// ends with another status than 0.
+// timerRuns reports whether the timer is enabled and active. Otherwise systemctl exits with a status other than 0.
 func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
 	for _, ask := range []string{"is-enabled", "is-active"} {
 		_, _, err := e.Host.Run(ctx, "systemctl", ask, renewName+".timer")
@@ -100,8 +99,8 @@ func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// isRootsToken tells whether a file holds a token of the ServiceAccount, ended or
-// not: the renewal writes the file over.
+// isRootsToken reports whether a file contains a token of the ServiceAccount, expired or not: the renewal overwrites
+// it.
 func isRootsToken(have []byte) bool {
 	t, err := bearer.Parse(masked.New(trimmed(have)))
 	return err == nil && t.Subject == accountUser
@@ -121,9 +120,8 @@ func mountedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return fresh, missing
 }
 
-// fits tells whether what stands in the token file can stay: a token of the
-// ServiceAccount that lives for two renewals at the least, and, where it is not
-// renewed, for ever. One of an account that was made anew since is of no use.
+// fits reports whether the token file can be kept: a token of the ServiceAccount that is valid for at least two
+// renewals or, without a renewal, never expires. A token of an account that was recreated since is invalid.
 func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
 	t, err := bearer.Parse(masked.New(trimmed(have)))
 	if err != nil || t.Subject != accountUser {
@@ -161,18 +159,18 @@ func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string
 	in, used, err := rootsWayIn(ctx, e)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return masked.Value{}, "", steps.Absent("there is no %s, and no %s either", rootToken, used.Path)
+		return masked.Value{}, "", steps.Absent("neither %s nor %s exists", rootToken, used.Path)
 	case err != nil:
 		return masked.Value{}, "", err
 	case in.TokenFile != "":
 		at = kubeconfigPath(used.Path, in.TokenFile)
 		data, err := e.Host.Read(ctx, at)
 		if errors.Is(err, fs.ErrNotExist) {
-			return masked.Value{}, at, steps.Absent("%s takes the token from %s, which is not there", used.Path, at)
+			return masked.Value{}, at, steps.Absent("%s reads the token from %s, which does not exist", used.Path, at)
 		}
 		return masked.New(trimmed(data)), at, err
 	case in.Token.IsZero():
-		return masked.Value{}, "", steps.Absent("%s holds no token", used.Path)
+		return masked.Value{}, "", steps.Absent("%s contains no token", used.Path)
 	}
 	return in.Token, used.Path, nil
 }

@@ -17,52 +17,53 @@ import (
 func tokenFileChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "root-token", Title: "root has a token of the ServiceAccount", On: steps.Local, FixedBy: "token-file",
-			Why:        "it is all that root's kubeconfig holds; the token of another account has other rights",
+			Name: "root-token", Title: "Root has a token of the ServiceAccount", On: steps.Local, FixedBy: "token-file",
+			Why:        "It is root's only credential. A token of another account has other permissions.",
 			References: []string{page},
 			Run:        rootTokenThere,
 		},
 		{
-			Name: "root-token-private", Title: "nobody but root may read root's token", On: steps.Local, FixedBy: "token-file",
+			Name: "root-token-private", Title: "Only root can read root's token", On: steps.Local, FixedBy: "token-file",
 			Needs:      []string{"root-token"},
-			Why:        "whoever reads it may make namespaces and roles on the cluster until it ends",
+			Why:        "Anyone who reads it can create namespaces and roles on the cluster until it expires.",
 			References: []string{page},
 			Run:        rootTokenPrivate,
 		},
 		{
-			Name: "root-token-lasts", Title: "root's token has life left", On: steps.Local, FixedBy: "token-file",
-			Needs: []string{"root-token"},
-			Why: "it renews itself, so once it has ended it can't any more: from then on no namespace is made at a " +
-				"login, and nobody is told",
+			Name: "root-token-lasts", Title: "Root's token is valid and does not expire soon", On: steps.Local,
+			FixedBy: "token-file",
+			Needs:   []string{"root-token"},
+			Why: "An expired token cannot renew itself. From then on a login creates no namespace, and no " +
+				"error is shown.",
 			References: []string{page},
 			Run:        rootTokenLasts,
 		},
 		{
-			Name: "root-token-granted", Title: "root's token was granted for as long as it is asked for", On: steps.Local,
+			Name: "root-token-granted", Title: "Root's token has the requested lifetime", On: steps.Local,
 			Needs: []string{"root-token"}, When: rotating,
-			Why: "the API server shortens what is longer than its --service-account-max-token-expiration with no more " +
-				"than a warning: how long an outage may last depends on what it gave, not on what was asked for",
+			Why: "The API server caps it at --service-account-max-token-expiration with only a warning. The granted " +
+				"lifetime limits how long an outage can last.",
 			References: []string{"kubernetes/kubernetes: pull request 107880"},
 			Run:        rootTokenGranted,
 		},
 		{
-			Name: "renewal-there", Title: "something renews root's token", On: steps.Local, When: rotating,
+			Name: "renewal-there", Title: "Root's token is renewed automatically", On: steps.Local, When: rotating,
 			FixedBy:    "renew-script",
-			Why:        "a token that rotates ends by itself",
+			Why:        "Without a renewal the rotating token expires.",
 			References: []string{page},
 			Run:        renewalThere,
 		},
 		{
-			Name: "renewal-on", Title: "the renewal is switched on", On: steps.Local, When: withTimer, FixedBy: "enable-timer",
-			Needs: []string{"renewal-there"},
-			Why:   "a timer that is only written runs never",
-			Run:   renewalOn,
+			Name: "renewal-on", Title: "The renewal timer is enabled and active", On: steps.Local, When: withTimer,
+			FixedBy: "enable-timer",
+			Needs:   []string{"renewal-there"},
+			Why:     "A timer that is not enabled never runs.",
+			Run:     renewalOn,
 		},
 		{
-			Name: "renewal-published", Title: "no renewal as published is left beside it", On: steps.Local,
-			Why: "its kubectl config set-credentials shows the token in the list of processes and writes it into " +
-				"/root/.kube/config. As upstream's roles stand it is refused every time (see whether the ServiceAccount may " +
-				"renew its own token); what it wrote last stays there",
+			Name: "renewal-published", Title: "No renewal from the published page is left", On: steps.Local,
+			Why: "It exposes the token in the process list and writes it to /root/.kube/config. With upstream's roles " +
+				"each run is denied, and the last token remains.",
 			References: []string{page},
 			Run:        publishedRenewal,
 		},
@@ -85,9 +86,11 @@ func rootTokenThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(at+": "+err.Error(), "")
 	}
 	if t.Subject != accountUser {
-		return steps.Failed(fmt.Sprintf("the token in %s is of %q, not of %s", at, clean.Text(t.Subject), accountUser), "")
+		return steps.Failed(
+			fmt.Sprintf("the token in %s belongs to %q, not to %s", at, clean.Text(t.Subject), accountUser), "",
+		)
 	}
-	return steps.Passed("%s holds a token of %s", at, t.Subject)
+	return steps.Passed("%s contains a token of %s", at, t.Subject)
 }
 
 func rootTokenPrivate(ctx context.Context, e steps.Env) steps.Result {
@@ -123,25 +126,25 @@ func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now tim
 	var r steps.Result
 	switch {
 	case t.Expires.IsZero():
-		return steps.Passed("the token in %s does not end", at)
+		return steps.Passed("the token in %s does not expire", at)
 	case t.Expired(now):
 		return steps.Failed(
 			fmt.Sprintf(
-				"the token in %s ended at %s: it can't renew itself, an admin of the cluster has to make a new one once", at, ends,
+				"the token in %s expired at %s. It cannot renew itself, so an admin of the cluster must create a new one", at, ends,
 			),
 			fix,
 		)
 	case !renewed:
-		r = steps.Failed(fmt.Sprintf("the token in %s ends at %s, and nothing renews it", at, ends), fix)
+		r = steps.Failed(fmt.Sprintf("the token in %s expires at %s, and nothing renews it", at, ends), fix)
 		r.Again = t.Expires
 	case left < 2*every:
 		r = steps.Warned(
-			fmt.Sprintf("the token in %s ends at %s, within two renewals: the last ones did not succeed", at, ends),
+			fmt.Sprintf("the token in %s expires at %s, within two renewal intervals: the last renewals failed", at, ends),
 			onWebNode("sh "+renewScript+"; journalctl -t "+renewName),
 		)
 		r.Again = t.Expires
 	default:
-		r = steps.Passed("the token in %s is good until %s: so long may the web node or the cluster be away", at, ends)
+		r = steps.Passed("the token in %s is valid until %s. The web node or the cluster can be down until then", at, ends)
 		r.Again = t.Expires.Add(-2 * every)
 	}
 	return r
@@ -153,7 +156,7 @@ func rootTokenGranted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
-		return steps.Skipped("the token in %s does not say for how long it was made", at)
+		return steps.Skipped("the token in %s does not state its lifetime", at)
 	}
 	return wasGranted(t.Expires.Sub(t.IssuedAt), renewalOf(e), at)
 }
@@ -163,31 +166,32 @@ func wasGranted(got time.Duration, r renewal, at string) steps.Result {
 	asked := time.Duration(r.Hours) * time.Hour
 	if got >= asked-time.Minute {
 		return steps.Passed(
-			"the token in %s was made for %s; renewed %s, so an outage may last %s", at, hoursAndMinutes(got), r.often(),
+			"the token in %s has a lifetime of %s and is renewed %s, so an outage can last %s", at, hoursAndMinutes(got),
+			r.often(),
 			hoursAndMinutes(got-r.every()),
 		)
 	}
 	found := fmt.Sprintf(
-		"the token in %s was made for %s, not for %s: the API server caps it (--service-account-max-token-expiration), or "+
-			"less was asked for",
+		"the token in %s has a lifetime of %s, not %s: the API server caps it (--service-account-max-token-expiration), or "+
+			"less was requested",
 		at, hoursAndMinutes(got), hoursAndMinutes(asked),
 	)
-	raise := "have --service-account-max-token-expiration of the API server raised to " + hoursAndMinutes(asked)
+	raise := "raise the API server's --service-account-max-token-expiration to " + hoursAndMinutes(asked)
 	fitting := renewal{Hours: max(2, int(got/time.Hour))}
 	switch {
 	case got < 2*r.every() && got >= 2*fitting.every():
 		return steps.Failed(
-			found+"; renewed "+r.often()+" it may end in between",
-			fmt.Sprintf("answer token.hours with %d: then it is renewed %s; or %s", fitting.Hours, fitting.often(), raise),
+			found+". Renewed "+r.often()+", it can expire in between",
+			fmt.Sprintf("answer token.hours with %d, so that it is renewed %s; or %s", fitting.Hours, fitting.often(), raise),
 		)
 	case got < 2*r.every():
 		return steps.Failed(
-			found+"; renewed "+r.often()+" it may end in between", raise+"; or answer token.kind with non-expiring",
+			found+". Renewed "+r.often()+", it can expire in between", raise+"; or answer token.kind with non-expiring",
 		)
 	}
 	return steps.Warned(
-		found+"; an outage may last "+hoursAndMinutes(got-r.every()),
-		fmt.Sprintf("answer token.hours with %d, so that nobody counts on more; or %s", fitting.Hours, raise),
+		found+". An outage can last "+hoursAndMinutes(got-r.every()),
+		fmt.Sprintf("answer token.hours with %d to match; or %s", fitting.Hours, raise),
 	)
 }
 
@@ -195,7 +199,7 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	r := renewalOf(e)
 	script, err := r.script()
 	if err != nil {
-		return steps.Failed(err.Error(), "answer it anew: carrick "+e.LinkFile())
+		return steps.Failed(err.Error(), "change the answer: carrick "+e.LinkFile())
 	}
 	want := map[string]string{renewScript: script, renewService: r.service(), renewTimer: r.timer()}
 	order := []string{renewScript, renewService, renewTimer}
@@ -215,11 +219,11 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 		have, err := e.Host.Read(ctx, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return steps.Undone("there is no " + at).Or(e.ApplyStep("token"))
+			return steps.Undone(at + " does not exist").Or(e.ApplyStep("token"))
 		case err != nil:
 			return steps.Errored(err)
 		case string(have) != want[at]:
-			return steps.Warned(at+" is not as carrick writes it", e.ApplyStep("token"))
+			return steps.Warned(at+" differs from the file that carrick writes", e.ApplyStep("token"))
 		}
 		if problem, err := rootsProgram(ctx, e, at); err != nil {
 			return steps.Errored(err)
@@ -240,9 +244,9 @@ func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 	case err != nil:
 		return "", err
 	case info.Mode.Perm()&0o022 != 0:
-		return fmt.Sprintf("%s has mode %04o: others than root may change what root runs", at, info.Mode.Perm()), nil
+		return fmt.Sprintf("%s has mode %04o: users other than root can change what root runs", at, info.Mode.Perm()), nil
 	case !e.Host.IsFolder() && info.UID > 0:
-		return fmt.Sprintf("%s belongs to user %d, who may change what root runs", at, info.UID), nil
+		return fmt.Sprintf("%s is owned by user %d, who can change what root runs", at, info.UID), nil
 	}
 	_, problem, err := replaceable(e, at)
 	return problem, err
@@ -251,7 +255,7 @@ func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 func renewalOn(ctx context.Context, e steps.Env) steps.Result {
 	unit := renewName + ".timer"
 	if there, err := fileExists(ctx, e, renewTimer); err == nil && !there {
-		return steps.Skipped("the renewal is not carrick's timer")
+		return steps.Skipped("the renewal does not use carrick's timer")
 	}
 	for _, ask := range []string{"is-enabled", "is-active"} {
 		out, _, err := e.Host.Run(ctx, "systemctl", ask, unit)

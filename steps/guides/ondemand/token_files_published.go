@@ -89,8 +89,8 @@ func renewalIn(ctx context.Context, e steps.Env, table string) (otherRenewal, bo
 	return otherRenewal{}, false
 }
 
-// isRenewal tells whether a script makes a token of the ServiceAccount, and
-// whether it puts that into a kubeconfig, as the published page's does.
+// isRenewal reports whether a script requests a token of the ServiceAccount, and whether it writes it to a kubeconfig,
+// as the published page's does.
 func isRenewal(script string) (renews, published bool) {
 	for line := range strings.SplitSeq(script, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -112,12 +112,12 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, r := range others {
 		if r.published {
-			return steps.Warned(r.String()+" renews the token as the published page has it, and writes it into a kubeconfig",
-				"take it out of "+steps.Quoted(r.table)+" once carrick's renewal runs; then, for the token that it left: "+
+			return steps.Warned(r.String()+" renews the token as on the published page and writes it to a kubeconfig",
+				"remove it from "+steps.Quoted(r.table)+" once carrick's renewal runs; then remove the token that it left: "+
 					onWebNode("kubectl --kubeconfig="+homeKubeconfig+" config unset users."+rootUser+".token"))
 		}
 	}
-	return steps.Passed("none in cron's %d files", looked)
+	return steps.Passed("cron's %d files contain no such renewal", looked)
 }
 
 // renewedElsewhere is the verdict where carrick's script is not there: a site may
@@ -126,7 +126,8 @@ func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	others, _, err := otherRenewals(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
 		return steps.Skipped(
-			"there is no %s, and for another renewal: %s: run carrick as root", renewScript, failure.Explain(err),
+			"%s does not exist, and another renewal cannot be ruled out: %s; run carrick as root", renewScript,
+			failure.Explain(err),
 		)
 	}
 	if err != nil {
@@ -134,15 +135,15 @@ func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, r := range others {
 		if !r.published {
-			return steps.Passed("a renewal of the site's own: %s", r)
+			return steps.Passed("the site's own renewal: %s", r)
 		}
 	}
 	if len(others) > 0 {
 		return steps.Failed(
-			"there is no "+renewScript+", and "+others[0].String()+" renews as the published page has it: no token goes into "+
-				rootToken,
+			renewScript+" does not exist, and "+others[0].String()+" renews the token as on the published page, which does not "+
+				"write it to "+rootToken,
 			"",
 		)
 	}
-	return steps.Undone("there is no " + renewScript + ", and no table of cron has a renewal")
+	return steps.Undone(renewScript + " does not exist, and no cron table contains a renewal")
 }

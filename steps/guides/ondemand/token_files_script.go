@@ -47,7 +47,7 @@ func (r renewal) valid() error {
 		}
 	}
 	if r.Hours < 1 || r.Hours > 24*365 {
-		return fmt.Errorf("token.hours: %d is not from 1 to %d", r.Hours, 24*365)
+		return fmt.Errorf("token.hours: %d is not between 1 and %d", r.Hours, 24*365)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func validPath(p string) error {
 	case !path.IsAbs(p) || path.Clean(p) != p || p == "/":
 		return fmt.Errorf("%q is not a clean absolute path", p)
 	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
-		return errors.New("the path holds a line end or another control character")
+		return errors.New("the path contains a line break or another control character")
 	}
 	return nil
 }
@@ -80,9 +80,9 @@ func (r renewal) script() (string, error) {
 	return strings.Join([]string{
 		"#!/bin/sh",
 		"# Renews the token by which root on this web node reaches Kubernetes for Open OnDemand.",
-		"# Written by carrick. Run by root " + r.often() + ", with the token that it renews: where none is",
+		"# Written by carrick. Run by root " + r.often() + ", with the token that it renews. If no renewal",
 		fmt.Sprintf(
-			"# renewed for %s, the last one has ended, and an admin of the cluster has to make a new one.",
+			"# succeeds for %s, the token expires, and an admin of the cluster must create a new one.",
 			hoursAndMinutes(r.outage()),
 		),
 		"set -eu",
@@ -98,7 +98,7 @@ func (r renewal) script() (string, error) {
 		"	exit 1",
 		"}",
 		"",
-		`new=$(mktemp "$token.XXXXXX") || failed "no file can be made beside $token: the token was not renewed"`,
+		`new=$(mktemp "$token.XXXXXX") || failed "no file can be created next to $token: the token was not renewed"`,
 		`trap 'rm -f "$new"' EXIT`,
 		`trap 'exit 1' HUP INT TERM`,
 		"",
@@ -108,9 +108,9 @@ func (r renewal) script() (string, error) {
 		),
 		`	failed "the token in $token was not renewed: $said"`,
 		"fi",
-		`grep -Eq '^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$' "$new" || failed "the token in $token was not renewed: what kubectl gave is not a token"`,
+		`grep -Eq '^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$' "$new" || failed "the token in $token was not renewed: the output of kubectl is not a token"`,
 		`sync "$new" || true`,
-		`mv -f "$new" "$token" || failed "the token in $token was not renewed: the new one can't take its place"`,
+		`mv -f "$new" "$token" || failed "the token in $token was not renewed: it cannot be replaced"`,
 		`[ -z "$said" ] || logger -t ` + renewName + ` -p daemon.warning -- "the token in $token was renewed: $said" || true`,
 		"",
 	}, "\n"), nil

@@ -194,7 +194,7 @@ func TestHowOftenAndHowLong(t *testing.T) {
 		}
 		text, err := r.script()
 		if err != nil || !strings.Contains(text, r.often()) ||
-			!strings.Contains(text, "renewed for "+hoursAndMinutes(r.outage())+",") {
+			!strings.Contains(text, "succeeds for "+hoursAndMinutes(r.outage())+",") {
 			t.Errorf("%d h: the script does not say so: %v", hours, err)
 		}
 	}

@@ -77,9 +77,9 @@ func TestWhenTheTokenIsLookedAtAgain(t *testing.T) {
 		again   time.Duration // from now; 0: not by time
 		words   string
 	}{
-		"long":        {20 * time.Hour, true, steps.Pass, 18 * time.Hour, "is good until"},
-		"near":        {90 * time.Minute, true, steps.Warn, 90 * time.Minute, "within two renewals"},
-		"ended":       {-time.Second, true, steps.Fail, 0, "can't renew itself"},
+		"long":        {20 * time.Hour, true, steps.Pass, 18 * time.Hour, "is valid until"},
+		"near":        {90 * time.Minute, true, steps.Warn, 90 * time.Minute, "within two renewal intervals"},
+		"ended":       {-time.Second, true, steps.Fail, 0, "cannot renew itself"},
 		"not renewed": {20 * time.Hour, false, steps.Fail, 20 * time.Hour, "nothing renews it"},
 	} {
 		r := lasts(bearer.Token{Expires: now.Add(c.left)}, rootToken, time.Hour, c.renewed, now, "by hand")
@@ -103,12 +103,15 @@ func TestWhatWasGranted(t *testing.T) {
 		want  steps.Status
 		words string // of the finding and the fix
 	}{
-		{24, 24 * time.Hour, steps.Pass, "an outage may last 23 h"},
+		{24, 24 * time.Hour, steps.Pass, "an outage can last 23 h"},
 		{24, 24*time.Hour - time.Minute, steps.Pass, ""},
 		{24, 24*time.Hour - time.Minute - time.Second, steps.Warn, "answer token.hours with 23"},
-		{24, 2 * time.Hour, steps.Warn, "an outage may last 1 h; answer token.hours with 2"},
-		{24, time.Hour, steps.Fail, "may end in between; answer token.hours with 2: then it is renewed every 15 minutes"},
-		{2, time.Hour, steps.Warn, "an outage may last 45 min"},
+		{24, 2 * time.Hour, steps.Warn, "An outage can last 1 h; answer token.hours with 2"},
+		{
+			24, time.Hour, steps.Fail,
+			"can expire in between; answer token.hours with 2, so that it is renewed every 15 minutes",
+		},
+		{2, time.Hour, steps.Warn, "An outage can last 45 min"},
 		{24, 10 * time.Minute, steps.Fail, "token.kind with non-expiring"},
 	} {
 		r := wasGranted(c.got, renewal{Hours: c.hours}, rootToken)

@@ -16,11 +16,10 @@ import (
 	"carrick/steps/check"
 )
 
-// mintToken has the first token made, and a new one where that has ended before
-// the web node had one of its own.
+// mintToken requests the first token, and a new one if that expired before the web node had its own.
 type mintToken struct{ action.Mint }
 
-// Plan says that a token that has ended is made anew.
+// Plan shows that an expired token is replaced.
 func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Mint.Plan(ctx, e)
 	if err != nil {
@@ -40,7 +39,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		if c.Items[i].Verb == steps.Leave {
 			c.Items[i].Verb = steps.Update
 		}
-		c.Items[i].Note, c.Items[i].Hash = "the token in it has ended, or does so within minutes: a new one is made", "anew:"+
+		c.Items[i].Note, c.Items[i].Hash = "its token has expired or expires within minutes: a new one is requested", "new:"+
 			c.Items[i].Hash
 	}
 	c.Permissions = append(
@@ -49,7 +48,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c, nil
 }
 
-// Do empties the Secret of a token that has ended, then has one made.
+// Do removes an expired token from the Secret, then requests a new one.
 func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	old, err := spent(ctx, e)
 	if err != nil {
@@ -66,14 +65,14 @@ func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	if err := m.Mint.Do(ctx, e, say); err != nil {
 		return err
 	}
-	say.Say("a token was asked for %s; what was granted is looked at next", askedFor(e))
+	say.Say("requested a token for %s; the granted lifetime is checked next", askedFor(e))
 	return nil
 }
 
 var secretsKind = check.Namespaces.GroupVersion().WithResource("secrets")
 
-// spent tells whether the first token is of no use any more and somebody needs
-// one: root's own on the web node lives on without it.
+// spent reports whether the first token is no longer usable and is still needed. Root's own token on the web node does
+// not depend on it.
 func spent(ctx context.Context, e steps.Env) (bool, error) {
 	live, err := e.Cluster.Secret(ctx, namespace, firstToken, tokenKey)
 	if apierrors.IsNotFound(err) {
@@ -84,7 +83,7 @@ func spent(ctx context.Context, e steps.Env) (bool, error) {
 	}
 	t, err := bearer.Parse(live.Data[tokenKey])
 	if err != nil {
-		return true, nil // no token at all: nothing that anybody could use
+		return true, nil // not a token, so not usable
 	}
 	if !t.Expired(time.Now().Add(leastLeft)) {
 		return false, nil
@@ -92,7 +91,7 @@ func spent(ctx context.Context, e steps.Env) (bool, error) {
 	return !rootLives(e), nil
 }
 
-// rootLives tells whether the web node has a token that has not ended.
+// rootLives reports whether the web node has a token that has not expired.
 func rootLives(e steps.Env) bool {
 	text, err := e.Peer.Text("root-token-ends")
 	if err != nil {

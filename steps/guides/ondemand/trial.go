@@ -31,45 +31,51 @@ const hookSource = "OSC/ondemand: hooks/k8s-bootstrap/yaml"
 func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial user",
-		Why: "The hook runs when a user's web server starts, and says nowhere but in syslog whether it worked. So one " +
-			"user's namespace is looked at, object by object, and what that user may do is asked of the API server: " +
-			"everything in their own namespace, nothing in another's.",
+		Why: "The hook runs when a user's web server starts and reports failures only in syslog. So carrick checks one " +
+			"user's namespace, and that the user is allowed everything there and nothing in another user's namespace.",
 		Ask: []steps.Question{
 			{
-				Key: "trial.user", Title: "Login name of a user to try", Kind: steps.Text, On: steps.Remote, Opt: true,
+				Key: "trial.user", Title: "Login name of the trial user", Kind: steps.Text, On: steps.Remote, Opt: true,
 				Check: checkUser,
-				Help: "Somebody who has logged in to the portal since the hook was installed; or whoever carrick shall make " +
-					"the namespace for (trial.make).",
+				Help: "A user who has logged in to the portal since the hook was installed, or one whose namespace carrick " +
+					"creates (trial.make).",
 				Default: defaultUser,
 			},
 			{
 				Key: "trial.other", Title: "Login name of another user", Kind: steps.Text, On: steps.Remote, Opt: true,
 				Check: checkUser, When: hasTrialUser,
-				Help:    "The first one must not get at this one's namespace.",
+				Help:    "The trial user must not have access to this user's namespace.",
 				Default: defaultOther,
 			},
 			{
-				Key: "trial.make", Title: "Make what the hook makes, as a trial", Kind: steps.YesNo, On: steps.Remote,
+				Key: "trial.make", Title: "Trial objects created by carrick", Kind: steps.YesNo, On: steps.Remote,
 				When: hasTrialUser,
-				Help: "The same objects for these users, before anybody logs in: it proves the cluster's half. The hook takes " +
-					"them over at the user's login; undo takes them back.",
-				Default: steps.Fixed(false, "a login to the portal does it"),
+				Help: "Answer yes to create the hook's objects for these users before anyone logs in. This tests the " +
+					"cluster's half. The hook adopts the objects at the login, and undo deletes them.",
+				Default: steps.Fixed(false, "default; a login to the portal creates them"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "hooked-users", Title: "the users whose namespace the hook has made", On: steps.Remote, Learn: hookedUsers},
+			{
+				Name: "hooked-users", Title: "the users whose namespace the hook has created", On: steps.Remote, Learn: hookedUsers,
+			},
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Remote, Shared: true, Learn: nodeAddresses},
 			{Name: "node-names", Title: "the names of the nodes", On: steps.Remote, Shared: true, Learn: nodeNames},
 		},
 		Actions: []steps.Action{
-			trialAction("trial-namespace", "Make the trial users' namespaces", "trial-namespace.yaml", makesTrial, "signed-in"),
-			trialAction("trial-network-policy", "Fence them in", "trial-network-policy.yaml", makesTrial, "signed-in"),
 			trialAction(
-				"trial-role-bindings", "Bind the trial users to their role there", "trial-role-bindings.yaml", makesTrial,
+				"trial-namespace", "Create the trial users' namespaces", "trial-namespace.yaml", makesTrial, "signed-in",
+			),
+			trialAction(
+				"trial-network-policy", "Restrict ingress to the trial users' pods", "trial-network-policy.yaml", makesTrial,
+				"signed-in",
+			),
+			trialAction(
+				"trial-role-bindings", "Bind the trial users to their roles", "trial-role-bindings.yaml", makesTrial,
 				"role-of-users", "role-of-initializer",
 			),
 			trialAction(
-				"trial-reaper-binding", "Let job-pod-reaper delete there", "trial-reaper-binding.yaml",
+				"trial-reaper-binding", "Allow job-pod-reaper in the trial namespaces", "trial-reaper-binding.yaml",
 				func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-there",
 			),
 		},
@@ -100,7 +106,7 @@ func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
 		}
 		name := hookNamespace(e, user)
 		if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
-			return nil, fmt.Errorf("no namespace can be called %s: %s", name, strings.Join(bad, "; "))
+			return nil, fmt.Errorf("%s is not a valid namespace name: %s", name, strings.Join(bad, "; "))
 		}
 		seen := strconv.FormatInt(time.Now().UTC().Truncate(24*time.Hour).Unix(), 10)
 		ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
@@ -159,7 +165,8 @@ func known(e steps.Env, but string) (any, string) {
 		name  string
 		why   string
 	}{
-		{e.Own, "hooked-users", "the hook has made their namespace"}, {e.Peer, "login-names", "an account of the web node"},
+		{e.Own, "hooked-users", "a namespace that the hook created"},
+		{e.Peer, "login-names", "an account of the web node"},
 	} {
 		users, err := from.facts.List(from.name)
 		if err != nil {
@@ -201,7 +208,7 @@ func ofNodes(ctx context.Context, e steps.Env, of func(*corev1.Node) []string) (
 		}
 	}
 	if len(out) == 0 {
-		return nil, steps.Absent("the cluster has no nodes, or they tell no address")
+		return nil, steps.Absent("the cluster has no nodes, or they have no address")
 	}
 	return out, nil
 }

@@ -22,40 +22,41 @@ import (
 func trialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-namespace", Title: "the trial user's namespace is as the hook makes it", On: steps.Remote,
+			Name: "user-namespace", Title: "The trial user's namespace is as the hook creates it", On: steps.Remote,
 			When: hasTrialUser, FixedBy: "trial-namespace", Needs: []string{"signed-in"},
-			Why:        "reapers and policies know users' namespaces by its label; the adapter looks for it by its name",
+			Why:        "Reapers and policies find users' namespaces by label, and the adapter finds them by name.",
 			References: []string{hookSource + "/namespace.yaml"},
 			Run:        userSpace,
 		},
 		{
-			Name: "user-network-policy", Title: "the trial user's pods are fenced in", On: steps.Remote, When: hasTrialUser,
+			Name: "user-network-policy", Title: "A NetworkPolicy restricts ingress to the trial user's pods", On: steps.Remote,
+			When:    hasTrialUser,
 			FixedBy: "trial-network-policy", Needs: []string{"user-namespace"},
-			Why: "other users' pods must not reach them, and the web node must: it is where the portal's " +
-				"proxy comes from",
+			Why: "Other users' pods must not reach them, but the web node must, because the portal's proxy connects " +
+				"from there.",
 			References: []string{hookSource + "/network-policy.yaml"},
 			Run:        userFence,
 		},
 		{
-			Name: "user-bindings", Title: "the trial user and their apps are bound to their roles", On: steps.Remote,
+			Name: "user-bindings", Title: "The trial user and their apps are bound to their roles", On: steps.Remote,
 			When: hasTrialUser, FixedBy: "trial-role-bindings", Needs: []string{"user-namespace"},
-			Why: "the subject is the bare login name: whatever prefix the API server puts before names of its issuer, " +
-				"this binding does not have it",
+			Why: "The subject is the bare login name, so the binding has no effect if the API server adds a prefix " +
+				"to usernames.",
 			References: []string{hookSource + "/rolebinding.yaml"},
 			Run:        userBindings,
 		},
 		{
-			Name: "user-service-account", Title: "the namespace's default ServiceAccount is there", On: steps.Remote,
+			Name: "user-service-account", Title: "The namespace's default ServiceAccount exists", On: steps.Remote,
 			When: hasTrialUser, Needs: []string{"user-namespace"}, Timeout: 30 * time.Second,
-			Why:        "pods of apps run as it, and it is what the pull Secret is put into",
+			Why:        "The apps' pods run as it, and the pull Secret is added to it.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
 			Run:        userAccount,
 		},
 		{
-			Name: "cidr-covers-nodes", Title: "the fence lets the nodes in", On: steps.Remote, When: hasCIDR,
+			Name: "cidr-covers-nodes", Title: "The allowed CIDR contains the nodes", On: steps.Remote, When: hasCIDR,
 			Needs: []string{"signed-in"},
-			Why: "the portal reaches an app by a node port, and nodes put their own address on what they forward: a " +
-				"policy that names the web node alone lets nothing through",
+			Why: "The portal reaches apps through node ports, and nodes forward with their own address. A policy for the " +
+				"web node alone blocks all traffic.",
 			References: []string{
 				hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/",
 			},
@@ -68,9 +69,8 @@ func hasCIDR(e steps.Env) bool { return e.Answers.Text("hooks.allow-cidr") != ""
 
 // loginFix is how to have the hook run.
 func loginFix(user string) string {
-	return "have " + user +
-		" restart their web server (Help > Restart Web Server in the portal); on the web node: journalctl -t " +
-		"ood_nginx_stage    # what the hook said"
+	return "have " + user + " restart their web server (Help > Restart Web Server in the portal); on the web node: " +
+		"journalctl -t ood_nginx_stage    # the hook's output"
 }
 
 func trialUser(e steps.Env) (user, ns string) {
@@ -78,8 +78,7 @@ func trialUser(e steps.Env) (user, ns string) {
 	return user, hookNamespace(e, user)
 }
 
-// madeBy is the fix of what is not as the hook makes it: carrick's own where it
-// makes the trial, else a login.
+// madeBy is the fix for an object that differs from the hook's: carrick's own if it creates the trial, else a login.
 func madeBy(e steps.Env, user string) string {
 	if makesTrial(e) {
 		return e.ApplyStep("trial")
@@ -91,13 +90,13 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	user, name := trialUser(e)
 	if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("no namespace can be called %s: %s", name, strings.Join(bad, "; ")),
-			"this user can't use the portal on Kubernetes: the hook takes the login name as it stands",
+			fmt.Sprintf("%s is not a valid namespace name: %s", name, strings.Join(bad, "; ")),
+			"this user cannot use the portal on Kubernetes: the hook uses the login name unchanged",
 		)
 	}
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("there is no namespace " + name).Or(madeBy(e, user))
+		return steps.Undone("namespace " + name + " does not exist").Or(madeBy(e, user))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -107,17 +106,17 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	case ns.Status.Phase == corev1.NamespaceTerminating:
 		return steps.Failed(
 			"namespace "+name+" is being deleted",
-			e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # says what holds it",
+			e.Kubectl()+" get namespace "+name+" -o jsonpath='{.status.conditions}'    # shows what blocks the deletion",
 		)
 	case ns.Labels[userLabel] != userValue:
 		return steps.Failed(
-			fmt.Sprintf("namespace %s has no label %s=%s: reapers and policies do not see it", name, userLabel, userValue),
+			fmt.Sprintf("namespace %s has no label %s=%s, so reapers and policies ignore it", name, userLabel, userValue),
 			madeBy(e, user),
 		)
 	case err != nil:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s has no annotation %s with a time: the namespace reaper can't tell when it was last used", name,
+				"namespace %s has no annotation %s with a time, so the namespace reaper cannot tell when it was last used", name,
 				seenNote,
 			),
 			madeBy(e, user),
@@ -134,23 +133,23 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at := ns + "/" + fencePolicy
 	if len(p.Spec.PodSelector.MatchLabels)+len(p.Spec.PodSelector.MatchExpressions) > 0 {
-		return steps.Failed(at+" selects some of the pods alone", madeBy(e, user))
+		return steps.Failed(at+" selects only some of the pods", madeBy(e, user))
 	}
 	if len(p.Spec.PolicyTypes) > 0 && !slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
-		return steps.Failed(at+" has no policy for what comes in", madeBy(e, user))
+		return steps.Failed(at+" does not restrict ingress", madeBy(e, user))
 	}
 	var cidrs []string
 	own := false
 	for _, rule := range p.Spec.Ingress {
 		if len(rule.From) == 0 {
-			return steps.Failed(at+" lets everybody in", madeBy(e, user))
+			return steps.Failed(at+" allows ingress from everywhere", madeBy(e, user))
 		}
 		for _, from := range rule.From {
 			switch {
 			case from.IPBlock != nil:
 				cidrs = append(cidrs, from.IPBlock.CIDR)
 			case from.NamespaceSelector != nil:
-				return steps.Failed(at+" lets pods of other namespaces in", madeBy(e, user))
+				return steps.Failed(at+" allows ingress from pods of other namespaces", madeBy(e, user))
 			case from.PodSelector != nil:
 				own = true
 			}
@@ -159,11 +158,11 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	want := e.Answers.Text("hooks.allow-cidr")
 	switch {
 	case !own:
-		return steps.Failed(at+" keeps the user's own pods from each other", madeBy(e, user))
+		return steps.Failed(at+" blocks traffic between the user's own pods", madeBy(e, user))
 	case want != "" && !slices.Contains(cidrs, want):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s lets in %s, and NETWORK_POLICY_ALLOW_CIDR is to be %s", at, cmp.Or(strings.Join(cidrs, ", "), "nothing else"),
+				"%s allows %s, but NETWORK_POLICY_ALLOW_CIDR must be %s", at, cmp.Or(strings.Join(cidrs, ", "), "no CIDR"),
 				want,
 			),
 			madeBy(e, user),
@@ -177,13 +176,13 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	if len(opened) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"NetworkPolicy %s in namespace %s allows everyone, whatever %s says: NetworkPolicies add up",
+				"NetworkPolicy %s in namespace %s allows everyone despite %s: NetworkPolicies are additive",
 				strings.Join(opened, ", "), ns, fencePolicy,
 			),
 			fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), ns, strings.Join(opened, " ")),
 		)
 	}
-	return steps.Passed("their own pods and %s", cmp.Or(strings.Join(cidrs, ", "), "nothing else"))
+	return steps.Passed("the user's own pods and %s are allowed", cmp.Or(strings.Join(cidrs, ", "), "nothing else"))
 }
 
 // expectedBinding is one RoleBinding that the hook makes (OSC/ondemand:
@@ -219,7 +218,7 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 				fmt.Sprintf(
 					"RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role,
 				),
-				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # what it binds can't be changed; then "+
+				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # the role of a binding is immutable; then "+
 					madeBy(e, user),
 			)
 		}
@@ -235,14 +234,14 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 			}
 			return steps.Failed(
 				fmt.Sprintf(
-					"RoleBinding %s/%s names %s, not %s %s", ns, b.Name, cmp.Or(strings.Join(who, ", "), "nothing else"),
+					"RoleBinding %s/%s names %s, not %s %s", ns, b.Name, cmp.Or(strings.Join(who, ", "), "no subject"),
 					want.subject.Kind, want.subject.Name,
 				),
 				madeBy(e, user),
 			)
 		}
 	}
-	return steps.Passed("User %s and the ServiceAccounts", user)
+	return steps.Passed("User %s and the ServiceAccounts are bound", user)
 }
 
 func userAccount(ctx context.Context, e steps.Env) steps.Result {
@@ -254,7 +253,7 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 	sa, err := check.Get[corev1.ServiceAccount](ctx, e.Cluster, check.ServiceAccounts, ns, "default")
 	if apierrors.IsNotFound(err) {
 		return steps.Waits(
-			space.CreationTimestamp.Time, "%s has no ServiceAccount default yet", ns,
+			space.CreationTimestamp.Time, "namespace %s has no ServiceAccount default yet", ns,
 		).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l " +
 			"component=kube-controller-manager")
 	}
@@ -267,7 +266,9 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !slices.ContainsFunc(sa.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == pull }) {
 		return steps.Failed(
-			fmt.Sprintf("ServiceAccount %s/default does not name the pull Secret %s: private images are refused", ns, pull),
+			fmt.Sprintf(
+				"ServiceAccount %s/default does not name the pull Secret %s, so private images cannot be pulled", ns, pull,
+			),
 			loginFix(user),
 		)
 	}
@@ -288,27 +289,27 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 	if len(out) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s does not hold %d of the nodes' %d addresses: %s. What comes by those nodes is dropped", text, len(out),
+				"%s does not contain %d of the nodes' %d addresses: %s. Traffic through those nodes is dropped", text, len(out),
 				len(nodes), few(out),
 			),
-			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node; one is all that the hook takes",
+			"answer hooks.allow-cidr with a CIDR that contains the nodes and the web node; the hook accepts only one",
 		)
 	}
 	web, err := e.Peer.List("web-node-addresses")
 	if err != nil {
-		return steps.Passed("%s holds all %d addresses of nodes; the web node's are not known", text, len(nodes))
+		return steps.Passed("%s contains all %d node addresses; the web node's addresses are unknown", text, len(nodes))
 	}
 	if len(outside(allowed, web)) == len(web) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s holds none of the web node's addresses (%s): where a node does not put its own address on what it forwards, "+
-					"the portal is locked out",
+				"%s contains none of the web node's addresses (%s). If a node does not forward with its own address, the "+
+					"portal is blocked",
 				text, few(web),
 			),
-			"answer hooks.allow-cidr with a CIDR that holds the nodes and the web node",
+			"answer hooks.allow-cidr with a CIDR that contains the nodes and the web node",
 		)
 	}
-	return steps.Passed("%s holds all %d addresses of nodes, and the web node's", text, len(nodes))
+	return steps.Passed("%s contains all %d node addresses and the web node's", text, len(nodes))
 }
 
 // outside are the addresses of the prefix's family that it does not hold.

@@ -20,31 +20,31 @@ import (
 func isolationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-may", Title: "the trial user may do what apps take, in their namespace", On: steps.Remote,
+			Name: "user-may", Title: "The trial user is allowed to run apps in their namespace", On: steps.Remote,
 			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
-			Why:        "all of the adapter's calls are made with the user's own credential",
+			Why:        "The adapter makes all calls with the user's own credential.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
 			Run:        userMay,
 		},
 		{
-			Name: "user-may-not", Title: "the trial user may do nothing in another's namespace", On: steps.Remote,
+			Name: "user-may-not", Title: "The trial user has no access to another user's namespace", On: steps.Remote,
 			From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
-			Why:        "Secrets there hold the passwords of other users' running apps",
+			Why:        "Secrets there contain the passwords of other users' running apps.",
 			References: []string{rolesSource},
 			Run:        userMayNot,
 		},
 		{
-			Name: "user-sees-no-other", Title: "the trial user can't list across namespaces", On: steps.Remote,
+			Name: "user-sees-no-other", Title: "The trial user cannot list across namespaces", On: steps.Remote,
 			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
-			Why:        "a ClusterRoleBinding of ood-user, where a RoleBinding is meant, gives each user everybody's Secrets",
+			Why:        "A ClusterRoleBinding of ood-user, instead of a RoleBinding, gives each user everyone's Secrets.",
 			References: []string{rolesSource},
 			Run:        userSeesNoOther,
 		},
 		{
-			Name: "user-name-plain", Title: "the API server calls a user by the bare login name", On: steps.Remote,
+			Name: "user-name-plain", Title: "The API server uses the bare login name of a user", On: steps.Remote,
 			From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
-			Why: "without --oidc-username-prefix=- it puts the issuer's URL before every name that is no e-mail " +
-				"address, and the hook's RoleBindings name somebody else",
+			Why: "Without --oidc-username-prefix=- the API server puts the issuer before the name unless it is an email, and " +
+				"the hook's RoleBindings do not match.",
 			References: []string{
 				"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server",
 				hookSource + "/rolebinding.yaml",
@@ -109,17 +109,17 @@ func userMay(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(mayNot) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("%s may not %s", user, few(mayNot)),
+			fmt.Sprintf("%s is not allowed to %s", user, few(mayNot)),
 			e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+madeBy(e, user),
 		)
 	}
-	return steps.Passed("%s may do all %d in %s", user, len(may), ns)
+	return steps.Passed("%s has all %d permissions in %s", user, len(may), ns)
 }
 
 func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 	user, other := e.Answers.Text("trial.user"), hookNamespace(e, e.Answers.Text("trial.other"))
 	if other == hookNamespace(e, user) {
-		return steps.Skipped("trial.user and trial.other are one user")
+		return steps.Skipped("trial.user and trial.other are the same user")
 	}
 	rights := forApps(other)
 	if seesAll(e) {
@@ -131,12 +131,14 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(may) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("%s may %s", user, few(may)),
+			fmt.Sprintf("%s is allowed to %s", user, few(may)),
 			e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep -e "+steps.Quoted(user)+
-				" -e system:authenticated    # delete the binding that is not meant",
+				" -e system:authenticated    # delete the unintended binding",
 		)
 	}
-	return steps.Passed("%s may do none of %d in %s (groups of the issuer are not known here)", user, len(mayNot), other)
+	return steps.Passed(
+		"%s has none of %d permissions in %s (the issuer's groups are not known here)", user, len(mayNot), other,
+	)
 }
 
 func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
@@ -152,9 +154,9 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	fix := e.Kubectl() + " get clusterrolebindings -o wide | grep -e " + userRole + " -e " + steps.Quoted(user) +
-		" -e system:authenticated    # delete the binding that is not meant"
+		" -e system:authenticated    # delete the unintended binding"
 	if len(may) > 0 {
-		return steps.Failed(fmt.Sprintf("%s may %s", user, few(may)), fix)
+		return steps.Failed(fmt.Sprintf("%s is allowed to %s", user, few(may)), fix)
 	}
 	seen, _, err := decided(ctx, e, seesAll(e), check.Verbs("", "pods", "", "list"))
 	if err != nil {
@@ -162,28 +164,29 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(seen) > 0 && !seesAll(e) {
 		return steps.Warned(
-			user+" may list pods of all namespaces, and all_namespaces in the cluster file is false",
+			user+" is allowed to list pods in all namespaces, but all_namespaces in the cluster file is false",
 			fix+"; or answer clusterfile.all-namespaces with true",
 		)
 	}
 	if len(seen) > 0 {
 		return steps.Passed(
-			"%s may list pods of all namespaces, as all_namespaces in the cluster file takes, and nothing else", user,
+			"%s is allowed to list pods in all namespaces, as all_namespaces in the cluster file requires, and nothing else",
+			user,
 		)
 	}
-	return steps.Passed("%s may not", user)
+	return steps.Passed("%s has no permissions across namespaces", user)
 }
 
 // userNamePlain asks the API server who it takes a real user's token for.
 func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
 	if len(all) == 0 {
-		return steps.Skipped("no token of a user was given: --secret oidc.user-token=@FILE")
+		return steps.Skipped("no user token was given: --secret oidc.user-token=@FILE")
 	}
 	m := all[len(all)-1] // a renewed one is the younger
-	const fresh = "log in to the portal anew and give that access token: --secret oidc.user-token=@FILE"
+	const fresh = "log in to the portal again and enter that access token: --secret oidc.user-token=@FILE"
 	if t, err := bearer.Parse(m); err == nil && t.Expired(time.Now()) {
-		return steps.Skipped("the token of oidc.user-token ended on %s; %s", t.Expires.Local().Format(time.DateTime), fresh)
+		return steps.Skipped("the token of oidc.user-token expired on %s; %s", t.Expires.Local().Format(time.DateTime), fresh)
 	}
 	k := kubeconfig.Config{Name: "user", Server: e.Cluster.Server(), CA: e.Cluster.CA(), Token: m}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
@@ -193,8 +196,8 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	who, err := as.WhoAmI(ctx)
 	if apierrors.IsUnauthorized(err) {
 		return steps.Failed(
-			"the API server refuses the token of oidc.user-token: it has another issuer, another client id (aud), or no "+
-				"OIDC at all",
+			"the API server rejects the token of oidc.user-token: it expects another issuer or another client id (aud), or "+
+				"does not use OIDC",
 			"compare --oidc-issuer-url and --oidc-client-id of the API server with the token's iss and aud; see the step oidc",
 		)
 	}
@@ -206,7 +209,7 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case prefixed && strings.Contains(issuer, "://"):
 		return steps.Failed(
-			fmt.Sprintf("the API server calls the user %s: the issuer stands before the name %s", who.Name, name),
+			fmt.Sprintf("the API server authenticates the user as %s: the issuer precedes the name %s", who.Name, name),
 			"set --oidc-username-prefix=- on the API server; with an AuthenticationConfiguration: "+
 				"claimMappings.username.prefix: \"\"",
 		)
@@ -214,15 +217,15 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s", who.Name)
 	case user != "" && strings.HasSuffix(who.Name, user):
 		return steps.Failed(
-			fmt.Sprintf("the API server calls %s by the name %s, and the hook's RoleBindings by %s", user, who.Name, user),
-			"take the prefix away (--oidc-username-prefix=- on the API server)",
+			fmt.Sprintf("the API server authenticates %s as %s, but the hook's RoleBindings name %s", user, who.Name, user),
+			"remove the prefix (--oidc-username-prefix=- on the API server)",
 		)
 	case strings.Contains(who.Name, "@") || strings.Contains(who.Name, ":"):
 		return steps.Failed(
-			"the API server calls the user "+who.Name+", which is no login name",
-			"have --oidc-username-claim name the claim that the portal maps to login names (preferred_username), and "+
+			"the API server authenticates the user as "+who.Name+", which is not a login name",
+			"set --oidc-username-claim to the claim that the portal maps to login names (preferred_username), and "+
 				"--oidc-username-prefix=-",
 		)
 	}
-	return steps.Passed("%s, as the token's user is called", who.Name)
+	return steps.Passed("%s, the username in the token", who.Name)
 }

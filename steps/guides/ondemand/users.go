@@ -16,10 +16,10 @@ import (
 type passwdUser struct{ name, home string }
 
 // firstUser is the first uid of people, as login.defs has it on all systems that
-// Open OnDemand is packaged for; nobodyUser is nobody.
+// Open OnDemand is packaged for; overflowUser is the user nobody.
 const (
 	firstUser  = 1000
-	nobodyUser = 65534
+	overflowUser = 65534
 )
 
 // passwdUsers are the people in a passwd file who have a shell to log in with,
@@ -34,7 +34,7 @@ func passwdUsers(text string) []passwdUser {
 		}
 		uid, err := strconv.Atoi(f[2])
 		shell := f[6][strings.LastIndex(f[6], "/")+1:]
-		if err != nil || uid < firstUser || uid == nobodyUser ||
+		if err != nil || uid < firstUser || uid == overflowUser ||
 			slices.Contains([]string{"nologin", "false", "sync", "shutdown", "halt"}, shell) {
 			continue
 		}
@@ -50,17 +50,17 @@ func nameFault(e steps.Env, user string) string {
 	switch {
 	case hook != adapter:
 		return fmt.Sprintf(
-			"%s: the dashboard looks in %s, and the hook asks for %s, which can't be made", shownWord(user), adapter, hook,
+			"%s: the dashboard uses %s, but the hook requests %s, which is not a valid name", shownWord(user), adapter, hook,
 		)
 	case strings.ToLower(user) != user:
 		return fmt.Sprintf("%s: upper case", shownWord(user))
 	case strings.Contains(user, "_"):
 		return fmt.Sprintf("%s: an underscore", shownWord(user))
 	case len(hook) > validation.DNS1123LabelMaxLength:
-		return fmt.Sprintf("%s: %s has %d characters, of 63", shownWord(user), hook, len(hook))
+		return fmt.Sprintf("%s: %s has %d characters, more than 63", shownWord(user), hook, len(hook))
 	}
 	if faults := validation.IsDNS1123Label(hook); len(faults) > 0 {
-		return fmt.Sprintf("%s: %s is no name of a namespace", shownWord(user), shownWord(hook))
+		return fmt.Sprintf("%s: %s is not a valid namespace name", shownWord(user), shownWord(hook))
 	}
 	return ""
 }
@@ -75,8 +75,8 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 	}
 	if len(names) == 0 {
 		return steps.Skipped(
-			"the web node lists no users: they are in a directory (LDAP) that lists nobody. Names need lower-case letters, "+
-				"digits and -, and %d characters at most",
+			"the web node lists no users: they are in a directory (LDAP) that does not list them. Names must have lower-case "+
+				"letters, digits and -, at most %d characters",
 			validation.DNS1123LabelMaxLength-len(namespacePrefix(e)),
 		)
 	}
@@ -92,15 +92,15 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 		found := fmt.Sprintf(
 			"%d of the %d users that the web node lists get no namespace: %s", len(bad), len(names), shortList(bad, "; "),
 		)
-		fix := "give them names of lower-case letters, digits and -, or keep them out of this cluster: acls in " +
-			clusterPath(e) + ". They log in to the portal all the same, and their Kubernetes apps fail"
+		fix := "rename them to lower-case letters, digits and -, or exclude them from this cluster: acls in " +
+			clusterPath(e) + ". They can log in to the portal, but their Kubernetes apps fail"
 		if len(good) == 0 {
 			return steps.Failed(found, fix)
 		}
 		return steps.Warned(found, fix)
 	}
 	return steps.Passed(
-		"all %d that the web node lists: %s. A directory (LDAP) may hold more than it lists", len(names),
+		"all %d users that the web node lists get a namespace: %s. A directory (LDAP) can contain more users", len(names),
 		shortList(good, ", "),
 	)
 }

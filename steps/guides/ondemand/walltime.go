@@ -30,32 +30,33 @@ const (
 func walltime() steps.Step {
 	return steps.Step{
 		Name: "walltime", Title: "Walltime",
-		Why: "Kubernetes ends no pod because its time is over: job-pod-reaper does, by an annotation that the adapter sets " +
-			"where an app has a wall_time. Its values stand under config: in Helm; as the published page has them they are " +
-			"ignored without a word, and it deletes in every namespace of the cluster.",
+		Why: "Kubernetes does not stop pods after a time limit. job-pod-reaper does, by an annotation that the adapter " +
+			"sets for apps with a wall_time. Its Helm values belong under config:. As on the published page they are ignored, " +
+			"and it deletes in every namespace.",
 		Ask: []steps.Question{
 			{
-				Key: "walltime.use", Title: "Pods end with their walltime", Kind: steps.YesNo, On: steps.Remote,
-				Adopt:   adoptReaper(reaperName),
-				Help:    "Installs job-pod-reaper; USE_JOB_POD_REAPER in hook.env lets it delete in users' namespaces.",
-				Default: steps.Fixed(false, "it deletes pods: that is to be wanted"),
+				Key: "walltime.use", Title: "Walltime limit for pods", Kind: steps.YesNo, On: steps.Remote,
+				Adopt: adoptReaper(reaperName),
+				Help: "Answer yes to install job-pod-reaper. USE_JOB_POD_REAPER in hook.env allows it to delete in users' " +
+					"namespaces.",
+				Default: steps.Fixed(false, "default; deleting pods is opt-in"),
 			},
 			{
-				Key: "walltime.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true,
+				Key: "walltime.source", Title: "Chart source of job-pod-reaper", Kind: steps.Text, NotFromPeer: true,
 				When: usesWalltime, Check: checkSource,
-				Help:    "A chart repository (https://…, oci://…), or a folder of this machine that holds the chart.",
-				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's own"),
+				Help:    "A chart repository (https://…, oci://…), or a folder on this machine that contains the chart.",
+				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's repository"),
 			},
 			{
-				Key: "walltime.version", Title: "Version of its chart", Kind: steps.Text, NotFromPeer: true,
+				Key: "walltime.version", Title: "Chart version of job-pod-reaper", Kind: steps.Text, NotFromPeer: true,
 				When: usesWalltime, Check: checkReaperVersion,
 				Help:    reaperSince + " or newer: older charts ignore objectLabels.",
-				Default: steps.Fixed(reaperVersion, "what this guide was written for"),
+				Default: steps.Fixed(reaperVersion, "the version that this guide was written for"),
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "reaper-namespace", Title: "Make the namespace of job-pod-reaper", On: steps.Remote, When: usesWalltime,
+				Name: "reaper-namespace", Title: "Create the namespace of job-pod-reaper", On: steps.Remote, When: usesWalltime,
 				Needs: []string{"signed-in"}, Doer: action.Manifest{File: "reaper-namespace.yaml"},
 			},
 			{
@@ -109,6 +110,6 @@ func bindReaper(e steps.Env, namespaces []string) string {
 				e.Kubectl(), steps.Quoted(ns), reaperName, reaperName, reaperName, reaperName),
 		)
 	}
-	lines[0] += "    # the hook makes it at the user's next login, with USE_JOB_POD_REAPER=true"
+	lines[0] += "    # the hook creates it at the user's next login, with USE_JOB_POD_REAPER=true"
 	return strings.Join(lines, "\n")
 }

@@ -20,48 +20,50 @@ import (
 func walltimeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "reaper-there", Title: "job-pod-reaper runs where the hook expects it", On: steps.Remote, When: usesWalltime,
+			Name: "reaper-there", Title: "The job-pod-reaper runs where the hook expects it", On: steps.Remote,
+			When:    usesWalltime,
 			FixedBy: "reaper", Needs: []string{"signed-in"},
-			Why: "the hook binds ClusterRole job-pod-reaper to ServiceAccount job-pod-reaper in namespace " +
-				"job-pod-reaper, whatever the release is called. Where that ClusterRole is missing the binding is refused, and " +
-				"with it the login's hook ends",
+			Why: "The hook binds ClusterRole and ServiceAccount job-pod-reaper in namespace job-pod-reaper. If the " +
+				"ClusterRole is missing, the hook fails at login.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
 			Run:        reaperThere,
 		},
 		{
-			Name: "reaper-values", Title: "its values stand under config:", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Helm takes values at the top without a word, and the chart does not read them: its defaults hold, " +
-				"which reap every namespace. The published page has them at the top",
+			Name: "reaper-values", Title: "The values of job-pod-reaper are under config:", On: steps.Remote,
+			Needs: []string{"signed-in"},
+			Why: "Helm accepts values at the top level, as on the published page, but the chart ignores them. Its " +
+				"defaults reap every namespace.",
 			References: []string{page, reaperSource},
 			Run:        reaperValues,
 		},
 		{
-			Name: "reaper-narrow", Title: "it deletes in users' namespaces alone", On: steps.Remote,
+			Name: "reaper-narrow", Title: "The job-pod-reaper deletes only in users' namespaces", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "by default it reaps all namespaces, and deletes Services, ConfigMaps and Secrets with a label job " +
-				"whose pod is gone: other people's, too",
+			Why: "By default it reaps all namespaces, and deletes others' Services, ConfigMaps and Secrets too if they " +
+				"have a job label and their pod is gone.",
 			References: []string{reaperSource},
 			Run:        reaperNarrow,
 		},
 		{
-			Name: "may-grant-reaper", Title: "the ServiceAccount holds what it grants to job-pod-reaper", On: steps.Remote,
+			Name: "may-grant-reaper", Title: "The ServiceAccount has the permissions that it grants", On: steps.Remote,
 			When: usesWalltime, Needs: []string{"reaper-there", "role-bound"},
-			Why:        "the hook binds that ClusterRole too, and Kubernetes lets nobody grant what they do not hold",
+			Why: "The hook binds the reaper's ClusterRole, and Kubernetes rejects a binding with permissions that its " +
+				"creator does not have.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, reaperName) },
 		},
 		{
-			Name: "reaper-counts-no-errors", Title: "its last run met no error", On: steps.Remote,
+			Name: "reaper-counts-no-errors", Title: "The last run of job-pod-reaper had no error", On: steps.Remote,
 			From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-there"},
-			Why:        "an error in one namespace ends a run: its own metric is the only place that says so",
+			Why:        "An error in one namespace aborts the run, and only the reaper's own metric shows it.",
 			References: []string{reaperSource},
 			Run:        reaperErrors,
 		},
 		{
-			Name: "apps-set-walltime", Title: "apps set a walltime", On: steps.Remote, When: usesWalltime,
+			Name: "apps-set-walltime", Title: "Apps set a walltime", On: steps.Remote, When: usesWalltime,
 			Needs: []string{"signed-in"},
-			Why: "without wall_time in an app's submit.yml.erb its pods have no annotation, and the reaper leaves " +
-				"them for ever",
+			Why: "Without wall_time in an app's submit.yml.erb its pods have no annotation, and the reaper never " +
+				"deletes them.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        appsSetWalltime,
 		},
@@ -71,10 +73,10 @@ func walltimeChecks() []steps.Check {
 // reaperBoundCheck is asked once the hook is there, which makes the bindings.
 func reaperBoundCheck() steps.Check {
 	return steps.Check{
-		Name: "reaper-bound", Title: "every user's namespace lets it delete", On: steps.Remote, When: usesWalltime,
-		Needs: []string{"reaper-there"},
-		Why: "one namespace with the label and without the binding makes it give up on all of them: nothing is " +
-			"reaped anywhere",
+		Name: "reaper-bound", Title: "Every user's namespace allows job-pod-reaper to delete", On: steps.Remote,
+		When:       usesWalltime,
+		Needs:      []string{"reaper-there"},
+		Why:        "If one namespace has the label but no binding, the reaper aborts, and nothing is reaped anywhere.",
 		References: []string{reaperSource},
 		Run:        reaperBound,
 	}
@@ -109,7 +111,9 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 		}
 		text, err := e.Cluster.Proxied(ctx, "pods", p.Namespace, p.Name, port, "metrics", nil)
 		if err != nil {
-			return steps.Skipped("its metrics can't be had through the API server (%s): %s", failure.Explain(err), look)
+			return steps.Skipped(
+				"the metrics of job-pod-reaper are not available through the API server (%s): %s", failure.Explain(err), look,
+			)
 		}
 		found := reaperMetric.FindSubmatch(text)
 		switch {
@@ -117,12 +121,12 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Skipped("pod %s has no metric job_pod_reaper_error", p.Name)
 		case string(found[1]) != "0":
 			return steps.Failed(
-				"pod "+p.Name+" says job_pod_reaper_error "+clean.Text(string(found[1]))+": its last run ended part-way", look,
+				"pod "+p.Name+" reports job_pod_reaper_error "+clean.Text(string(found[1]))+": its last run was aborted", look,
 			)
 		}
-		return steps.Passed("pod %s says job_pod_reaper_error 0", p.Name)
+		return steps.Passed("pod %s reports job_pod_reaper_error 0", p.Name)
 	}
-	return steps.Skipped("no pod of it runs in namespace %s", reaperName)
+	return steps.Skipped("no pod of job-pod-reaper runs in namespace %s", reaperName)
 }
 
 func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
@@ -151,17 +155,17 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case seen == 0:
-		return steps.Skipped("no app runs: there is no pod on which it could be seen")
+		return steps.Skipped("no app is running, so there is no pod to check")
 	case len(without) > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"%d of %d pods have no annotation %s: %s. The reaper never ends them", len(without), seen, lifetimeNote,
+				"%d of %d pods have no annotation %s, so the reaper never deletes them: %s", len(without), seen, lifetimeNote,
 				few(without),
 			),
 			"set script.wall_time in those apps' submit.yml.erb (in seconds)",
 		)
 	}
-	return steps.Passed("all %d pods that run have one", seen)
+	return steps.Passed("all %d running pods have the annotation", seen)
 }
 
 // adoptReaper finds a reaper that is installed.
@@ -193,7 +197,7 @@ func checkSource(v string) error {
 	case !remote && !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "."):
 		return errors.New("a URL (https://…, oci://…), or the path of a folder")
 	case remote && scheme != "https" && scheme != "http" && scheme != "oci":
-		return fmt.Errorf("%s:// leads to no chart: https, http or oci do", scheme)
+		return fmt.Errorf("%s:// is not supported: use https, http or oci", scheme)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	for _, d := range all {
 		if d.Namespace == reaperName && d.Spec.Template.Spec.ServiceAccountName == reaperName {
 			if _, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", reaperName); err != nil {
-				return check.Missing(err, "ClusterRole "+reaperName+", which the hook binds", "")
+				return check.Missing(err, "ClusterRole "+reaperName+"(bound by the hook)", "")
 			}
 			return check.Available(ctx, e.Cluster, d.Namespace, d.Name, e.Kubectl()+" -n "+reaperName+" describe pods")
 		}
@@ -71,20 +71,23 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(elsewhere) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("it runs as %s, and the hook lets %s/%s delete", strings.Join(elsewhere, ", "), reaperName, reaperName),
+			fmt.Sprintf(
+				"job-pod-reaper runs as %s, but the hook grants its permissions to %s/%s", strings.Join(elsewhere, ", "),
+				reaperName, reaperName,
+			),
 			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+
 				steps.Quoted(all[0].Labels["app.kubernetes.io/instance"])+
 				"    # then "+e.ApplyStep("walltime"),
 		)
 	}
-	return steps.Undone(fmt.Sprintf("there is no Deployment of %s in namespace %s", reaperName, reaperName))
+	return steps.Undone(fmt.Sprintf("Deployment %s does not exist in namespace %s", reaperName, reaperName))
 }
 
 // valuesNested asserts of a chart's release that its values stand under config:.
 func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[string]any) steps.Result {
 	r, err := chart.Find(ctx, e.Cluster, in, name)
 	if errors.Is(err, chart.ErrNoRelease) {
-		return steps.Skipped("Helm keeps no release %s in namespace %s", name, in)
+		return steps.Skipped("Helm has no release %s in namespace %s", name, in)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -101,13 +104,13 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 	case len(top) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"release %s has %s at the top of its values, where the chart ignores them: they belong under config:", name,
+				"release %s has %s at the top level of its values, where the chart ignores them: they belong under config:", name,
 				strings.Join(top, ", "),
 			),
 			fix,
 		)
 	case !nested:
-		return steps.Failed(fmt.Sprintf("release %s has no values under config:, so the chart's defaults hold", name), fix)
+		return steps.Failed(fmt.Sprintf("release %s has no values under config:, so the chart's defaults apply", name), fix)
 	}
 	return steps.Passed("release %s, chart %s", name, r.Version)
 }
@@ -131,7 +134,7 @@ func helmUpgrade(e steps.Env, in, name, chartName, version string, config map[st
 		sets = append(sets, "--set "+steps.Quoted(fmt.Sprintf("config.%s=%s", k, value)))
 	}
 	return fmt.Sprintf("%s -n %s upgrade %s %s --version %s --reset-values %s", e.Helm(), in, name,
-		chartName+"/"+chartName, version, strings.Join(sets, " ")) + "    # with the chart's repository: helm repo add"
+		chartName+"/"+chartName, version, strings.Join(sets, " ")) + "    # add the chart's repository first: helm repo add"
 }
 
 // argOf is the value of a flag of a Deployment's containers.
@@ -175,14 +178,15 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if objects != managedLabel+"="+userValue {
 			wrong = append(wrong, at+" has no --object-labels="+managedLabel+"="+userValue+
-				": it also deletes objects of users that no app created, by their label job")
+				": it also deletes users' objects with the label job that no app created")
 		}
 	}
 	_, err = check.Get[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", reaperName)
 	switch {
 	case err == nil:
 		wrong = append(
-			wrong, "ClusterRoleBinding "+reaperName+" lets it delete pods, Services, ConfigMaps and Secrets in every namespace",
+			wrong,
+			"ClusterRoleBinding "+reaperName+" allows it to delete pods, Services, ConfigMaps and Secrets in every namespace",
 		)
 	case !apierrors.IsNotFound(err):
 		return steps.Errored(err)
@@ -194,7 +198,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(strings.Join(wrong, "; "), fix)
 	}
-	return steps.Passed("namespaces labelled %s=%s", userLabel, userValue)
+	return steps.Passed("only namespaces labelled %s=%s", userLabel, userValue)
 }
 
 // reapedSpaces is the value of --reap-namespaces, which counts only without --namespace-labels, and reports whether it
@@ -240,15 +244,15 @@ func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(spaces) == 0:
-		return steps.Skipped("no namespace has the label %s=%s yet: nobody has logged in", userLabel, userValue)
+		return steps.Skipped("no namespace has the label %s=%s yet: no user has logged in", userLabel, userValue)
 	case len(without) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%d of %d users' namespaces lack the RoleBinding: %s. Nothing is reaped in any", len(without), len(spaces),
+				"%d of %d users' namespaces have no RoleBinding: %s. Nothing is reaped in any namespace", len(without), len(spaces),
 				few(without),
 			),
 			bindReaper(e, without),
 		)
 	}
-	return steps.Passed("all %d of them", len(spaces))
+	return steps.Passed("all %d users' namespaces", len(spaces))
 }

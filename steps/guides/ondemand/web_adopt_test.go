@@ -125,7 +125,7 @@ func TestAFolderStandsForTheWebNode(t *testing.T) {
 	}
 }
 
-// Where nobody answers the client's secret, hook.env's own stays, and else it is the
+// If the client's secret is not answered, hook.env's own is kept, and else it is the
 // portal's of the same client.
 func TestWhereTheClientsSecretIsFrom(t *testing.T) {
 	for _, tc := range []struct{ env, portal, want string }{

@@ -46,8 +46,7 @@ func content(t *testing.T, root, path string) string {
 	return string(b)
 }
 
-// Where nothing of carrick's stands, it writes what stands in the healthy state;
-// where that stands, it touches nothing.
+// On a web node without carrick's files it writes those of the healthy state. If they exist, it changes nothing.
 func TestTheHealthyWebNodeIsWhatCarrickWrites(t *testing.T) {
 	files := map[string]string{
 		"hook-env": "/etc/ood/config/hook.env", "pre-hook": "/etc/ood/hooks/k8s-pre-hook.sh",
