@@ -56,16 +56,17 @@ func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 			"workload.argo": "false",
 		}},
 		{"planted-alone", nil, map[string]string{
-			"exposure.mode":      "proxy, not found out: Ingress a-tenant/api, Service a-tenant/k8s-api-proxy may be anybody's",
+			"exposure.mode": "proxy, not found out: Ingress a-tenant/api, Service a-tenant/k8s-api-proxy may belong to " +
+				"another user",
 			"exposure.namespace": "interlink-api, not found out: Service a-tenant/k8s-api-proxy", "exposure.type": "NodePort",
 			"exposure.image": image,
 		}},
 		// it is theirs in truth: an answer says so
 		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "vk.namespace": "interlink"}, map[string]string{
 			"exposure.mode": "proxy", "vk.namespace": "interlink", "exposure.address": "127.0.0.1",
-			"exposure.type": "NodePort, not found out: no port is open in Service a-tenant/k8s-api-proxy",
+			"exposure.type": "NodePort, not found out: Service a-tenant/k8s-api-proxy opens no port",
 			"exposure.image": image +
-				", not found out: image registry.example.org/theirs:1 is run by Deployment a-tenant/k8s-api-proxy",
+				", not found out: image registry.example.org/theirs:1 of Deployment a-tenant/k8s-api-proxy",
 		}},
 		{
 			"planted-alone",

@@ -30,19 +30,20 @@ const (
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Certificates",
-		Why: "Each job is given the CA that proves the endpoint. So the CA lasts for years and the certificate for " +
-			"months: a renewed certificate needs no word to anybody, a new CA needs the virtual kubelet told and every " +
-			"running job to end.",
+		Why: "Each job gets the CA that signs the endpoint's certificate, so the CA is valid for years and the certificate " +
+			"for months. A renewed certificate requires no other change; a new CA must reach the virtual kubelet, and every " +
+			"running job must end.",
 		When: not(byServer),
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
 			{
-				Name: "cert-manager-serves", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served,
+				Name: "cert-manager-serves", Title: "whether the cluster serves cert-manager's Certificates", On: steps.Local,
+				Learn: certs.Served,
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "issuers", Title: "Have cert-manager make a CA and the endpoint's certificate",
+				Name: "issuers", Title: "Create a CA and the endpoint's certificate with cert-manager",
 				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"},
 				When: endpointSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
@@ -58,7 +59,7 @@ func certificates() steps.Step {
 				},
 			},
 			{
-				Name: "own-ca", Title: "Make a CA for the endpoint",
+				Name: "own-ca", Title: "Create a CA for the endpoint",
 				On: steps.Local, Needs: []string{"endpoint-namespace"}, When: endpointSignedBy(certs.ByCarrick),
 				Doer: own.Authority("own-ca.yaml"),
 			},
@@ -78,34 +79,36 @@ func certificateQuestions() []steps.Question {
 	}
 	return []steps.Question{
 		{
-			Key: "cert.source", Title: "Who signs the endpoint's certificate", Kind: steps.Pick, When: in(byProxy),
+			Key: "cert.source", Title: "Signer of the endpoint's certificate", Kind: steps.Pick, When: in(byProxy),
 			Adopt: adoptSource,
-			Help: "cert-manager renews by itself. own: carrick makes a CA and issues the certificate; apply renews it. " +
-				"public: a certificate of a public CA that you put into a Secret; jobs then trust it by their images' own CAs.",
+			Help: "cert-manager renews automatically. own: carrick creates a CA and issues the certificate; apply renews it. " +
+				"public: you put a certificate from a public CA into a Secret, and jobs trust it through the CAs in their images.",
 			Of: append(certs.Signers(), steps.Choice{
-				Value: byPublicCA, Title: "public: a public CA's, in a Secret of yours",
+				Value: byPublicCA, Title: "public: from a public CA, in a Secret that you create",
 			}),
 			Default: certs.DefaultSigner("cert-manager-serves"),
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: made,
+			Key: "cert.days", Title: "Certificate validity (days)", Kind: steps.Number, When: made,
 			Check:   steps.Between(2, 825),
 			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptDays,
-			Default: steps.Fixed(90, "what public CAs give"),
-			Help:    "It is renewed when a third of it is left. Jobs that run then notice nothing: they trust the CA.",
+			Default: steps.Fixed(90, "as public CAs issue"),
+			Help: "The certificate is renewed when a third of this time is left. Running jobs notice nothing, because they " +
+				"trust the CA.",
 		},
 		{
-			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: made, Check: steps.Between(1, 30),
+			Key: "cert.ca-years", Title: "CA validity (years)", Kind: steps.Number, When: made, Check: steps.Between(1, 30),
 			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptYears,
-			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
-			Help: "A new CA has to be told to the virtual kubelet, and jobs that run keep the old one. The published guide " +
-				"takes 100 years.",
+			Default: steps.Fixed(10, "default"),
+			Help: "A new CA must reach the virtual kubelet, and running jobs keep the old one. The published guide " +
+				"uses 100 years.",
 		},
 		{
 			Key: "cert.secret", Title: "Secret of the public certificate", Kind: steps.Name, When: endpointSignedBy(byPublicCA),
-			Adopt:   adoptCertSecret,
-			Help:    "A Secret of type kubernetes.io/tls in the endpoint's namespace, with the chain in tls.crt.",
-			Default: steps.Fixed(certSecret, "the name that the proxy looks for"),
+			Adopt: adoptCertSecret,
+			Help: "Enter a Secret of type kubernetes.io/tls in the endpoint's namespace, with the certificate chain " +
+				"in tls.crt.",
+			Default: steps.Fixed(certSecret, "as the proxy expects"),
 		},
 	}
 }
@@ -148,7 +151,7 @@ func endpointSecret(ctx context.Context, e steps.Env) (string, error) {
 	if s := ingressSecret(i); s != "" {
 		return s, nil
 	}
-	return "", steps.Absent("Ingress %s names no Secret for a certificate", i.Name)
+	return "", steps.Absent("Ingress %s names no TLS Secret", i.Name)
 }
 
 func proxySecret(e steps.Env) string {
@@ -173,7 +176,7 @@ func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
 		return kubeCA(ctx, e, "default")
 	}
 	if endpointSignedBy(byPublicCA)(e) {
-		return nil, steps.Absent("a public CA proves the endpoint: there is nothing to hand over")
+		return nil, steps.Absent("a public CA signs the endpoint's certificate, so jobs get no CA")
 	}
 	s, err := readSecret(ctx, e)
 	if err != nil {
@@ -188,7 +191,7 @@ func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
 func kubeCA(ctx context.Context, e steps.Env, namespace string) (any, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, namespace, rootCA)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no ConfigMap %s in %s yet", rootCA, namespace)
+		return nil, steps.Absent("ConfigMap %s does not exist in %s yet", rootCA, namespace)
 	}
 	if err != nil {
 		return nil, err
@@ -263,5 +266,5 @@ func adoptCertSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil || s == nil {
 		return nil, "", err
 	}
-	return s.Name, "what Deployment " + proxyName + " mounts", nil
+	return s.Name, "the volume of Deployment " + proxyName, nil
 }

@@ -29,43 +29,45 @@ func certificateChecks() []steps.Check {
 	return []steps.Check{
 		certs.ServedCheck(managed),
 		{
-			Name: "issuer-beside", Title: "the issuer and its CA stand beside the certificate", On: steps.Local,
+			Name: "issuer-beside", Title: "The issuer and its CA are in the certificate's namespace", On: steps.Local,
 			Needs: []string{"cert-manager-there"}, When: managed, FixedBy: "issuers",
-			Why: "an Issuer signs in its own namespace alone: the published kubectl apply -n cert-manager puts it and " +
-				"its CA where no Ingress finds them",
+			Why: "An Issuer signs only in its own namespace; the published kubectl apply -n cert-manager puts it and its CA " +
+				"where no Ingress finds them.",
 			References: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
 		},
 		{
-			Name: "certificate-ready", Title: "cert-manager has issued the certificate", On: steps.Local,
+			Name: "certificate-ready", Title: "The certificate is issued by cert-manager", On: steps.Local,
 			Needs: []string{"issuer-beside"}, When: managed, FixedBy: "issuers", Timeout: 2 * time.Minute,
-			Why: "until it is Ready there is no Secret, and nothing serves", References: []string{certs.Source},
-			Run: certificateReady,
+			Why:        "Until it is Ready the Secret does not exist, and the endpoint cannot serve.",
+			References: []string{certs.Source},
+			Run:        certificateReady,
 		},
 		{
-			Name: "certificate-secret", Title: "the endpoint's Secret holds a certificate for the address, its key and its CA",
+			Name: "certificate-secret", Title: "The Secret has a key, CA and certificate for the address",
 			On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "own-certificate",
-			Why: "jobs trust ca.crt alone; a certificate of a public CA has none, and then jobs trust what their " +
-				"images trust",
+			Why: "Jobs trust only ca.crt; a public CA's certificate has none, and jobs then trust the CAs in " +
+				"their images.",
 			References: []string{page, "interlink-hq/interLink: pkg/virtualkubelet/execute.go"}, Run: certificateSecret,
 		},
 		{
-			Name: "certificate-chain", Title: "the CA that is handed to jobs signed the certificate", On: steps.Local,
+			Name: "certificate-chain", Title: "The CA that jobs get signed the certificate", On: steps.Local,
 			Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
-			Why: "ca.crt is copied into every job: one that proves something else makes each of them fail at its " +
-				"first request",
+			Why:        "ca.crt is copied into every job, and with a wrong one each job fails at its first request.",
 			References: []string{page}, Run: certificateChain,
 		},
 		{
-			Name: "certificate-lasts", Title: "certificate and CA outlast the longest job", On: steps.Local,
+			Name: "certificate-lasts", Title: "The certificate and CA outlast the longest job", On: steps.Local,
 			Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
-			Why:        "a job keeps the CA that it was started with; what ends before the job does ends its API access",
+			Why: "A job keeps the CA that it started with, and loses API access if that CA or the certificate " +
+				"expires first.",
 			References: []string{page}, Run: certificateLasts,
 		},
 		{
-			Name: "certificate-lives", Title: "certificate and CA have a sane life", On: steps.Local,
+			Name: "certificate-lives", Title: "The certificate and CA are not valid for too long", On: steps.Local,
 			Needs: []string{"certificate-secret"},
-			Why: "a key that is good for a hundred years, as in the published guide, is good for whoever finds it, " +
-				"for as long", References: []string{page}, Run: certificateLives,
+			Why: "Whoever finds a key that is valid for a hundred years, as in the published guide, can use it " +
+				"for that long.",
+			References: []string{page}, Run: certificateLives,
 		},
 	}
 }
@@ -114,7 +116,7 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 		return check.AbsentFails(err, repairedChain(e))
 	}
 	if ref.kind == "ClusterIssuer" {
-		return steps.Passed("%s names ClusterIssuer %s, which signs everywhere", ref.by, clean.Text(ref.name))
+		return steps.Passed("%s names ClusterIssuer %s, which signs in all namespaces", ref.by, clean.Text(ref.name))
 	}
 	found, err := e.Cluster.Get(ctx, certs.Issuers, space(e), ref.name)
 	if apierrors.IsNotFound(err) {
@@ -125,20 +127,20 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	}
 	secret, _, _ := unstructured.NestedString(found.Object, "spec", "ca", "secretName")
 	if secret == "" {
-		return steps.Passed("Issuer %s in %s", ref.name, space(e))
+		return steps.Passed("Issuer %s is in %s", ref.name, space(e))
 	}
 	_, err = e.Cluster.Secret(ctx, space(e), secret)
 	if apierrors.IsNotFound(err) {
 		return steps.Failed(
-			fmt.Sprintf("Issuer %s signs with Secret %s, which is not in %s", ref.name, clean.Text(secret), space(e)),
+			fmt.Sprintf("Issuer %s signs with Secret %s, which does not exist in %s", ref.name, clean.Text(secret), space(e)),
 			e.Kubectl()+" get certificates,secrets -A | grep "+steps.Quoted(secret)+
-				"    # the root CA belongs into the same namespace",
+				"    # the root CA belongs in the same namespace",
 		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
-	return steps.Passed("Issuer %s and its CA %s stand in %s", ref.name, secret, space(e))
+	return steps.Passed("Issuer %s and its CA %s are in %s", ref.name, secret, space(e))
 }
 
 // issuerElsewhere reports where the issuer exists instead.
@@ -148,12 +150,13 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 		return steps.Errored(err)
 	}
 	if len(all) > 0 {
-		fix := "have Issuer, root CA and certificate in namespace " + space(e) + ": kubectl apply without -n cert-manager"
-		found := fmt.Sprintf("%s names Issuer %s, which is looked for in %s, and stands in %s", ref.by, ref.name, space(e),
+		fix := "create the Issuer, root CA and certificate in namespace " + space(e) +
+			": kubectl apply without -n cert-manager"
+		found := fmt.Sprintf("%s names Issuer %s, which must be in %s but is in %s", ref.by, ref.name, space(e),
 			all[0].GetNamespace())
 		return steps.Failed(found, cmp.Or(repairedChain(e), fix))
 	}
-	found := fmt.Sprintf("%s names Issuer %s, and there is none in %s", ref.by, clean.Text(ref.name), space(e))
+	found := fmt.Sprintf("%s names Issuer %s, which does not exist in %s", ref.by, clean.Text(ref.name), space(e))
 	return steps.Failed(found, repairedChain(e))
 }
 
@@ -204,21 +207,24 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data["ca.crt"].IsZero() && !endpointSignedBy(byPublicCA)(e) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Secret %s has no ca.crt: what signed it (ACME issuers do so) hands out none, and there is nothing to give to jobs",
+				"Secret %s has no ca.crt, so jobs get no CA: its issuer provides none (ACME issuers never do)",
 				s.Name,
 			),
-			"answer cert.source with public, where a public CA signed it; or "+fix,
+			"answer cert.source with public if a public CA signed it; or "+fix,
 		)
 	}
-	return steps.Passed("Secret %s/%s, for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
+	return steps.Passed("Secret %s/%s has a certificate for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
 }
 
 // expiredFix is the fix for an expired certificate. If cert-manager issues it for carrick,
 // apply renews it.
 func expiredFix(ctx context.Context, e steps.Env) string {
 	if c, err := theCertificate(ctx, e); managed(e) && err == nil && certs.Issuing(c) {
-		return fmt.Sprintf("%s -n %s describe certificaterequest    # cert-manager is issuing another one for Certificate "+
-			"%s: what does it wait for?", e.Kubectl(), space(e), c.GetName())
+		return fmt.Sprintf(
+			"%s -n %s describe certificaterequest    # cert-manager is issuing a new one for Certificate %s; this shows what "+
+				"it waits for",
+			e.Kubectl(), space(e), c.GetName(),
+		)
 	}
 	if endpointSignedBy(certs.ByCertManager)(e) {
 		return e.ApplyStep("certificates")
@@ -236,11 +242,11 @@ func renewEndpointFix(ctx context.Context, e steps.Env) string {
 		return secretFix(e)
 	}
 	if c, err := theCertificate(ctx, e); err == nil {
-		return certs.RenewLine(e, space(e), c.GetName()) + "; it retries 1 to 32 hours after a failure"
+		return certs.RenewLine(e, space(e), c.GetName()) + "; cert-manager retries 1 to 32 hours after a failure"
 	}
 	return fmt.Sprintf(
 		"%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f "+
-			"-    # no Certificate fills it: somebody made it by hand",
+			"-    # no Certificate writes this Secret; it was created manually",
 		e.Kubectl(), name, space(e), e.Kubectl(),
 	)
 }
@@ -276,13 +282,13 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if !cas[0].IsCA && !cas[0].Equal(chain[0]) {
 			return steps.Failed(
-				fmt.Sprintf("ca.crt holds %q, which is no CA", clean.Text(cas[0].Subject.CommonName)), secretFix(e),
+				fmt.Sprintf("ca.crt contains %q, which is not a CA", clean.Text(cas[0].Subject.CommonName)), secretFix(e),
 			)
 		}
 	}
 	kind, words := probe.CertProblem(chain, roots, e.Answers.Text("exposure.address"), time.Now())
 	if kind != "" {
-		return steps.Failed("judged by "+of+": "+words, secretFix(e))
+		return steps.Failed("verified against "+of+": "+words, secretFix(e))
 	}
 	return steps.Passed("%s signed %q", of, clean.Text(chain[0].Subject.CommonName))
 }
@@ -305,11 +311,11 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 		}
 		left := c.NotAfter.Sub(now)
 		words := fmt.Sprintf(
-			"%s %q ends on %s", what, clean.Text(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly),
+			"%s %q expires on %s", what, clean.Text(c.Subject.CommonName), c.NotAfter.UTC().Format(time.DateOnly),
 		)
 		switch {
 		case left < longestJob(e):
-			return steps.Failed(fmt.Sprintf("%s, and a job may run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)
+			return steps.Failed(fmt.Sprintf("%s, but a job can run for %d hours", words, e.Answers.Int("vk.job-hours")), fix)
 		case left < certs.Soon(c):
 			return steps.Warned(words, fix)
 		}
@@ -318,7 +324,7 @@ func certificateLasts(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	r := steps.Passed(
-		"until %s; jobs run for %d hours at most", chain[0].NotAfter.UTC().Format(time.DateOnly),
+		"the certificate is valid until %s; jobs run for at most %d hours", chain[0].NotAfter.UTC().Format(time.DateOnly),
 		e.Answers.Int("vk.job-hours"),
 	)
 	r.Again = again
@@ -332,19 +338,19 @@ func certificateLives(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if n := int(certs.Life(chain[0]) / day); n > 825 && !chain[0].IsCA {
 		return steps.Warned(
-			fmt.Sprintf("the certificate is good for %d days: clients refuse more than 825", n),
-			"answer cert.days (90), and "+secretFix(e),
+			fmt.Sprintf("the certificate is valid for %d days, but clients reject more than 825", n),
+			"answer cert.days with 90, and "+secretFix(e),
 		)
 	}
 	for _, c := range cas {
 		if n := int(certs.Life(c) / (365 * day)); n > 30 {
 			return steps.Warned(
-				fmt.Sprintf("the CA is good for %d years: whoever gets its key can pose as the API for as long", n),
-				"answer cert.ca-years (10), and "+secretFix(e),
+				fmt.Sprintf("the CA is valid for %d years: whoever gets its key can impersonate the API for that long", n),
+				"answer cert.ca-years with 10, and "+secretFix(e),
 			)
 		}
 	}
-	out := fmt.Sprintf("the certificate for %d days", int(certs.Life(chain[0])/day))
+	out := fmt.Sprintf("the certificate is valid for %d days", int(certs.Life(chain[0])/day))
 	if len(cas) > 0 {
 		out += fmt.Sprintf(", the CA for %d years", int(certs.Life(cas[0])/(365*day)))
 	}

@@ -15,7 +15,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// What somebody has spoilt of the certificate that carrick issued is issued anew by the next apply, and says why.
+// The next apply reissues a certificate of carrick that another user has damaged, and gives the reason.
 func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -34,9 +34,9 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, c := range map[string]struct{ text, why string }{
-		"tls.key": {other.Key.Reveal(), "the key beside the one that stands there is not its own"},
-		"tls.crt": {"none", "what stands there is no certificate"},
-		"ca.crt":  {string(other.Cert), "ca.crt beside it is not the CA's certificate"},
+		"tls.key": {other.Key.Reveal(), "the existing key does not belong to the certificate"},
+		"tls.crt": {"none", "the existing certificate cannot be read"},
+		"ca.crt":  {string(other.Cert), "the existing ca.crt is not the CA's certificate"},
 	} {
 		t.Run(key, func(t *testing.T) {
 			patch := fmt.Sprintf(`{"data":{%q:%q}}`, key, base64.StdEncoding.EncodeToString([]byte(c.text)))
@@ -93,7 +93,7 @@ func TestVerifyExpiredCertificateIsIssuedAgain(t *testing.T) {
 	}
 	said := fmt.Sprintf("%+v", p.Actions)
 	for _, want := range []string{
-		"status of Certificate interlink-api/web-ssl-kubernetes-api", "cert-manager issues another one now",
+		"status of Certificate interlink-api/web-ssl-kubernetes-api", "cert-manager reissues it now",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the plan does not say %q: %s", want, said)

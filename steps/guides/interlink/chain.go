@@ -52,7 +52,7 @@ func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
 			return i, nil
 		}
 	}
-	return nil, steps.Absent("no Ingress in %s leads to the API", space(e))
+	return nil, steps.Absent("no Ingress in %s forwards to the API", space(e))
 }
 
 func learnChainAddress(ctx context.Context, e steps.Env) (any, error) {
@@ -210,7 +210,7 @@ func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 func (b serverBlock) emptied() string {
 	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, clean.Text(b.key))
 	if b.err != nil {
-		return where + " is nothing that nginx reads: " + clean.Text(b.err.Error())
+		return where + " is not valid nginx configuration: " + clean.Text(b.err.Error())
 	}
 	for _, d := range every(b.said, "set") {
 		if len(d.words) != 3 || !strings.HasPrefix(string(d.words[1]), "$") {
@@ -219,7 +219,7 @@ func (b serverBlock) emptied() string {
 	}
 	for _, d := range every(b.said, "proxy_pass") {
 		if len(d.words) != 2 {
-			return where + " has a proxy_pass that leads nowhere"
+			return where + " has a proxy_pass without an address"
 		}
 	}
 	return ""

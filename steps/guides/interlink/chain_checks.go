@@ -34,45 +34,44 @@ func chainChecks() []steps.Check {
 	}
 	return []steps.Check{
 		onChain(steps.Check{
-			Name: "ingress-there", Title: "an Ingress leads to the API",
-			Why: "it is the way from outside in the published guide", References: []string{page}, Run: ingressThere,
+			Name: "ingress-there", Title: "An Ingress forwards to the API",
+			Why: "In the published guide, jobs reach the API only through it.", References: []string{page}, Run: ingressThere,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-class", Title: "the Ingress's class is there once, with a controller of its own",
-			Why: "two controllers of one class both take the Ingress and undo each other's status; without the class " +
-				"nobody takes it. The published --set controller.ingressClassResource=… makes a string of a map, and the chart " +
-				"stops at it",
+			Name: "ingress-class", Title: "The Ingress's class exists once, with its own controller",
+			Why: "Two controllers of one class overwrite each other's status of the Ingress, and without the class no " +
+				"controller serves it.",
 			References: []string{nginxChart, page}, Run: ingressClass,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-upstream", Title: "the reverse proxy knows where the API is",
-			Why: "the published cat <<EOF lets the shell replace $upstream by nothing: nginx does not start with " +
-				"what is left",
+			Name: "ingress-upstream", Title: "The reverse proxy has the API's address",
+			Why: "In the published cat <<EOF the shell replaces $upstream with nothing, and nginx cannot start with " +
+				"the result.",
 			References: []string{page}, Run: ingressUpstream,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-certificate", Title: "the controller shows the Ingress's certificate to who dials the address",
-			Why: "who dials an IP address names no host, and ingress-nginx then shows the certificate that it makes up, " +
-				"whatever the Ingress names", References: []string{
+			Name: "ingress-certificate", Title: "The controller serves the Ingress's certificate to jobs",
+			Why: "Clients that connect to an IP address send no host name, and ingress-nginx then serves the certificate that " +
+				"it generates, whatever the Ingress names.", References: []string{
 				nginxControllerSource, "kubernetes/ingress-nginx: issue 4407",
 			}, Run: ingressCertificate,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-port", Title: "the controller takes the port that jobs use",
-			Why: "the published commands set hostPort.ports without hostPort.enabled, which changes nothing, and a load " +
-				"balancer listens on 80 and 443", References: []string{nginxChart}, Run: ingressPort,
+			Name: "ingress-port", Title: "The controller listens on the port that jobs use",
+			Why: "The published commands set hostPort.ports without hostPort.enabled, which has no effect, and a load " +
+				"balancer listens on 80 and 443.", References: []string{nginxChart}, Run: ingressPort,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-timeouts", Title: "the Ingress lets watches live and large requests through",
-			Why: "ingress-nginx cuts what is quiet for 60 seconds and refuses bodies beyond 1 MiB, unless its annotations say " +
-				"otherwise: Argo's watches die", References: []string{
+			Name: "ingress-timeouts", Title: "The Ingress allows long watches and large requests",
+			Why: "Unless annotations say otherwise, ingress-nginx closes connections idle for 60 seconds and rejects bodies " +
+				"over 1 MiB, so Argo's watches break.", References: []string{
 				"kubernetes/ingress-nginx: docs/user-guide/nginx-configuration/annotations.md",
 			}, Run: ingressTimeouts,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-inside", Title: "tokens stay encrypted behind the ingress",
-			Why: "the published reverse proxy listens without TLS: every job's token crosses the cluster's network in the " +
-				"clear, and the API server's certificate is not looked at", References: []string{page}, Run: ingressInside,
+			Name: "ingress-inside", Title: "Tokens stay encrypted behind the Ingress",
+			Why: "The published reverse proxy listens without TLS, so every job's token crosses the cluster unencrypted, and " +
+				"the API server's certificate is not verified.", References: []string{page}, Run: ingressInside,
 		}),
 	}
 }
@@ -89,7 +88,7 @@ func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress
 // repaired is the command that writes the repaired files.
 func repaired(e steps.Env) string {
 	return "carrick export " + e.LinkFile() +
-		" DIR    # writes this chain's files, repaired; or answer exposure.mode with proxy"
+		" DIR    # writes this chain's files with corrections; or answer exposure.mode with proxy"
 }
 
 func ingressThere(ctx context.Context, e steps.Env) steps.Result {
@@ -120,7 +119,7 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		name := classOf(i)
 		if name == "" {
 			return steps.Failed(
-				"Ingress "+i.Name+" has no class, so whichever controller is the default takes it",
+				"Ingress "+i.Name+" has no class, so whichever controller is the default serves it",
 				e.Kubectl()+" patch ingress "+i.Name+" -n "+i.Namespace+
 					` --type merge -p '{"spec":{"ingressClassName":"nginx-internal"}}'`,
 			)
@@ -129,8 +128,8 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		if at < 0 {
 			return steps.Failed(
 				fmt.Sprintf(
-					"there is no IngressClass %s: the published --set controller.ingressClassResource=%s makes a string of a map, "+
-						"and the chart stops at it",
+					"IngressClass %s does not exist: the published --set controller.ingressClassResource=%s replaces a map with a "+
+						"string, and the chart fails",
 					name, name,
 				),
 				e.Helm()+" upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n "+space(e)+
@@ -151,7 +150,7 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 		if n != at && other.Spec.Controller == c.Spec.Controller {
 			return steps.Failed(
 				fmt.Sprintf(
-					"IngressClass %s and %s have the same controller %s: both controllers take both", c.Name, other.Name,
+					"IngressClass %s and %s have the same controller %s, so both controllers serve both", c.Name, other.Name,
 					clean.Text(c.Spec.Controller),
 				),
 				repaired(e),
@@ -168,14 +167,14 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 	case 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"no ingress-nginx has --controller-class=%s, which IngressClass %s asks for", clean.Text(c.Spec.Controller), c.Name,
+				"no ingress-nginx has --controller-class=%s, which IngressClass %s requires", clean.Text(c.Spec.Controller), c.Name,
 			),
 			repaired(e),
 		)
 	case 1:
-		return steps.Passed("IngressClass %s, by %s alone", c.Name, by[0])
+		return steps.Passed("IngressClass %s is served only by %s", c.Name, by[0])
 	}
-	return steps.Failed(fmt.Sprintf("%s all take IngressClass %s", strings.Join(by, " and "), c.Name), repaired(e))
+	return steps.Failed(fmt.Sprintf("%s all serve IngressClass %s", strings.Join(by, " and "), c.Name), repaired(e))
 }
 
 func ingressUpstream(ctx context.Context, e steps.Env) steps.Result {
@@ -184,19 +183,19 @@ func ingressUpstream(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(all) == 0 {
-		return steps.Failed("no ConfigMap in "+space(e)+" tells a reverse proxy where the API is", repaired(e))
+		return steps.Failed("no ConfigMap in "+space(e)+" configures a reverse proxy for the API", repaired(e))
 	}
 	for _, b := range all {
 		if bad := b.emptied(); bad != "" {
 			return steps.Failed(
 				bad+
-					": the shell that wrote the published file replaced $upstream by nothing (cat <<EOF), and nginx does not "+
-					"start with that",
-				repaired(e)+". By hand: cat <<'EOF' keeps $upstream",
+					": the shell that wrote the published file replaced $upstream with nothing (cat <<EOF), and nginx cannot start "+
+					"with the result",
+				repaired(e)+". If you write it manually: cat <<'EOF' keeps $upstream",
 			)
 		}
 	}
-	return steps.Passed("ConfigMap %s", all[0].configMap)
+	return steps.Passed("ConfigMap %s has the API's address", all[0].configMap)
 }
 
 func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
@@ -204,11 +203,11 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		address, secret := e.Answers.Text("exposure.address"), ingressSecret(i)
 		if secret == "" {
 			return steps.Failed(
-				"Ingress "+i.Name+" names no Secret for a certificate: the controller shows the one that it makes up", repaired(e),
+				"Ingress "+i.Name+" names no TLS Secret, so the controller serves the certificate that it generates", repaired(e),
 			)
 		}
 		if slices.Contains(ownHosts(i), address) {
-			return steps.Passed("Ingress %s is for the host %s, with Secret %s", i.Name, address, secret)
+			return steps.Passed("Ingress %s serves host %s with Secret %s", i.Name, address, secret)
 		}
 		k, err := controllerOfIngress(ctx, e, i)
 		if err != nil {
@@ -217,17 +216,17 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		want := i.Namespace + "/" + secret
 		switch {
 		case k == nil:
-			return steps.Skipped("no controller takes the Ingress (ingress-class): which certificate it shows can't be told")
+			return steps.Skipped("no controller serves the Ingress (ingress-class), so the certificate that jobs get is unknown")
 		case k.cert == want:
-			return steps.Passed("%s shows %s where no host is named (--default-ssl-certificate)", k.name, want)
+			return steps.Passed("%s serves %s to clients that send no host name (--default-ssl-certificate)", k.name, want)
 		}
 		kind := "a name that no rule of the Ingress has"
 		if isAddress(address) {
-			kind = "an IP address: no host is named in the handshake, and no rule can name one"
+			kind = "an IP address, for which clients send no host name and no rule can match"
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"jobs dial %s, %s, and %s has no --default-ssl-certificate=%s: it shows %q", address, kind, k.name, want,
+				"jobs connect to %s, %s, and %s has no --default-ssl-certificate=%s, so it serves %q", address, kind, k.name, want,
 				check.NginxFakeCertificate,
 			),
 			e.Helm()+" upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n "+i.Namespace+
@@ -243,7 +242,7 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if k == nil {
-			return steps.Skipped("no controller takes the Ingress (ingress-class)")
+			return steps.Skipped("no controller serves the Ingress (ingress-class)")
 		}
 		port := int32(e.Answers.Int("exposure.port"))
 		for _, p := range k.ports {
@@ -264,7 +263,7 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 				}
 			}
 		}
-		return steps.Failed(fmt.Sprintf("neither a hostPort of %s nor a Service beside it has port %d", k.name, port),
+		return steps.Failed(fmt.Sprintf("neither a hostPort of %s nor a Service next to it has port %d", k.name, port),
 			fmt.Sprintf(
 				"%s upgrade my-ingress-nginx ingress-nginx/ingress-nginx -n %s --reuse-values --set "+
 					"controller.service.ports.https=%d --set controller.service.ports.http=6080    # in kind: --set "+
@@ -287,16 +286,16 @@ func ingressTimeouts(ctx context.Context, e steps.Env) steps.Result {
 			" --overwrite nginx.ingress.kubernetes.io/proxy-read-timeout=3600 nginx.ingress.kubernetes.io/proxy-body-size=0"
 		if n, err := strconv.Atoi(read); err != nil || n < 600 {
 			if read == "" {
-				read = "not set, which is 60"
+				read = "not set, which means 60"
 			}
 			return steps.Failed(
-				"proxy-read-timeout is "+clean.Text(read)+" seconds: a watch on which nothing happens for so long is cut", fix,
+				"proxy-read-timeout is "+clean.Text(read)+" seconds: a watch that is idle for that long is closed", fix,
 			)
 		}
 		if size != "0" {
-			return steps.Warned("proxy-body-size is not 0: requests beyond 1 MiB are refused", fix)
+			return steps.Warned("proxy-body-size is not 0, so requests over 1 MiB are rejected", fix)
 		}
-		return steps.Passed("proxy-read-timeout %s, no limit of a request's size", clean.Text(read))
+		return steps.Passed("proxy-read-timeout is %s, and the request size is not limited", clean.Text(read))
 	})
 }
 
@@ -308,17 +307,18 @@ func ingressInside(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if !strings.EqualFold(i.Annotations["nginx.ingress.kubernetes.io/backend-protocol"], "HTTPS") {
 			return steps.Warned(
-				"between ingress and reverse proxy tokens go in plain HTTP (and ingress-nginx gets no fixes any more)",
-				"answer exposure.mode with proxy: one hop less, all of it by TLS; or "+repaired(e),
+				"tokens go over plain HTTP from the Ingress to the reverse proxy (and ingress-nginx gets no more fixes)",
+				"answer exposure.mode with proxy, which has one hop less and uses TLS throughout; or "+repaired(e),
 			)
 		}
 		for _, b := range all {
 			if v := every(b.said, "proxy_ssl_verify"); len(v) == 0 || len(v[0].words) != 2 || v[0].words[1] != "on" {
 				return steps.Warned(
-					"ConfigMap "+b.configMap+" does not have the API server's certificate verified (proxy_ssl_verify on)", repaired(e),
+					"ConfigMap "+b.configMap+" does not set proxy_ssl_verify on, so the API server's certificate is not verified",
+					repaired(e),
 				)
 			}
 		}
-		return steps.Passed("TLS up to the API server, whose certificate is verified")
+		return steps.Passed("TLS is used up to the API server, whose certificate is verified")
 	})
 }

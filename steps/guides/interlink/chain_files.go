@@ -19,7 +19,7 @@ func repairedFiles() action.Call {
 			Items: []steps.Item{
 				{
 					Verb: steps.Leave, What: "the published guide's chain",
-					Note: "carrick does not install it: carrick export writes its files, repaired",
+					Note: "carrick does not install it, but carrick export writes its files with corrections",
 				},
 			},
 		}, nil
@@ -78,8 +78,8 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	}
 	out := []action.Exported{
 		{
-			Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen: mode proxy " +
-				"needs neither",
+			Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen; mode proxy " +
+				"requires neither",
 		},
 		{Object: object("v1", "Namespace", "", ns, nil)},
 		{Object: object("v1", "ConfigMap", ns, proxyName, map[string]any{"data": map[string]any{"nginx.conf": conf}})},
@@ -98,7 +98,7 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 				`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
 helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
 %[4]s upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[2]singress-values.yaml
-# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port has to stand in extraPortMappings, which are read only when the cluster is made`,
+# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port must be in extraPortMappings, which are read only when the cluster is created`,
 				ns, files, port, e.Helm(), chainService,
 			),
 		},

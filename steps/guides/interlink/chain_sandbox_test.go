@@ -53,8 +53,8 @@ func chainOf(
 	return objects, files, hand
 }
 
-// The published guide's chain in its repaired form is something that the API server
-// takes, cert-manager signs for the address, and nobody has to keep secret.
+// The API server accepts the corrected files of the published guide's chain, cert-manager signs for the address, and
+// the files contain nothing confidential.
 func TestVerifyTheRepairedChainIsTaken(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

@@ -17,10 +17,9 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "config", Title: "Virtual kubelet",
-		Why: "The virtual kubelet tells each job where the API is and by which CA to trust it. It reads its configuration " +
-			"once, when it starts. " +
-			"carrick edits five keys of it in place and leaves the rest to the letter: the chart's own value for the CA " +
-			"breaks the file in every release since 0.5.3. Each helm upgrade writes it anew: apply this step after it.",
+		Why: "The virtual kubelet tells each job the API's address and CA, and reads its configuration only when it " +
+			"starts. carrick edits five keys of it in place, because the chart's own CA value breaks the file in every " +
+			"release since 0.5.3. Each helm upgrade overwrites them: apply this step again after it.",
 		Facts: []steps.Fact{
 			{Name: "vk-config", Title: "the virtual kubelet's configuration", On: steps.Local, Learn: vkConfig},
 		},
@@ -47,7 +46,9 @@ func config() steps.Step {
 func standingConfig(ctx context.Context, e steps.Env) (string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e))
 	if apierrors.IsNotFound(err) {
-		return "", steps.Absent("there is no ConfigMap %s/%s: InterLink's chart makes it", vkNamespace(e), vkConfigMap(e))
+		return "", steps.Absent(
+			"ConfigMap %s/%s does not exist: InterLink's chart creates it", vkNamespace(e), vkConfigMap(e),
+		)
 	}
 	if err != nil {
 		return "", err
@@ -67,7 +68,7 @@ func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 	}
 	values, err := parseConfig(text)
 	if err != nil {
-		return nil, steps.Absent("the configuration can't be read: %s", err)
+		return nil, steps.Absent("the configuration cannot be read: %s", err)
 	}
 	return values, nil
 }
@@ -98,7 +99,7 @@ func configuredEndpoint(e steps.Env) (theEndpoint, error) {
 		return theEndpoint{}, err
 	}
 	if out.ca = plainPEM(ca); out.ca == "" {
-		return theEndpoint{}, fmt.Errorf("fact endpoint-ca holds no certificate")
+		return theEndpoint{}, fmt.Errorf("fact endpoint-ca contains no certificate")
 	}
 	return out, nil
 }

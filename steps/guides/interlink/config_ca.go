@@ -30,14 +30,14 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	have := configText(values, keyCA)
 	switch {
 	case have == "" && at.by == "kube":
-		return steps.Passed("%s is not set: jobs get the cluster's own CA, and the endpoint is the API server itself", keyCA)
+		return steps.Passed("%s is not set, so jobs get the cluster's own CA; the endpoint is the API server itself", keyCA)
 	case have == "" && at.by == "public":
 		return steps.Warned(
 			keyCA+
-				" is not set: jobs get the cluster's own CA as ca.crt, which proves no certificate of a public CA; a client that "+
-				"takes ca.crt for all that it trusts refuses the endpoint",
+				" is not set, so jobs get the cluster's own CA as ca.crt, which verifies no certificate of a public CA. A client "+
+				"that trusts only ca.crt rejects the endpoint",
 			"answer cert.source with cert-manager or own, or set "+keyCA+
-				" to the root of the public CA, where carrick leaves it: "+editByHand(e),
+				" to the root of the public CA, which carrick keeps: "+editByHand(e),
 		)
 	case have == "":
 		return steps.Undone(
@@ -50,7 +50,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	if want := at.ca; want != "" && fingerprint(plainPEM(have)) != fingerprint(want) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"jobs get a CA with fingerprint %s, and the endpoint's CA has %s", short(fingerprint(plainPEM(have))),
+				"jobs get a CA with fingerprint %s, but the endpoint's CA has %s", short(fingerprint(plainPEM(have))),
 				short(fingerprint(want)),
 			),
 			"",
@@ -65,7 +65,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Warned(
 			fmt.Sprintf(
-				"it is the endpoint's CA (%s); whether it proves what the endpoint shows can't be told from this machine: %s",
+				"jobs get the endpoint's CA (%s), but this machine cannot verify the endpoint's certificate against it: %s",
 				short(fingerprint(have)), failure.Explain(err),
 			),
 			"carrick check "+e.LinkFile()+" --only endpoint-port,endpoint-certificate",
@@ -73,11 +73,11 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if report.Kind == probe.UnknownAuthority {
 		return steps.Failed(
-			"the endpoint shows a certificate that the CA in the configuration does not prove: "+clean.Text(report.Problem), "",
+			"the endpoint's certificate does not verify against the CA in the configuration: "+clean.Text(report.Problem), "",
 		)
 	}
 	return steps.Passed(
-		"the endpoint's CA, fingerprint %s; it proves the certificate that is shown to this machine",
+		"jobs get the endpoint's CA, fingerprint %s, and the certificate that this machine sees verifies against it",
 		short(fingerprint(have)),
 	)
 }
@@ -87,13 +87,15 @@ func oneCA(text string) (steps.Result, bool) {
 	certs, err := probe.ParseCerts([]byte(text))
 	switch {
 	case err != nil:
-		return steps.Failed(keyCA+" holds no certificate: "+clean.Text(err.Error()), ""), false
+		return steps.Failed(keyCA+" contains no certificate: "+clean.Text(err.Error()), ""), false
 	case len(certs) > 1:
-		return steps.Failed(fmt.Sprintf("%s holds %d certificates; jobs need the CA alone", keyCA, len(certs)), ""), false
+		return steps.Failed(
+			fmt.Sprintf("%s contains %d certificates, but jobs require only the CA", keyCA, len(certs)), "",
+		), false
 	case !certs[0].IsCA:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s is a certificate for %s, not that of a CA", keyCA, quoted(strings.Join(probe.Names(certs[0]), ", ")),
+				"%s is a certificate for %s, not for a CA", keyCA, quoted(strings.Join(probe.Names(certs[0]), ", ")),
 			),
 			"",
 		), false

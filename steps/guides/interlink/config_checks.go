@@ -20,47 +20,46 @@ import (
 func configChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "config-parses", Title: "the virtual kubelet can read its configuration", On: steps.Local,
+			Name: "config-parses", Title: "The virtual kubelet can read its configuration", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "config",
-			Why: "one that is no YAML makes it stop at once, with \"did not find expected key\", again and again: no " +
-				"pod of the virtual node is looked after any more",
+			Why: "With invalid YAML it crash-loops with \"did not find expected key\", and no pod of the virtual node is " +
+				"managed any more.",
 			References: []string{vkChartSource, vkReads}, Run: configParses,
 		},
 		{
-			Name: "config-address", Title: "the configuration names the endpoint", On: steps.Local,
+			Name: "config-address", Title: "The configuration names the endpoint", On: steps.Local,
 			Needs: []string{"config-parses"}, FixedBy: "config",
-			Why: "jobs are told both, the address and the port, or neither. An address of the cluster's own network, " +
-				"such as that of the Service kubernetes, can't be reached from where jobs run",
+			Why: "Jobs get both address and port or neither, and cannot reach an address of the cluster's own network, " +
+				"such as that of Service kubernetes.",
 			References: []string{vkSource}, Run: configAddress,
 		},
 		{
-			Name: "projected-volumes", Title: "tokens are handed over to the plugin", On: steps.Local,
+			Name: "projected-volumes", Title: "The virtual kubelet passes tokens to the plugin", On: steps.Local,
 			Needs: []string{"config-parses"}, FixedBy: "config",
-			Why: "DisableProjectedVolumes takes the volume with the token, ca.crt and namespace out of every pod " +
-				"before the plugin sees it",
+			Why: "DisableProjectedVolumes removes the volume with the token, ca.crt and namespace from every pod " +
+				"before the plugin sees it.",
 			References: []string{vkSource}, Run: projectedVolumes,
 		},
 		{
-			Name: "config-ca", Title: "jobs are given the CA that proves the endpoint", On: steps.Local,
+			Name: "config-ca", Title: "Jobs get the CA that signs the endpoint's certificate", On: steps.Local,
 			Needs: []string{"config-address"}, FixedBy: "config",
-			Why: "kubectl and every client library trust the ca.crt beside the token and nothing else. Without " +
-				"KubernetesApiCaCrt that is the cluster's own CA, which did not sign the endpoint's certificate",
+			Why: "Clients trust only the ca.crt next to the token; without KubernetesApiCaCrt that is the cluster's " +
+				"own CA, which did not sign the certificate.",
 			References: []string{vkSource}, Run: configCA,
 		},
 		{
-			Name: "config-loaded", Title: "the virtual kubelet runs with that configuration", On: steps.Local,
+			Name: "config-loaded", Title: "The virtual kubelet runs with that configuration", On: steps.Local,
 			Needs: []string{"config-parses"}, FixedBy: "restart", Timeout: 5 * time.Minute,
-			Why: "the file is mounted by subPath, which no change of a ConfigMap ever reaches, and it is read once, " +
-				"at the start",
+			Why: "The file is mounted with subPath, so no ConfigMap change ever reaches a running pod, and it is read " +
+				"only at start.",
 			References: []string{"interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet.yaml", vkReads},
 			Run:        configLoaded,
 		},
 		{
-			Name: "log-quiet", Title: "the virtual kubelet prints no tokens", On: steps.Local, Needs: []string{"config-parses"},
+			Name: "log-quiet", Title: "The virtual kubelet logs no tokens", On: steps.Local, Needs: []string{"config-parses"},
 			FixedBy: "config",
-			Why: "with VerboseLogging it writes each token that it makes into its log, and it makes them for 100 " +
-				"years. The chart renders VerboseLogging: true even where its value is false; errorsOnlyLogging does not help, " +
-				"because VerboseLogging is looked at first",
+			Why: "With VerboseLogging, which the chart sets even for false and errorsOnlyLogging does not override, it " +
+				"logs every token, valid for 100 years.",
 			References: []string{vkChartSource, vkReads}, Run: logQuiet,
 		},
 		servingCheck(),
@@ -75,7 +74,7 @@ func editByHand(e steps.Env) string {
 // or "" if it exists.
 func endpointFirst(e steps.Env) string {
 	if _, err := configuredEndpoint(e); notThere(err) {
-		return "carrick apply " + e.LinkFile() + "    # the endpoint first, then the configuration that names it"
+		return "carrick apply " + e.LinkFile() + "    # first creates the endpoint, then the configuration that names it"
 	}
 	return ""
 }
@@ -91,11 +90,12 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	values, err := parseConfig(text)
 	switch {
 	case err == nil:
-		return steps.Passed("ConfigMap %s/%s, %d keys", vkNamespace(e), vkConfigMap(e), len(values))
+		return steps.Passed("ConfigMap %s/%s is valid YAML with %d keys", vkNamespace(e), vkConfigMap(e), len(values))
 	case chartBug(text):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s in ConfigMap %s/%s is no YAML (%s): the chart has indented the CA wrongly, as every release since 0.5.3 does",
+				"%s in ConfigMap %s/%s is not valid YAML (%s): the chart indented the CA incorrectly, as every release "+
+					"since 0.5.3 does",
 				kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error()),
 			),
 			endpointFirst(e),
@@ -103,7 +103,8 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s in ConfigMap %s/%s can't be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e), clean.Text(err.Error()),
+			"%s in ConfigMap %s/%s cannot be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e),
+			clean.Text(err.Error()),
 		),
 		editByHand(e),
 	)
@@ -118,9 +119,9 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	said := clean.Text(fmt.Sprintf("%s %q, %s %q", keyAddress, host, keyPort, port))
 	switch {
 	case host == "" && port == "":
-		return steps.Failed("neither "+keyAddress+" nor "+keyPort+" is set: jobs are told of no API", endpointFirst(e))
+		return steps.Failed("neither "+keyAddress+" nor "+keyPort+" is set, so jobs get no API address", endpointFirst(e))
 	case host == "" || port == "":
-		return steps.Failed(said+": with one of them alone jobs are told neither", "")
+		return steps.Failed(said+": jobs get neither unless both are set", "")
 	}
 	if wrong := wrongAddress(host, port); wrong != "" {
 		return steps.Failed(said+": "+wrong, "")
@@ -128,12 +129,12 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	if own, err := serviceAddress(ctx, e, host); err != nil {
 		return steps.Errored(err)
 	} else if own != "" {
-		return steps.Failed(said+": that is "+own+", which only pods of the cluster reach", "")
+		return steps.Failed(said+": that is "+own+", which only pods of the cluster can reach", "")
 	}
 	at, err := configuredEndpoint(e)
 	if notThere(err) {
 		return steps.Warned(
-			said+"; whether that is the endpoint can't be told: "+err.Error(),
+			said+"; this may not be the endpoint: "+err.Error(),
 			"carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate",
 		)
 	}
@@ -141,9 +142,9 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if host != at.host || port != at.port {
-		return steps.Failed(fmt.Sprintf("%s, and the endpoint is %s port %s", said, at.host, at.port), "")
+		return steps.Failed(fmt.Sprintf("%s, but the endpoint is %s port %s", said, at.host, at.port), "")
 	}
-	return steps.Passed("%s port %s", at.host, at.port)
+	return steps.Passed("the configuration names %s port %s", at.host, at.port)
 }
 
 // wrongAddress describes what is wrong with an address and a port.
@@ -152,15 +153,15 @@ func wrongAddress(host, port string) string {
 	ip, isIP := netip.ParseAddr(host)
 	switch {
 	case strings.Contains(host, "://"):
-		return "the address has a scheme, which becomes a part of the host's name"
+		return "the address has a scheme, which becomes part of the host name"
 	case isIP == nil && ip.IsUnspecified():
-		return "that is no address that anybody reaches"
+		return "the address is unspecified, so no job can reach it"
 	case isIP != nil && strings.ContainsAny(host, ":/"):
-		return "the address has a port or a path in it"
+		return "the address contains a port or a path"
 	case strings.HasSuffix(host, ".svc") || strings.Contains(host, ".svc.") || strings.HasSuffix(host, ".cluster.local"):
-		return "that is a name of the cluster's own DNS, which jobs can't resolve"
+		return "the address is a name of the cluster's own DNS, which jobs cannot resolve"
 	case err != nil || n < 1 || n > 65535:
-		return "that is no port"
+		return "the port is not valid"
 	}
 	return ""
 }
@@ -185,9 +186,9 @@ func projectedVolumes(_ context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if values[keyDropped] == true {
-		return steps.Failed(keyDropped+" is true: jobs get no token and no ca.crt", "")
+		return steps.Failed(keyDropped+" is true, so jobs get no token and no ca.crt", "")
 	}
-	return steps.Passed("%s is not set, or false", keyDropped)
+	return steps.Passed("%s is false or not set", keyDropped)
 }
 
 func configLoaded(ctx context.Context, e steps.Env) steps.Result {
@@ -207,12 +208,14 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case s.pods == 0:
 		return steps.Failed(
-			fmt.Sprintf("no pod of Deployment %s/%s runs", vkNamespace(e), vkDeployment(e)),
+			fmt.Sprintf("no pod of Deployment %s/%s is running", vkNamespace(e), vkDeployment(e)),
 			e.Kubectl()+" -n "+vkNamespace(e)+" describe deployment "+vkDeployment(e),
 		)
 	case len(s.old) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%s; the configuration is of %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime)),
+			fmt.Sprintf(
+				"%s, but the configuration changed on %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime),
+			),
 			restart,
 		)
 	}
@@ -225,7 +228,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 			return r
 		}
 	}
-	return steps.Passed("it has started since the configuration was written")
+	return steps.Passed("the virtual kubelet started after the configuration was written")
 }
 
 // kubeletPod describes what is wrong with a pod of the virtual kubelet.
@@ -237,7 +240,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 		}
 		if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
 			return steps.Failed(
-				fmt.Sprintf("pod %s stops again and again (CrashLoopBackOff, %d restarts)", p.Name, c.RestartCount), logs,
+				fmt.Sprintf("pod %s keeps restarting (CrashLoopBackOff, %d restarts)", p.Name, c.RestartCount), logs,
 			), false
 		}
 		if c.Ready {
@@ -249,7 +252,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 		since = p.Status.StartTime.Time
 	}
 	return steps.Waits(
-		since, "pod %s is %s, and not ready", p.Name, cmp.Or(string(p.Status.Phase), "new"),
+		since, "pod %s is %s and not ready", p.Name, cmp.Or(string(p.Status.Phase), "new"),
 	).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
 }
 
@@ -266,7 +269,9 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if values[keyVerbose] == true {
-		return steps.Failed(keyVerbose+" is true: each token that it makes, for 100 years, goes into its log", "")
+		return steps.Failed(
+			keyVerbose+" is true, so the virtual kubelet logs each token that it creates, valid for 100 years", "",
+		)
 	}
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
@@ -283,13 +288,13 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if log {
-			return steps.Failed(fmt.Sprintf("the log of pod %s/%s holds tokens of jobs (%q)", p.Namespace, p.Name, printsToken),
+			return steps.Failed(fmt.Sprintf("the log of pod %s/%s contains job tokens (%q)", p.Namespace, p.Name, printsToken),
 				fmt.Sprintf(
-					"%s -n %s delete pod %s    # its log goes with it; tokens that were printed die with the pods that they are "+
-						"for: delete those, too, and what a log collector has kept",
+					"%s -n %s delete pod %s    # this deletes its log; also delete the pods whose tokens were logged, which revokes "+
+						"those tokens, and the log collector's copies",
 					e.Kubectl(), p.Namespace, p.Name,
 				))
 		}
 	}
-	return steps.Passed("%s is false, and the last 2000 lines of its log hold none", keyVerbose)
+	return steps.Passed("%s is false, and the last 2000 lines of the log contain no token", keyVerbose)
 }

@@ -37,7 +37,7 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return c, err
 	}
 	if err == nil && chartBug(m.Data[kubeletConfigKey]) {
-		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "the chart has its CA indented wrongly: that is put right")
+		c.Items[0].Note = steps.JoinNotes(c.Items[0].Note, "corrects the CA, which the chart indented incorrectly")
 	}
 	return c, nil
 }

@@ -41,13 +41,14 @@ func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	head := []string{
-		"# Values for InterLink's chart, to be given beside the site's own.",
-		"# exportPodData is read by nothing there: the plugin's own ExportPodData decides.",
-		"# verboseLogging: false still renders true (a default in the template): the ConfigMap has to be edited.",
+		"# Values for InterLink's chart, to use in addition to the site's own.",
+		"# Nothing there reads exportPodData: the plugin's own ExportPodData decides.",
+		"# verboseLogging: false still renders true (a default in the template), so the ConfigMap must be edited.",
 	}
 	if broken {
 		head = append(
-			head, "# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is no YAML.",
+			head,
+			"# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is not valid YAML.",
 		)
 	}
 	helm := fmt.Sprintf(
@@ -58,7 +59,7 @@ func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 		{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm},
 	}
 	edit := fmt.Sprintf(
-		"%s    # after each helm upgrade: CA and logging, which the chart's values can't say", e.ApplyStep("config"),
+		"%s    # after each helm upgrade: sets the CA and logging, which the chart's values cannot", e.ApplyStep("config"),
 	)
 	return append(out, action.Exported{Hand: edit}), nil
 }

@@ -47,7 +47,7 @@ func parseConfig(text string) (map[string]any, error) {
 		case float64:
 			out[key] = strconv.FormatFloat(v, 'f', -1, 64)
 		default:
-			return nil, fmt.Errorf("%s is no text", key)
+			return nil, fmt.Errorf("%s is not a string", key)
 		}
 	}
 	for _, key := range []string{keyDropped, keyVerbose} {
@@ -71,7 +71,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 	if err != nil {
 		text = straightenCA(text)
 		if was, err = parseConfig(text); err != nil {
-			return "", fmt.Errorf("%s can't be read, and not because of the CA alone: %w", kubeletConfigKey, err)
+			return "", fmt.Errorf("%s cannot be read, and not only because of the CA: %w", kubeletConfigKey, err)
 		}
 	}
 	for _, s := range settings {
@@ -92,7 +92,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 		}
 		if err != nil || !reflect.DeepEqual(now, want) {
 			return "", fmt.Errorf(
-				"carrick can't set %s in %s without changing more than that; set it by hand", s.key, kubeletConfigKey,
+				"carrick cannot set %s in %s without changing more than that; set it manually", s.key, kubeletConfigKey,
 			)
 		}
 		was = now

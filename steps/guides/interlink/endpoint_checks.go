@@ -32,59 +32,61 @@ func endpointChecks() []steps.Check {
 	}
 	return []steps.Check{
 		from(steps.Check{
-			Name: "endpoint-name", Title: "the endpoint's address can be resolved",
-			Why: "jobs are given the address as it stands: what compute nodes can't resolve, jobs can't dial",
+			Name: "endpoint-name", Title: "The endpoint's address resolves",
+			Why: "Jobs get the address unchanged, and cannot connect to one that compute nodes cannot resolve.",
 		}, endpointName),
 		from(steps.Check{
-			Name: "endpoint-port", Title: "the endpoint's port takes connections", Needs: []string{"endpoint-name"},
-			Why: "a firewall that is open to the edge node is not yet open to the compute nodes: run this from one of them, too",
+			Name: "endpoint-port", Title: "The endpoint's port accepts connections", Needs: []string{"endpoint-name"},
+			Why: "A firewall that is open to the edge node can still block the compute nodes, so run this from one " +
+				"of them, too.",
 		}, endpointPortOpen),
 		from(steps.Check{
-			Name: "endpoint-certificate", Title: "the CA that jobs are given proves the endpoint",
+			Name: "endpoint-certificate", Title: "The endpoint's certificate verifies against the jobs' CA",
 			Needs: []string{"endpoint-port"},
-			Why: "a job trusts that CA and no other: what another one signed, such as the certificate that an ingress " +
-				"controller makes up, is refused", References: []string{nginxControllerSource},
+			Why: "A job trusts only that CA and rejects any other certificate, such as one that an ingress " +
+				"controller generates.", References: []string{nginxControllerSource},
 		}, endpointCertificate),
 		from(steps.Check{
-			Name: "endpoint-names", Title: "the endpoint's certificate is for its address", Needs: []string{"endpoint-port"},
-			Why: "clients compare the address that they dial, an IP address with the certificate's IP addresses",
+			Name: "endpoint-names", Title: "The endpoint's certificate is for its address", Needs: []string{"endpoint-port"},
+			Why: "Clients compare the address that they connect to with the certificate's names, and an IP address with its " +
+				"IP addresses.",
 		}, endpointNames),
 		from(steps.Check{
-			Name: "endpoint-dates", Title: "the endpoint's certificate is in date", Needs: []string{"endpoint-port"},
-			Why: "a proxy that shows an old certificate has not noticed that it was renewed",
+			Name: "endpoint-dates", Title: "The endpoint's certificate is valid now", Needs: []string{"endpoint-port"},
+			Why: "A proxy that serves an old certificate has not loaded the renewed one.",
 		}, endpointDates),
 		{
-			Name: "endpoint-renewed", Title: "the endpoint shows the certificate that was issued last", On: steps.Local,
+			Name: "endpoint-renewed", Title: "The endpoint serves the latest certificate", On: steps.Local,
 			Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Timeout: 3 * time.Minute,
-			Why: "a kubelet brings a renewed Secret into a pod's files within a minute or so; an nginx that names the " +
-				"file by its name alone reads it when it starts and never again, until the old certificate ends",
+			Why: "Pods get a renewed Secret within about a minute, but an nginx with a fixed file name reads it only at start " +
+				"and serves the old one until it expires.",
 			References: []string{
 				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
 				"https://kubernetes.io/docs/concepts/configuration/secret/",
 			}, Run: looking(endpointRenewed),
 		},
 		from(steps.Check{
-			Name: "endpoint-answers", Title: "/api, /apis and /version are answered by the API",
+			Name: "endpoint-answers", Title: "The API answers /api, /apis and /version",
 			Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},
-			Why: "clients ask for all of them before anything else; 404 is a proxy's rule for paths, 502 a proxy that can't " +
-				"reach the API server",
+			Why: "Clients request all of them first; 404 comes from a proxy's path rules, 502 from a proxy that cannot " +
+				"reach the API server.",
 		}, endpointAnswers),
 		from(steps.Check{
-			Name: "endpoint-anonymous", Title: "without a token nothing of the cluster is told",
+			Name: "endpoint-anonymous", Title: "The endpoint reveals nothing without a token",
 			Needs:      []string{"endpoint-answers"},
-			Why:        "the endpoint is open to every compute node: whoever asks without a token must be refused",
+			Why:        "Every compute node can reach the endpoint, so it must reject requests without a token.",
 			References: []string{"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests"},
 		}, endpointAnonymous),
 		from(steps.Check{
-			Name: "endpoint-paths", Title: "nothing but the API's four paths is answered", Needs: []string{"endpoint-answers"},
-			Why: "metrics, logs and debugging of the API server are no business of jobs",
+			Name: "endpoint-paths", Title: "The endpoint serves only the API's four paths", Needs: []string{"endpoint-answers"},
+			Why: "Jobs must not reach the metrics, logs and debug pages of the API server.",
 		}, endpointPaths),
 	}
 }
 
 func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	if isAddress(t.host) {
-		return steps.Passed("%s is an address", t.host)
+		return steps.Passed("%s is an IP address", t.host)
 	}
 	addrs, err := tracked.Look(
 		ctx, "endpoint-name/"+string(e.Side)+"/"+t.host, time.Minute, func(ctx context.Context) ([]string, error) {
@@ -99,14 +101,14 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) {
 		return steps.Failed(
-			t.host+" can't be resolved: "+failure.Explain(err),
-			"put "+t.host+" into a DNS that compute nodes ask, or answer exposure.address with an IP address",
+			t.host+" cannot be resolved: "+failure.Explain(err),
+			"put "+t.host+" into the DNS of the compute nodes, or answer exposure.address with an IP address",
 		)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
-	return steps.Passed("%s is %s", t.host, strings.Join(addrs, ", "))
+	return steps.Passed("%s resolves to %s", t.host, strings.Join(addrs, ", "))
 }
 
 func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
@@ -118,8 +120,8 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 		},
 	)
 	fix := fmt.Sprintf(
-		"on a compute node, and on the edge node: nc -vz %s    # is the firewall open from their network? A cluster of "+
-			"kind opens only what extraPortMappings named when it was made",
+		"on a compute node, and on the edge node: nc -vz %s    # if it fails, open the firewall from their network; a kind "+
+			"cluster opens only the ports that extraPortMappings named when it was created",
 		strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "),
 	)
 	switch {
@@ -128,7 +130,7 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 	case err != nil && ctx.Err() != nil:
 		return steps.Errored(err)
 	case err != nil:
-		return steps.Failed("no connection to "+t.where+": "+failure.Explain(err), fix)
+		return steps.Failed("cannot connect to "+t.where+": "+failure.Explain(err), fix)
 	}
 	return steps.Passed("%s", t.where)
 }
@@ -145,10 +147,10 @@ func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (prob
 		return got, nil
 	}
 	fix := "openssl s_client -connect " + t.where + " </dev/null"
-	r := steps.Failed("no TLS with "+t.where+": "+failure.Explain(err), fix)
+	r := steps.Failed("cannot establish TLS with "+t.where+": "+failure.Explain(err), fix)
 	if got.Kind == probe.NotTLS {
 		r = steps.Failed(
-			t.where+" answers, but not in TLS: jobs would send their tokens in the clear, and clients refuse", fix,
+			t.where+" answers without TLS: jobs would send their tokens unencrypted, and clients refuse to", fix,
 		)
 	} else if ctx.Err() != nil {
 		r = steps.Errored(err)
@@ -164,8 +166,10 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	name := got.Chain[0].Subject.CommonName
 	if name == check.NginxFakeCertificate || name == madeUpTraefik {
 		return steps.Failed(
-			fmt.Sprintf("%s shows %q, which an ingress controller makes up when it has none for the address", t.where, name),
-			"the controller's --default-ssl-certificate has to name the endpoint's Secret (check ingress-certificate)",
+			fmt.Sprintf(
+				"%s serves %q, which an ingress controller generates when it has no certificate for the address", t.where, name,
+			),
+			"set the controller's --default-ssl-certificate to the endpoint's Secret (check ingress-certificate)",
 		)
 	}
 	if t.noCA != nil {
@@ -173,22 +177,23 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	}
 	roots, err := probe.Pool(t.ca)
 	if err != nil {
-		return steps.Errored(fmt.Errorf("the CA that jobs are given: %w", err))
+		return steps.Errored(fmt.Errorf("the CA that jobs get: %w", err))
 	}
 	// Other checks judge names and dates.
 	kind, words := probe.CertProblem(got.Chain, roots, "", inDate(got))
 	if kind == "" {
 		return steps.Passed(
-			"%q, signed by %q, by %s", clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName), got.Version,
+			"the certificate is %q, signed by %q, over %s", clean.Text(name), clean.Text(got.Chain[0].Issuer.CommonName),
+			got.Version,
 		)
 	}
-	by := "the CA that jobs are given"
+	by := "the CA that jobs get"
 	if t.by == "public" {
 		by = "the CAs that this machine trusts"
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s shows %q, signed by %q, which %s did not sign: %s", t.where, clean.Text(name),
+			"%s serves %q, signed by %q, which %s did not sign: %s", t.where, clean.Text(name),
 			clean.Text(got.Chain[0].Issuer.CommonName), by, words,
 		),
 		provesFix(e, t),
@@ -199,11 +204,11 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 func provesFix(e steps.Env, t endpointTarget) string {
 	switch t.mode {
 	case byProxy:
-		return e.ApplyStep("certificates", "proxy") + "    # does another program listen at that address?"
+		return e.ApplyStep("certificates", "proxy") + "    # if that does not help, another program listens at that address"
 	case byServer:
-		return "answer exposure.mode with proxy; or is something between that ends TLS?"
+		return "answer exposure.mode with proxy, or find out what terminates TLS in between"
 	}
-	return "look at check ingress-certificate"
+	return "see check ingress-certificate"
 }
 
 // datesFix is the fix if the endpoint's certificate is not valid now: use the one in its
@@ -218,7 +223,7 @@ func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Ce
 		return provesFix(e, t)
 	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
 		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " +
-			proxySecret(e) + " holds one until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
+			proxySecret(e) + " has one that is valid until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
 	}
 	if time.Now().After(chain[0].NotAfter) {
 		return expiredFix(ctx, e)
@@ -244,11 +249,11 @@ func endpointNames(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 		return *no
 	}
 	if err := got.Chain[0].VerifyHostname(t.host); err == nil {
-		return steps.Passed("%s is among %s", t.host, strings.Join(got.Names, ", "))
+		return steps.Passed("%s is among the certificate's names: %s", t.host, strings.Join(got.Names, ", "))
 	}
 	found := fmt.Sprintf("the certificate is for %s, not for %s", strings.Join(got.Names, ", "), t.host)
 	if len(got.Names) == 0 {
-		found = "the certificate is for no address at all, not for " + t.host
+		found = "the certificate has no names, so it is not for " + t.host
 	}
 	switch t.mode {
 	case byServer:
@@ -260,7 +265,7 @@ func endpointNames(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 		)
 	case byIngress:
 		return steps.Failed(
-			found, "carrick export "+e.LinkFile()+" DIR    # its Certificate has the address among its ipAddresses or dnsNames",
+			found, "carrick export "+e.LinkFile()+" DIR    # its Certificate has the address in ipAddresses or dnsNames",
 		)
 	}
 	return steps.Failed(found, e.ApplyStep("certificates"))
@@ -276,14 +281,14 @@ func endpointDates(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	switch left := leaf.NotAfter.Sub(now); {
 	case now.Before(leaf.NotBefore):
 		begins := leaf.NotBefore.UTC().Format(time.DateTime)
-		return steps.Failed("the certificate is not good before "+begins+": is a clock wrong?",
-			"date -u    # is this clock right? If it is, the certificate was made for later: "+fix)
+		return steps.Failed("the certificate is not valid before "+begins+", or a clock is wrong",
+			"date -u    # if this clock is right, the certificate was issued for later: "+fix)
 	case left <= 0:
-		return steps.Failed("the certificate ended on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
+		return steps.Failed("the certificate expired on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
 	case left < certs.Soon(leaf):
-		return steps.Warned("the certificate ends on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
+		return steps.Warned("the certificate expires on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
 	}
-	r := steps.Passed("until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
+	r := steps.Passed("the certificate is valid until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
 	r.Again = leaf.NotAfter.Add(-certs.Soon(leaf))
 	return r
 }

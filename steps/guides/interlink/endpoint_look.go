@@ -30,7 +30,7 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	if e.Side == steps.Remote {
 		if !e.Host.Here() {
 			r := steps.Skipped(
-				"a folder stands for the edge node: looked at from there by: carrick check %s --side remote", e.LinkFile(),
+				"the edge node is only a folder here; run on the edge node: carrick check %s --side remote", e.LinkFile(),
 			)
 			return endpointTarget{}, &r
 		}

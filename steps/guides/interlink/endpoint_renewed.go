@@ -29,14 +29,15 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 	is, want := got.Chain[0], issued[0]
 	if is.Equal(want) {
 		return steps.Passed(
-			"the one of Secret %s/%s, good from %s", space(e), name, want.NotBefore.UTC().Format(time.DateTime),
+			"the endpoint serves the certificate of Secret %s/%s, valid from %s", space(e), name,
+			want.NotBefore.UTC().Format(time.DateTime),
 		)
 	}
 	if !bytes.Equal(is.RawIssuer, want.RawIssuer) {
-		return steps.Skipped("it shows the certificate of another authority (endpoint-certificate)")
+		return steps.Skipped("the endpoint serves the certificate of another CA (endpoint-certificate)")
 	}
 	found := fmt.Sprintf(
-		"it shows a certificate of %s to %s, and Secret %s/%s holds one of %s to %s",
+		"the endpoint serves a certificate valid from %s to %s, but Secret %s/%s has one valid from %s to %s",
 		is.NotBefore.UTC().Format(time.DateTime), is.NotAfter.UTC().Format(time.DateOnly),
 		space(e), name, want.NotBefore.UTC().Format(time.DateTime), want.NotAfter.UTC().Format(time.DateOnly),
 	)
@@ -45,18 +46,18 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 			want.NotBefore, "%s", found,
 		).Or(
 			e.Kubectl() + " get pods -n " + space(e) +
-				"    # the controller takes a new certificate in by itself: what does its log say?",
+				"    # the controller loads a renewed certificate automatically; check its log",
 		)
 	}
 	restart := e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e)
-	anew, err := readsAgain(ctx, e)
+	renewed, err := readsAgain(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
-	if !anew {
+	if !renewed {
 		return steps.Failed(
-			found+": nginx.conf names the file by its name alone, so nginx has read it once",
-			restart+"    # at each renewal; the nginx.conf that carrick makes needs none: "+e.ApplyStep("proxy"),
+			found+": nginx.conf has a fixed file name, so nginx read the certificate only at start",
+			restart+"    # at each renewal; carrick's nginx.conf does not require it: "+e.ApplyStep("proxy"),
 		)
 	}
 	return steps.Waits(want.NotBefore, "%s", found).Or(restart)

@@ -40,24 +40,26 @@ func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 		case (r.Status == 401 || r.Status == 403) && isAPI(r):
 		case r.Status == 404 && path == "/version":
 			return steps.Warned(
-				"GET /version is 404: kubectl and Helm ask for it. The published Ingress passes only /api and /apis on",
-				"add the path /version (and /openapi) to the Ingress: carrick export "+e.LinkFile()+" DIR",
+				"GET /version returns 404, but kubectl and Helm request it. The published Ingress forwards only /api and /apis",
+				"add the paths /version and /openapi to the Ingress: carrick export "+e.LinkFile()+" DIR",
 			)
 		case r.Status == 404:
-			return steps.Failed("GET "+path+" is 404: what answers there does not pass the API's paths on", askBy(t, path))
+			return steps.Failed("GET "+path+" returns 404: the server there does not forward the API's paths", askBy(t, path))
 		case r.Status >= 500:
 			return steps.Failed(
-				fmt.Sprintf("GET %s is %d: what answers there does not reach the API server", path, r.Status),
+				fmt.Sprintf("GET %s returns %d: the server there does not reach the API server", path, r.Status),
 				askBy(t, path)+"; "+clusterSays(e, t),
 			)
 		default:
-			return steps.Failed(fmt.Sprintf("GET %s is %d, and not as an API server says it", path, r.Status), askBy(t, path))
+			return steps.Failed(
+				fmt.Sprintf("GET %s returns %d, but not in the format of an API server", path, r.Status), askBy(t, path),
+			)
 		}
 	}
 	if len(open) == 0 {
-		return steps.Passed("all three, and only to who has a token")
+		return steps.Passed("all three paths answer, but only with a token")
 	}
-	return steps.Passed("all three; %s to anybody", strings.Join(open, ", "))
+	return steps.Passed("all three paths answer, %s even without a token", strings.Join(open, ", "))
 }
 
 func askBy(t endpointTarget, path string) string {
@@ -83,14 +85,14 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps
 	}
 	switch {
 	case r.Status == 401:
-		return steps.Passed("401: anonymous requests are refused altogether")
+		return steps.Passed("GET /api/v1/namespaces returns 401: all anonymous requests are rejected")
 	case r.Status == 403 && isAPI(r):
-		return steps.Passed("403: anonymous requests are known as such and may do nothing here")
+		return steps.Passed("GET /api/v1/namespaces returns 403: anonymous requests have no permissions here")
 	case r.Status == 200:
 		return anybodyLists(ctx, e)
 	}
 	return steps.Warned(
-		fmt.Sprintf("GET /api/v1/namespaces without a token is %d: neither 401 nor 403 of an API server", r.Status),
+		fmt.Sprintf("GET /api/v1/namespaces without a token returns %d, not 401 or 403 from an API server", r.Status),
 		askBy(t, "/api/v1/namespaces"),
 	)
 }
@@ -104,8 +106,8 @@ func listsNamespaces(r *rbacv1.ClusterRole) bool {
 }
 
 func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
-	const found = "anybody may list namespaces without a token"
-	look := "who gave rights to system:anonymous or system:unauthenticated? " + rbacSays(e) +
+	const found = "everyone can list namespaces without a token"
+	look := "find what grants permissions to system:anonymous or system:unauthenticated: " + rbacSays(e) +
 		" get clusterrolebindings,rolebindings -A -o wide | grep -E 'system:(anonymous|unauthenticated)'"
 	if e.Side == steps.Remote {
 		return steps.Failed(found, look)
@@ -126,8 +128,8 @@ func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
 			continue // such as a role that shows the issuer of tokens
 		}
 		return steps.Failed(
-			fmt.Sprintf("%s: ClusterRoleBinding %s gives them ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)),
-			e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it is for nobody else",
+			fmt.Sprintf("%s: ClusterRoleBinding %s grants ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)),
+			e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it has no other subjects",
 		)
 	}
 	return steps.Failed(found, look)
@@ -146,7 +148,7 @@ var otherPaths = []string{"/metrics", "/healthz", "/logs/", "/debug/pprof/", "/"
 func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	if t.mode == byServer {
 		return steps.Skipped(
-			"jobs dial the API server itself, which serves all its paths; only a token's rights are between them",
+			"jobs connect to the API server itself, which serves all its paths; only the token's permissions limit them",
 		)
 	}
 	var through []string
@@ -162,9 +164,9 @@ func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	if len(through) > 0 {
 		fix := e.ApplyStep("proxy")
 		if t.mode == byIngress {
-			fix = "have the Ingress name its paths: carrick export " + e.LinkFile() + " DIR"
+			fix = "list the API's paths in the Ingress: carrick export " + e.LinkFile() + " DIR"
 		}
-		return steps.Failed("more than the API's paths is passed on: "+strings.Join(through, ", "), fix)
+		return steps.Failed("more than the API's paths is forwarded: "+strings.Join(through, ", "), fix)
 	}
-	return steps.Passed("%s: none is passed on", strings.Join(otherPaths, " "))
+	return steps.Passed("%s: none is forwarded", strings.Join(otherPaths, " "))
 }

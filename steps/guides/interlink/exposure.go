@@ -31,41 +31,42 @@ const ingressNamespace = "ingress-nginx-internal"
 func exposure() steps.Step {
 	return steps.Step{
 		Name: "exposure", Title: "Exposure",
-		Why: "Jobs on compute nodes can't reach the cluster's own address of the API. A small TLS proxy gives them four " +
-			"paths of it and nothing else; straight to the API server is one part less, where its certificate has the address " +
-			"in it; the published guide's ingress is looked at, and its files are exported in a repaired form.",
+		Why: "Jobs on compute nodes cannot reach the cluster-internal address of the API. They can use a small TLS proxy, " +
+			"the API server itself, or the published guide's ingress, whose files carrick only checks and exports with " +
+			"corrections.",
 		Ask: []steps.Question{
 			{
-				Key: "exposure.mode", Title: "How jobs reach the API", Kind: steps.Pick,
+				Key: "exposure.mode", Title: "API exposure for jobs", Kind: steps.Pick,
 				Default: steps.Fixed(byProxy, "recommended"), Adopt: adoptMode,
-				Help: "proxy: four paths, a certificate and a firewall rule of its own. direct: nothing to run, but everything " +
-					"that the API server serves is open to the compute nodes, and its certificate must have the address. ingress: " +
-					"what the published guide builds; ingress-nginx gets no fixes any more, and tokens cross the cluster in " +
+				Help: "proxy: serves four API paths with its own certificate and firewall rule. direct: runs nothing, but " +
+					"compute nodes reach everything that the API server serves, and its certificate must include the address. " +
+					"ingress: the published guide's chain; ingress-nginx gets no more fixes, and tokens cross the cluster over " +
 					"plain HTTP.",
 				Of: []steps.Choice{
 					{Value: byProxy, Title: "proxy: a small TLS proxy in the cluster"},
 					{Value: byServer, Title: "direct: the API server itself, no proxy"},
-					{Value: byIngress, Title: "ingress: the published guide's chain, as it stands"},
+					{Value: byIngress, Title: "ingress: the existing chain of the published guide"},
 				},
 			},
 			{
 				Key: "exposure.namespace", Title: "Namespace of the endpoint", Kind: steps.Namespace, When: not(byServer),
 				Adopt: adoptEndpointNamespace,
-				Help: "The proxy and its certificates stand there and nothing else does. In mode ingress: where the published " +
-					"guide's chain stands.",
+				Help: "It contains only the proxy and its certificates, such as interlink-api. In mode ingress, enter the " +
+					"namespace of the published guide's chain.",
 				Default: func(e steps.Env) (any, string) {
 					if mode(e) == byIngress {
-						return ingressNamespace, "the published guide"
+						return ingressNamespace, "from the published guide"
 					}
-					return "interlink-api", "carrick"
+					return "interlink-api", "default"
 				},
 			},
 			{
-				Key: "exposure.type", Title: "How the proxy's port is opened", Kind: steps.Pick, When: in(byProxy),
+				Key: "exposure.type", Title: "Exposure of the proxy's port", Kind: steps.Pick, When: in(byProxy),
 				Default: defaultType, Adopt: adoptType,
-				Help: "LoadBalancer needs a cloud or MetalLB (an IPAddressPool and an L2Advertisement), and limits sources best. " +
-					"NodePort needs nothing, and a port from 30000 on. hostPort takes the port of one node, and a namespace without " +
-					"the restricted level. A cluster of kind opens only what extraPortMappings named when it was made.",
+				Help: "LoadBalancer requires a cloud or MetalLB (an IPAddressPool and an L2Advertisement), and restricts sources " +
+					"best. NodePort requires only a port from 30000 on. hostPort uses a port of one node, in a namespace without " +
+					"the Pod Security level restricted. A kind cluster opens only the ports that extraPortMappings named when it " +
+					"was created.",
 				Of: []steps.Choice{
 					{Value: asBalancer, Title: "LoadBalancer: an address of its own"},
 					{Value: asNodePort, Title: "NodePort: a high port of the nodes"},
@@ -75,33 +76,34 @@ func exposure() steps.Step {
 			{
 				Key: "exposure.address", Title: "Address that jobs use", Kind: steps.HostName, Default: defaultAddress,
 				Adopt: adoptAddress,
-				Help: "A name or IP address of the endpoint that compute nodes reach, not only the edge node. It goes into the " +
-					"certificate and into every job.",
+				Help: "Enter a host name or IP address of the endpoint that compute nodes can reach, not only the edge node. It " +
+					"goes into the certificate and into every job.",
 			},
 			{
 				Key: "exposure.port", Title: "Port that jobs use", Kind: steps.Port, Default: defaultPort, Adopt: adoptPort,
-				Help: "Open it from the compute nodes' network to the address.",
+				Help: "Allow connections from the compute nodes' network to this port of the address.",
 			},
 			{
 				Key: "exposure.sources", Title: "Networks of the compute nodes", Kind: steps.CIDR, Many: true, Opt: true,
 				When: in(byProxy), Adopt: adoptSources,
-				Help: "Only these may reach the proxy. Left empty, everybody may knock: the API asks for a token still, but its " +
-					"port is open to the world as far as no firewall shuts it.",
+				Help: "Only these networks can reach the proxy, such as 10.20.0.0/16. If empty, everyone can connect: the API " +
+					"still requires a token, but only a firewall protects the port.",
 			},
 			{
-				Key: "exposure.image", Title: "Image of the proxy", Kind: steps.Text, NotFromPeer: true, When: in(byProxy),
+				Key: "exposure.image", Title: "Proxy image", Kind: steps.Text, NotFromPeer: true, When: in(byProxy),
 				Adopt: adoptImage, Check: checkImage,
-				Help:    "nginx that runs without root's rights; name a copy of it where nodes pull from a registry of the site.",
-				Default: steps.Fixed(proxyImage, "upstream"),
+				Help:    "An nginx image that runs without root. If nodes pull from a site registry, enter the copy there.",
+				Default: steps.Fixed(proxyImage, "upstream's image"),
 			},
 		},
 		Facts: exposureFacts(),
 		Actions: []steps.Action{{
-			Name: "namespace", Title: "Make the namespace of the proxy", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "namespace", Title: "Create the proxy's namespace", On: steps.Local, Needs: []string{"signed-in"},
 			When: in(byProxy),
 			Doer: action.Manifest{File: "namespace.yaml", Values: action.Values{"level": podLevel}},
 		}, {
-			Name: "ingress-files", Title: "Write the published guide's files, repaired", On: steps.Local, When: in(byIngress),
+			Name: "ingress-files", Title: "Write the published guide's files with corrections", On: steps.Local,
+			When: in(byIngress),
 			Doer: repairedFiles(),
 		}},
 		Checks: append(exposureChecks(), chainChecks()...),
@@ -139,20 +141,22 @@ func podLevel(_ context.Context, e steps.Env) (any, error) {
 
 func checkImage(v string) error {
 	if v == "" || !plainWord.MatchString(v) {
-		return fmt.Errorf("%q is no name of an image", v)
+		return fmt.Errorf("%q is not an image name", v)
 	}
 	return nil
 }
 
 func exposureFacts() []steps.Fact {
 	return []steps.Fact{
-		{Name: "endpoint", Title: "where jobs reach the API", On: steps.Local, Shared: true, Learn: learnEndpoint},
+		{
+			Name: "endpoint", Title: "the address and port of the endpoint", On: steps.Local, Shared: true, Learn: learnEndpoint,
+		},
 		{
 			Name: "endpoint-mode", Title: "how the API is exposed", On: steps.Local, Shared: true,
 			Learn: func(_ context.Context, e steps.Env) (any, error) { return mode(e), nil },
 		},
 		{
-			Name: "balancer-there", Title: "whether the cluster gives load balancers addresses", On: steps.Local,
+			Name: "balancer-there", Title: "whether load balancers get addresses in the cluster", On: steps.Local,
 			Learn: learnBalancer,
 		},
 		{
@@ -160,14 +164,14 @@ func exposureFacts() []steps.Fact {
 			Learn: learnBalancerAddress,
 		},
 		{Name: "node-address", Title: "an address of a node that runs pods", On: steps.Local, Learn: learnNodeAddress},
-		{Name: "chain-address", Title: "the address that the ingress is for", On: steps.Local, Learn: learnChainAddress},
+		{Name: "chain-address", Title: "the address that the Ingress serves", On: steps.Local, Learn: learnChainAddress},
 	}
 }
 
 func learnEndpoint(_ context.Context, e steps.Env) (any, error) {
 	address, port := e.Answers.Text("exposure.address"), e.Answers.Int("exposure.port")
 	if address == "" || port == 0 {
-		return nil, steps.Absent("the address that jobs use is not answered yet (exposure.address)")
+		return nil, steps.Absent("exposure.address or exposure.port is not answered yet")
 	}
 	return net.JoinHostPort(address, strconv.Itoa(port)), nil
 }
@@ -176,22 +180,22 @@ func defaultType(e steps.Env) (any, string) {
 	if there, err := e.Own.Text("balancer-there"); err == nil && there != "" {
 		return asBalancer, there
 	}
-	return asNodePort, "no Service of type LoadBalancer has an address here"
+	return asNodePort, "no Service of type LoadBalancer has an address"
 }
 
 func defaultAddress(e steps.Env) (any, string) {
-	fact, from := "node-address", "a node of the cluster"
+	fact, from := "node-address", "from a node of the cluster"
 	switch {
 	case mode(e) == byServer:
 		host, _, err := contextServer(e)
 		if err != nil {
 			return nil, ""
 		}
-		return host, "the API server, as this kubeconfig has it"
+		return host, "from this kubeconfig"
 	case mode(e) == byIngress:
-		fact, from = "chain-address", "the Ingress"
+		fact, from = "chain-address", "from the Ingress"
 	case e.Answers.Text("exposure.type") == asBalancer:
-		fact, from = "balancer-address", "Service "+proxyName
+		fact, from = "balancer-address", "from Service "+proxyName
 	}
 	v, err := e.Own.Text(fact)
 	if err != nil || v == "" {
@@ -205,13 +209,13 @@ func defaultPort(e steps.Env) (any, string) {
 	case mode(e) == byServer:
 		_, port, err := contextServer(e)
 		if err != nil {
-			return 6443, "what kubeadm takes"
+			return 6443, "kubeadm's default"
 		}
-		return port, "the API server, as this kubeconfig has it"
+		return port, "from this kubeconfig"
 	case mode(e) == byProxy && e.Answers.Text("exposure.type") == asNodePort:
-		return 30443, "in the range of node ports"
+		return 30443, "default, in the range of node ports"
 	}
-	return 60443, "the published guide"
+	return 60443, "from the published guide"
 }
 
 // contextServer returns the address of the API server in this kubeconfig.

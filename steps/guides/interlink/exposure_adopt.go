@@ -72,7 +72,7 @@ func adoptMode(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	if host, p, err := splitURL(e.Cluster.Server()); err == nil &&
 		net.JoinHostPort(host, p) == net.JoinHostPort(address, port) {
-		return byServer, inConfig + ": it is the API server's own address", nil
+		return byServer, inConfig + ", which has the API server's own address", nil
 	}
 	if unsure := slices.Concat(proxies.unsure, chains.unsure); len(unsure) > 0 {
 		return nil, "", whichNamespace(notCarricks, unsure)
@@ -94,7 +94,7 @@ func adoptEndpointNamespace(ctx context.Context, e steps.Env) (any, string, erro
 	case len(found) > 0 && onlyIn(found) != "":
 		return onlyIn(found), namesOf(found), nil
 	case len(found) > 0:
-		return nil, "", whichNamespace("are more than one", found)
+		return nil, "", whichNamespace("are several candidates", found)
 	case len(c.unsure) > 0:
 		return nil, "", whichNamespace(notCarricks, c.unsure)
 	}
@@ -135,7 +135,7 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 	// hostPort would allow privileged pods in the namespace, which no user who can write the
 	// Service must be able to decide
 	return nil, "", fmt.Errorf(
-		"no port is open in Service %s/%s: if its pods take one of a node, answer exposure.type with %s",
+		"Service %s/%s opens no port: if its pods use a hostPort, answer exposure.type with %s",
 		s.Namespace, proxyName, asHostPort,
 	)
 }
@@ -150,7 +150,7 @@ func adoptSources(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, s.Namespace, proxyName)
 	if apierrors.IsNotFound(err) {
-		return steps.LeftEmpty, "neither Service nor NetworkPolicy names a network", nil
+		return steps.LeftEmpty, "neither the Service nor a NetworkPolicy restricts the networks", nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -185,7 +185,7 @@ func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	usual, _ := check.SplitImage(proxyImage)
 	if from, _ := check.SplitImage(image); from != usual {
 		return nil, "", fmt.Errorf(
-			"image %s is run by Deployment %s/%s: answer exposure.image with it if tokens may pass through it",
+			"image %s of Deployment %s/%s is not carrick's default: answer exposure.image with it if tokens can pass through it",
 			clean.Text(image), d.Namespace, proxyName,
 		)
 	}

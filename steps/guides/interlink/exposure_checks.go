@@ -21,23 +21,23 @@ const (
 func exposureChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "endpoint-namespace", Title: "the endpoint's namespace is there and takes the proxy", On: steps.Local,
+			Name: "endpoint-namespace", Title: "The endpoint's namespace exists and accepts the proxy", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "namespace", When: in(byProxy),
-			Why:        "the proxy and its certificates stand there; the level restricted refuses a port of the node",
+			Why:        "The proxy and its certificates go there, and the Pod Security level restricted rejects a hostPort.",
 			References: []string{page}, Run: endpointNamespace,
 		},
 		{
-			Name: "address-usable", Title: "the address is one that compute nodes can use", On: steps.Local,
+			Name: "address-usable", Title: "Compute nodes can use the address", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "the virtual kubelet hands it to every job as it stands: an address of the cluster's own network " +
-				"leads nowhere outside",
+			Why: "Every job gets the address unchanged, and an address of the cluster's own network is unreachable " +
+				"from outside.",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/execute.go", page}, Run: addressUsable,
 		},
 		{
-			Name: "exposure-fits", Title: "the cluster can open the port in that way", On: steps.Local,
+			Name: "exposure-fits", Title: "The cluster can open the port in that way", On: steps.Local,
 			Needs: []string{"signed-in"}, When: in(byProxy),
-			Why: "a Service of type LoadBalancer waits for ever where nobody gives addresses, and a cluster of kind " +
-				"opens no port after it was made",
+			Why: "A Service of type LoadBalancer waits indefinitely if nothing assigns addresses, and a kind cluster " +
+				"opens no more ports after its creation.",
 			References: []string{page, chartOfKube}, Run: exposureFits,
 		},
 	}
@@ -50,32 +50,36 @@ func endpointNamespace(ctx context.Context, e steps.Env) steps.Result {
 	}
 	level, want := n.Labels[check.EnforceLabel], e.Answers.Text("exposure.type")
 	if want == asHostPort && (level == "restricted" || level == "baseline") {
-		return steps.Failed(fmt.Sprintf("namespace %s enforces the level %s, which refuses a hostPort", space(e), level),
-			e.Kubectl()+" label namespace "+space(e)+" "+check.EnforceLabel+"=privileged --overwrite")
+		return steps.Failed(
+			fmt.Sprintf("namespace %s enforces the Pod Security level %s, which rejects a hostPort", space(e), level),
+			e.Kubectl()+" label namespace "+space(e)+" "+check.EnforceLabel+"=privileged --overwrite",
+		)
 	}
 	if level == "" {
-		return steps.Passed("namespace %s; it enforces no pod security level", space(e))
+		return steps.Passed("namespace %s enforces no Pod Security level", space(e))
 	}
-	return steps.Passed("namespace %s enforces the level %s", space(e), clean.Text(level))
+	return steps.Passed("namespace %s enforces the Pod Security level %s", space(e), clean.Text(level))
 }
 
 func addressUsable(ctx context.Context, e steps.Env) steps.Result {
 	a := e.Answers.Text("exposure.address")
-	fix := "answer exposure.address with a name or address that a compute node reaches: carrick " + e.LinkFile()
+	fix := "answer exposure.address with a name or address that compute nodes can reach: carrick " + e.LinkFile()
 	if strings.HasSuffix(a, ".svc") || strings.Contains(a, ".svc.") || strings.HasSuffix(a, ".local") {
-		return steps.Failed(a+" is a name that only pods of the cluster know", fix)
+		return steps.Failed(a+" is a name that only pods of the cluster can resolve", fix)
 	}
 	ip, err := netip.ParseAddr(a)
 	switch {
 	case a == "localhost" || (err == nil && ip.IsLoopback()):
 		if check.OnLoopback(e.Cluster.Server()) {
-			return steps.Passed("%s is on loopback, as this cluster's API server is: good on this machine alone", a)
+			return steps.Passed(
+				"%s is a loopback address, like that of this cluster's API server, and works only on this machine", a,
+			)
 		}
-		return steps.Failed(a+" is on loopback: a job would ask its own compute node", fix)
+		return steps.Failed(a+" is a loopback address: a job would connect to its own compute node", fix)
 	case err != nil:
-		return steps.Passed("%s, a name: endpoint-name resolves it", a)
+		return steps.Passed("%s is a name; endpoint-name resolves it", a)
 	case ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast():
-		return steps.Failed(a+" is no address of one machine on a network", fix)
+		return steps.Failed(a+" is not a routable unicast address", fix)
 	}
 	own, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, "default", "kubernetes")
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -83,10 +87,10 @@ func addressUsable(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if err == nil && own.Spec.ClusterIP == a {
 		return steps.Failed(
-			a+" is the API's Service inside the cluster (default/kubernetes): no route leads there from a compute node", fix,
+			a+" is the API's Service inside the cluster (default/kubernetes), which compute nodes cannot reach", fix,
 		)
 	}
-	return steps.Passed("%s, an address outside the cluster's Services", a)
+	return steps.Passed("%s is not the cluster-internal address of the API", a)
 }
 
 func exposureFits(ctx context.Context, e steps.Env) steps.Result {
@@ -99,14 +103,14 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 		if strings.HasPrefix(n.Spec.ProviderID, "kind://") && kind != asBalancer {
 			return steps.Warned(
 				fmt.Sprintf(
-					"the nodes are containers of kind (%s): port %d of this machine leads to them only if extraPortMappings named "+
-						"it when the cluster was made",
+					"the nodes are kind containers (%s): port %d of this machine reaches them only if extraPortMappings named it "+
+						"when the cluster was created",
 					n.Name, port,
 				),
 				fmt.Sprintf(
 					"in the kind configuration: nodes: [{role: control-plane, extraPortMappings: [{containerPort: %d, hostPort: "+
-						"%d}]}], and make the cluster anew; or answer exposure.address with the node's address, where the compute "+
-						"nodes share its network",
+						"%d}]}], and recreate the cluster; or answer exposure.address with the node's address if the compute nodes "+
+						"share its network",
 					port, port,
 				),
 			)
@@ -117,7 +121,7 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 		if port < 30000 || port > 32767 {
 			return steps.Failed(
 				fmt.Sprintf(
-					"port %d is outside of the range of node ports, 30000-32767 unless the API server says otherwise", port,
+					"port %d is outside the range of node ports, 30000-32767 by default", port,
 				),
 				"answer exposure.port with a port from 30000 to 32767, or exposure.type with LoadBalancer or hostPort: carrick "+
 					e.LinkFile(),
@@ -126,14 +130,14 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
 			return r
 		}
-		return steps.Passed("port %d of each node leads to the proxy", port)
+		return steps.Passed("port %d of each node reaches the proxy", port)
 	case asHostPort:
 		return hostPortFits(e, nodes, port)
 	}
 	seen, err := e.Own.Text("balancer-there")
 	if _, absent := err.(*steps.AbsentError); absent {
-		return steps.Warned("nobody seems to give load balancers addresses here: no Service of type LoadBalancer has one",
-			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network that lets it announce "+
+		return steps.Warned("load balancers seem to get no addresses here: no Service of type LoadBalancer has one",
+			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network where it can announce "+
 				"addresses; or answer exposure.type with NodePort: carrick "+e.LinkFile())
 	}
 	if err != nil {
@@ -152,14 +156,15 @@ func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
 		if why := whyNoPods(n); why != "" {
 			return steps.Failed(
 				fmt.Sprintf(
-					"%s is the address of node %s, where the proxy would be pinned, and that %s: its pod would stay Pending",
+					"%s is the address of node %s, to which the proxy would be pinned, but that node %s, so the pod would "+
+						"stay Pending",
 					e.Answers.Text("exposure.address"), n.Name, clean.Text(why),
 				),
-				"answer exposure.address with an address of a node that takes pods: "+e.Kubectl()+" get nodes -o wide",
+				"answer exposure.address with an address of a node that accepts pods: "+e.Kubectl()+" get nodes -o wide",
 			)
 		}
 	}
-	return steps.Passed("it takes pods")
+	return steps.Passed("the node accepts pods")
 }
 
 // hostPortFits verifies that the pod can run on the node whose address jobs use.
@@ -168,15 +173,14 @@ func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
 			return r
 		}
-		return steps.Passed("port %d of node %s, where the proxy is pinned", port, n)
+		return steps.Passed("port %d of node %s, to which the proxy is pinned", port, n)
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s is the address of no node: the proxy's pod is pinned nowhere, and port %d is open on whichever node it "+
-				"comes to run",
+			"%s is not the address of a node: the proxy's pod is not pinned, and port %d is open on whichever node it runs on",
 			e.Answers.Text("exposure.address"), port,
 		),
-		"answer exposure.address with an address of the node that is to take it: "+e.Kubectl()+" get nodes -o wide",
+		"answer exposure.address with an address of the node that should run the proxy: "+e.Kubectl()+" get nodes -o wide",
 	)
 }
 

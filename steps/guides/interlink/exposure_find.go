@@ -25,7 +25,7 @@ import (
 func splitURL(text string) (host, port string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
-		return "", "", errors.New("the API server's address is no URL")
+		return "", "", errors.New("the API server's address is not a URL")
 	}
 	if port = u.Port(); port == "" {
 		port = "443"
@@ -68,7 +68,7 @@ func balancerAddress(s *corev1.Service) string {
 func learnBalancerAddress(ctx context.Context, e steps.Env) (any, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no Service %s in %s yet", proxyName, space(e))
+		return nil, steps.Absent("Service %s does not exist in %s yet", proxyName, space(e))
 	}
 	if err != nil {
 		return nil, err
@@ -196,11 +196,11 @@ func namesOf(all []*unstructured.Unstructured) string {
 
 // whichNamespace is the error if no candidate is trusted, or several are.
 func whichNamespace(said string, all []*unstructured.Unstructured) error {
-	const how = "if it is what jobs reach the API through, adopt again with --force --answer exposure.namespace="
+	const how = "if jobs reach the API there, adopt again with --force --answer exposure.namespace="
 	return fmt.Errorf("%s %s: %s%s", namesOf(all), said, how, cmp.Or(onlyIn(all), "NAMESPACE"))
 }
 
-const notCarricks = "may be anybody's, as carrick has not created it"
+const notCarricks = "may belong to another user, because carrick did not create it"
 
 // theProxies returns the Services of proxies with carrick's name.
 func theProxies(ctx context.Context, e steps.Env) (candidates, error) {

@@ -12,8 +12,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// joined is what the sandbox has of a site with a fault, and a link of its own, or
-// one that takes on what stands there.
+// joined returns a site with a fault in the sandbox, with a new link, or with one that adopts the existing set-up.
 func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, more map[string]any) *stepstest.Site {
 	t.Helper()
 	box.SeedFault(t, "interlink", fault)
@@ -28,7 +27,7 @@ func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 // onSite are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in
 // their recorded states.
 var onSite = map[string]struct {
-	adopted bool // a set-up stands, and is adopted
+	adopted bool // an existing set-up is adopted
 	calm    bool // nothing fails
 	says    []stepstest.Finding
 	more    map[string]any // answers
@@ -39,42 +38,45 @@ var onSite = map[string]struct {
 			Fixed: true,
 		},
 		{
-			Check: "kubelet-mints-no-more", Found: "may make a token for every ServiceAccount of the cluster",
+			Check: "kubelet-mints-no-more", Found: "can create a token for every ServiceAccount of the cluster",
 			Fix: "edit clusterrole virtual-node-role",
 		},
 	}},
 	"anonymous-open": {adopted: true, says: []stepstest.Finding{
 		{
 			Check: "endpoint-anonymous",
-			Found: "anybody may list namespaces without a token: ClusterRoleBinding everybody-views",
+			Found: "everyone can list namespaces without a token: ClusterRoleBinding everybody-views",
 			Fix:   "delete clusterrolebinding everybody-views", Fixed: true,
 		},
 	}},
 	"certificate-expired": {adopted: true, says: []stepstest.Finding{
 		{Check: "certificate-secret", Found: "the certificate expired on", Fix: "--step certificates", Fixed: true},
-		{Check: "endpoint-dates", Found: "the certificate ended on", Fix: "--step certificates", Fixed: true},
+		{Check: "endpoint-dates", Found: "the certificate expired on", Fix: "--step certificates", Fixed: true},
 	}},
 	"certificate-renewed": {adopted: true, says: []stepstest.Finding{
 		{
-			Check: "endpoint-renewed", Found: "nginx.conf names the file by its name alone, so nginx has read it once",
+			Check: "endpoint-renewed", Found: "nginx.conf has a fixed file name, so nginx read the certificate only at start",
 			Fix: "rollout restart deployment k8s-api-proxy", Fixed: true,
 		},
 	}},
 	"chart-ca": {says: []stepstest.Finding{
-		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "the endpoint first", Fixed: true},
+		{
+			Check: "config-parses", Found: "the chart indented the CA incorrectly", Fix: "first creates the endpoint",
+			Fixed: true,
+		},
 		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
-		{Check: "virtual-node", Found: "there is no node virtual-node", Fix: "logs deploy/virtual-node-node"},
+		{Check: "virtual-node", Found: "node virtual-node does not exist", Fix: "logs deploy/virtual-node-node"},
 	}},
 	"export-off": {
 		adopted: true,
 		says: []stepstest.Finding{
-			{Check: "plugin-exports", Found: "says ExportPodData: false", Fix: "--step plugin", Fixed: true},
+			{Check: "plugin-exports", Found: "sets ExportPodData: false", Fix: "--step plugin", Fixed: true},
 		},
 	},
 	"no-mint": {
 		adopted: true,
 		says: []stepstest.Finding{
-			{Check: "kubelet-mints", Found: "may not create serviceaccounts/token", Fix: "create role", Fixed: true},
+			{Check: "kubelet-mints", Found: "cannot create serviceaccounts/token", Fix: "create role", Fixed: true},
 		},
 	},
 	"projected-off": {
@@ -85,14 +87,14 @@ var onSite = map[string]struct {
 	},
 	"serving-pending": {adopted: true, says: []stepstest.Finding{
 		{
-			Check: "serving-certificate", Found: "of the virtual kubelet waits for approval",
+			Check: "serving-certificate", Found: "of the virtual kubelet is waiting for approval",
 			Fix: "certificate approve vk-virtual-node-", Fixed: true,
 		},
 	}},
 	"upgraded": {adopted: true, says: []stepstest.Finding{
-		{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fix: "--step config", Fixed: true},
+		{Check: "config-parses", Found: "the chart indented the CA incorrectly", Fix: "--step config", Fixed: true},
 		{
-			Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port",
+			Check: "chart-values", Found: "lost values of revision 1: interlink.address, interlink.port",
 			Fix: "get values virtual-node --revision 1",
 		},
 		{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
@@ -106,20 +108,23 @@ var onSite = map[string]struct {
 	"watches-cut": {
 		adopted: true,
 		says: []stepstest.Finding{
-			{Check: "proxy-configuration", Found: "has no proxy_read_timeout of ten minutes", Fix: "--step proxy", Fixed: true},
+			{
+				Check: "proxy-configuration", Found: "has no proxy_read_timeout of at least ten minutes", Fix: "--step proxy",
+				Fixed: true,
+			},
 		},
 	},
 	"page": {adopted: true, says: []stepstest.Finding{
 		{
-			Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream by nothing",
+			Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream with nothing",
 			Fix: "carrick export",
 		},
 		{
-			Check: "ingress-class", Found: "makes a string of a map",
+			Check: "ingress-class", Found: "replaces a map with a string",
 			Fix: `--set-json 'controller.ingressClassResource={"name":"nginx-internal"`,
 		},
 		{
-			Check: "issuer-beside", Found: "looked for in ingress-nginx-internal, and stands in cert-manager",
+			Check: "issuer-beside", Found: "must be in ingress-nginx-internal but is in cert-manager",
 			Fix: "carrick export",
 		},
 		{
@@ -127,9 +132,9 @@ var onSite = map[string]struct {
 			Fix: "--default-ssl-certificate",
 		},
 		{Check: "ingress-timeouts", Found: "proxy-read-timeout is not set", Fix: "annotate ingress default", Fixed: true},
-		{Check: "ingress-inside", Found: "tokens go in plain HTTP", Fix: "answer exposure.mode with proxy"},
+		{Check: "ingress-inside", Found: "tokens go over plain HTTP", Fix: "answer exposure.mode with proxy"},
 		{
-			Check: "chart-values", Found: "has lost what revision 1 was given: interlink.address, interlink.port",
+			Check: "chart-values", Found: "lost values of revision 1: interlink.address, interlink.port",
 			Fix: "get values virtual-node --revision 1",
 		},
 	}},
@@ -159,8 +164,8 @@ func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	x.Finds(f.says)
 }
 
-// asksForTrial tells whether a check waits for somebody to try: the test Job and
-// what is asked as a job would.
+// asksForTrial reports whether a check waits for a trial to run: the test Job, or requests sent as a job would send
+// them.
 func asksForTrial(id string) bool {
 	check, _, _ := strings.Cut(id, "@")
 	return slices.Contains([]string{"asked-through", "watch-held", "job-complete"}, check)

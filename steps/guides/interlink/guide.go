@@ -23,10 +23,9 @@ const page = "https://interlink-project.dev/docs/guides/enable-service-accounts"
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "interlink", Title: "InterLink service accounts",
-		About: "Lets jobs that run behind an InterLink virtual node use the Kubernetes API with their ServiceAccount, as " +
-			"Argo needs. Makes an endpoint with a certificate of its own, " +
-			"tells the virtual kubelet of it, sees to it that the plugin mounts the tokens, and asks through it what a " +
-			"job would ask.",
+		About: "Lets jobs behind an InterLink virtual node use the Kubernetes API with their ServiceAccount, as Argo " +
+			"requires. Creates an endpoint with its own certificate, configures the virtual kubelet to use it, checks that " +
+			"the plugin mounts the tokens, and sends the requests of a job through it.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{

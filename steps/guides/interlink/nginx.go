@@ -54,7 +54,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@-]+$`)
 func lit(s string) (word, error) {
 	for _, r := range s {
 		if r == '$' || r < ' ' || r == 0x7f {
-			return "", fmt.Errorf("%q can't stand in nginx's configuration: %q can't be written there", s, r)
+			return "", fmt.Errorf("%q cannot be written in nginx's configuration, because of %q", s, r)
 		}
 	}
 	if plainWord.MatchString(s) {
@@ -76,10 +76,10 @@ func block(d directive, in ...directive) directive {
 func (c nginxConf) encode() (string, error) {
 	host, port, err := net.SplitHostPort(c.upstream)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" {
-		return "", fmt.Errorf("%q is no host:port of an API server", c.upstream)
+		return "", fmt.Errorf("%q is not host:port of an API server", c.upstream)
 	}
 	if c.listen < 1024 || c.listen > 65535 {
-		return "", fmt.Errorf("a proxy without root's rights can't listen on port %d", c.listen)
+		return "", fmt.Errorf("a proxy without root cannot listen on port %d", c.listen)
 	}
 	if c.readAfter < time.Second || c.openAfter < time.Second {
 		return "", fmt.Errorf("%s is too short for a watch, or %s for a request", c.readAfter, c.openAfter)

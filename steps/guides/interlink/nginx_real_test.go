@@ -275,9 +275,8 @@ func TestProxyProvesTheServer(t *testing.T) {
 	}
 }
 
-// A connection on which nothing comes is cut after the time that stands in the
-// configuration, and not before. Nobody waits for a clock: the watch that is cut
-// early says when the other one has been quiet for longer.
+// An idle connection is closed after the configured time, and not before. The test waits for no clock: the watch that
+// is closed early shows when the other one has been idle for longer.
 func TestProxyHoldsQuietWatches(t *testing.T) {
 	go1 := make(chan struct{})
 	quiet := func(w http.ResponseWriter, r *http.Request) {
@@ -313,8 +312,7 @@ func TestProxyHoldsQuietWatches(t *testing.T) {
 	}
 }
 
-// Connections on which a handshake or a request's head was begun and goes no further keep nobody out: there is room
-// beside thousands of them, and they are cut soon.
+// Thousands of connections with an unfinished handshake or request header leave room for others, and are closed soon.
 func TestHalfARequestKeepsNobodyOut(t *testing.T) {
 	p := fronted(
 		t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) },

@@ -53,14 +53,13 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// runProxy starts nginx. Its port listens before it starts, and is handed to it,
-// so nobody has to wait for it.
+// runProxy starts nginx. Its listening socket is opened first and passed to it, so callers do not have to wait.
 func runProxy(t *testing.T, upstream, name string, upstreamCA []byte, change func(*nginxConf)) proxyRun {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			t.Skip("there is no nginx on this machine: what the shipped configuration does is not looked at")
+			t.Skip("no nginx on this machine: the shipped configuration is not tested")
 		}
 	}
 	dir, err := os.MkdirTemp("", "carrick-nginx-")
@@ -108,7 +107,7 @@ func (p proxyRun) start(t *testing.T, program string, l *net.TCPListener) {
 	}
 	defer f.Close()
 	more := "daemon off;"
-	if os.Getuid() == 0 { // else its workers are somebody who may not read the folder
+	if os.Getuid() == 0 { // otherwise its workers run as a user who cannot read the folder
 		more += " user root;"
 	}
 	cmd := exec.Command(program, "-p", p.dir, "-c", filepath.Join(p.dir, "nginx.conf"), "-e", "stderr", "-g", more)

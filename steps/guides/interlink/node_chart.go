@@ -25,7 +25,7 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	case c == nil:
 		return steps.Failed(
 			fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName),
-			"is it the chart's? "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml",
+			"check that it is the chart's: "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml",
 		)
 	}
 	image := clean.Text(c.Image)
@@ -33,29 +33,30 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	pin := pinFix(ctx, e, c.Image)
 	if strings.Contains(c.Image, "@sha256:") {
 		return steps.Warned(
-			"it is pinned by a digest, which does not say whether it is 0.4.0 or newer: "+image,
-			"look what it is: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+" | head",
+			"the image is pinned by a digest, which does not show whether it is 0.4.0 or newer: "+image,
+			"find out the version: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+
+				" | head",
 		)
 	}
 	v, err := version.ParseGeneric(tag)
 	switch {
 	case strings.ContainsAny(c.Image, "[] "):
 		return steps.Failed(
-			image+" is no name of an image: a value of the chart was given as something else than a text", pin,
+			image+" is not an image name: a value of the chart is not a string", pin,
 		)
 	case err != nil:
 		return steps.Warned(
-			image+" names no release: whether it is 0.4.0 or newer can't be told, and it is another one one day", pin,
+			image+" has no release tag: it may be older than 0.4.0, and can change at any time", pin,
 		)
 	case v.LessThan(firstKubelet):
-		return steps.Failed(image+" hands no token to the plugin", pin)
+		return steps.Failed(image+" passes no token to the plugin", pin)
 	}
 	return steps.Passed("%s", image)
 }
 
 // onHelm4 is appended to each command that upgrades the release with Helm: Helm 4 uses
 // server-side apply, as carrick does, and stops at fields that other managers have set.
-const onHelm4 = "    # with Helm 4 add --force-conflicts: carrick has set fields of it"
+const onHelm4 = "    # with Helm 4 add --force-conflicts, because carrick has set fields of it"
 
 // pinFix is the command that sets the chart's image of the virtual kubelet. The chart's value
 // is a single string, which older versions split (interlink-hq/interlink-helm-chart:
@@ -76,7 +77,8 @@ func pinFix(ctx context.Context, e steps.Env, image string) string {
 		}
 	}
 	return fmt.Sprintf(
-		"have the chart run a release: %s -n %s upgrade %s %s%s --reuse-values --set %s%s", e.Helm(), vkNamespace(e), release,
+		"set the chart's image to a release: %s -n %s upgrade %s %s%s --reuse-values --set %s%s", e.Helm(), vkNamespace(e),
+		release,
 		chartAt, chartVersion, set, onHelm4,
 	)
 }
@@ -123,7 +125,7 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if r == nil {
 		return steps.Skipped(
-			"Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
+			"Helm has no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
 		)
 	}
 	given, _ := r.Value("interlink.kubernetesApiCaCrt")
@@ -132,11 +134,11 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case ca == "" || !breaksCA(r.Version):
 		if breaksCA(r.Version) {
-			what += ", which breaks its configuration when it is given a CA: carrick writes it into the ConfigMap instead"
+			what += ", which renders invalid YAML if a CA is set; carrick writes the CA into the ConfigMap instead"
 		}
 		return steps.Passed("%s", what)
 	}
-	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set: each upgrade breaks the configuration",
+	return steps.Failed(what+" has interlink.kubernetesApiCaCrt set, so each upgrade breaks the configuration",
 		fmt.Sprintf(
 			"%s -n %s upgrade %s %s --version %s --reuse-values --set interlink.kubernetesApiCaCrt=%s, then %s",
 			e.Helm(), vkNamespace(e), r.Name, chartAt, r.Version, onHelm4, e.ApplyStep("config"),
@@ -152,12 +154,12 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if r == nil {
 		return steps.Skipped(
-			"Helm keeps no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
+			"Helm has no release of chart %s with node %s in namespace %s", chartName, nodeName(e), vkNamespace(e),
 		)
 	}
 	old, err := chart.Before(ctx, e.Cluster, r)
 	if errors.Is(err, chart.ErrNoRelease) {
-		return steps.Passed("release %s, revision %d: Helm keeps none before it", r.Name, r.Revision)
+		return steps.Passed("release %s, revision %d: Helm has no earlier revision", r.Name, r.Revision)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -166,11 +168,11 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 		r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") },
 	)
 	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {
-		return steps.Passed("release %s, revision %d: nothing of revision %d is missing", r.Name, r.Revision, old.Revision)
+		return steps.Passed("release %s, revision %d: no value of revision %d is missing", r.Name, r.Revision, old.Revision)
 	}
 	return steps.Failed(
 		clean.Text(fmt.Sprintf(
-			"release %s, revision %d, was made with --set alone and has lost what revision %d was given: %s", r.Name, r.Revision,
+			"release %s, revision %d, was created with --set only and lost values of revision %d: %s", r.Name, r.Revision,
 			old.Revision, strings.Join(lost, ", "),
 		)),
 		fmt.Sprintf(

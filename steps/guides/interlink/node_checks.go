@@ -36,32 +36,31 @@ var (
 func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "virtual-node", Title: "the virtual node is there and ready", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "virtual-node", Title: "The virtual node exists and is ready", On: steps.Local, Needs: []string{"signed-in"},
 			Timeout: 5 * time.Minute,
-			Why: "pods for the other side are scheduled to this node, by its name; the virtual kubelet makes it " +
-				"when it starts",
+			Why: "Pods for the other side are scheduled to this node by its name; the virtual kubelet creates " +
+				"it at start.",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: nodeReady,
 		},
 		{
-			Name: "kubelet-image", Title: "the virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local,
+			Name: "kubelet-image", Title: "The virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "before 0.4.0 no token reached a plugin. The chart's default is the tag latest, pulled at each start: " +
-				"another version one day, without anybody's doing",
+			Why: "Before 0.4.0 no token reached a plugin, and the chart's default tag latest can pull another version at " +
+				"each start.",
 			References: []string{vkSource, "interlink-hq/interlink-helm-chart: interlink/values.yaml"}, Run: kubeletImage,
 		},
 		{
-			Name: "chart-release", Title: "the chart's values hold no CA that breaks its configuration", On: steps.Local,
+			Name: "chart-release", Title: "No CA in the chart's values breaks its configuration", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "since 0.5.3 the chart indents the first line of kubernetesApiCaCrt deeper than the rest: the " +
-				"configuration is no YAML, and the virtual kubelet stops at once. The published guide's command sets that value. " +
-				"No form of the value avoids it",
+			Why: "Since 0.5.3 the chart renders any kubernetesApiCaCrt, which the published guide sets, as invalid " +
+				"YAML, and the virtual kubelet stops at once.",
 			References: []string{vkChartSource}, Run: chartRelease,
 		},
 		{
-			Name: "chart-values", Title: "the chart's last upgrade has kept the site's values", On: steps.Local,
+			Name: "chart-values", Title: "The chart's last upgrade kept the site's values", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "helm upgrade with --set, as in the published guide, and without --reuse-values or the site's own " +
-				"file makes every other value the chart's default again: the address of the plugin among them",
+			Why: "Without --reuse-values or the site's file, helm upgrade with --set, as published, resets all other " +
+				"values, such as the plugin's address.",
 			References: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
 		},
 	}
@@ -89,7 +88,7 @@ func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
 	name := nodeName(e) + "-rolebinding"
 	o, err := check.FromList(ctx, e.Cluster, check.ClusterRoleBindings, "", name)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no ClusterRoleBinding %s", name)
+		return nil, steps.Absent("ClusterRoleBinding %s does not exist", name)
 	}
 	if err != nil {
 		return nil, err
@@ -115,31 +114,31 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		others := "no node has the label " + nodeLabel
 		if name, err := e.Own.Text("virtual-node"); err == nil {
 			return steps.Failed(
-				fmt.Sprintf("there is no node %s; the virtual node is called %s", nodeName(e), clean.Text(name)),
+				fmt.Sprintf("node %s does not exist; the virtual node is named %s", nodeName(e), clean.Text(name)),
 				"answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+
 					nodeLabel,
 			)
 		}
-		return steps.Failed(fmt.Sprintf("there is no node %s: %s", nodeName(e), others), look).Symptom()
+		return steps.Failed(fmt.Sprintf("node %s does not exist: %s", nodeName(e), others), look).Symptom()
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if n.Labels[nodeLabel] == "" {
 		return steps.Failed(
-			fmt.Sprintf("node %s has no label %s: it is no virtual node of InterLink", n.Name, nodeLabel),
-			"answer vk.node with another one: "+e.Kubectl()+" get nodes -l "+nodeLabel,
+			fmt.Sprintf("node %s has no label %s, so it is not a virtual node of InterLink", n.Name, nodeLabel),
+			"answer vk.node with one of these nodes: "+e.Kubectl()+" get nodes -l "+nodeLabel,
 		)
 	}
 	ready, ping := check.NodeCondition(n, corev1.NodeReady), check.NodeCondition(n, pingCondition)
 	switch {
 	case ready.Type == "":
-		return steps.Waits(n.CreationTimestamp.Time, "node %s does not say yet whether it is ready", n.Name).Or(look)
+		return steps.Waits(n.CreationTimestamp.Time, "node %s does not report yet whether it is ready", n.Name).Or(look)
 	case ready.Status == corev1.ConditionTrue:
 		return schedulable(e, n)
 	case ready.Status == corev1.ConditionFalse && ping.Status == corev1.ConditionFalse:
 		return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
-			quoted(cmp.Or(ping.Message, ping.Reason, "it does not say why"))), look)
+			quoted(cmp.Or(ping.Message, ping.Reason, "no reason given"))), look)
 	case ready.Status == corev1.ConditionFalse && ready.Reason == pendingReason:
 		since, err := kubeletSince(ctx, e)
 		if err != nil {
@@ -152,7 +151,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 			"it started", n.Name).Or(look)
 	}
 	return steps.Failed(fmt.Sprintf("node %s is not ready: %s", n.Name,
-		quoted(cmp.Or(ready.Message, ready.Reason, "it does not say why"))), look).Symptom()
+		quoted(cmp.Or(ready.Message, ready.Reason, "no reason given"))), look).Symptom()
 }
 
 // schedulable reports whether the scheduler places pods on a ready virtual node if they
@@ -160,7 +159,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	if n.Spec.Unschedulable {
 		return steps.Failed(
-			fmt.Sprintf("node %s is cordoned: no new pod is scheduled there", n.Name), e.Kubectl()+" uncordon "+n.Name,
+			fmt.Sprintf("node %s is cordoned, so no new pod is scheduled there", n.Name), e.Kubectl()+" uncordon "+n.Name,
 		)
 	}
 	for _, t := range n.Spec.Taints {
@@ -169,15 +168,15 @@ func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 		}
 		taint := clean.Text(fmt.Sprintf("%s:%s", t.Key, t.Effect))
 		return steps.Warned(
-			fmt.Sprintf("node %s has the taint %s: jobs that do not tolerate it are not scheduled there", n.Name, taint),
+			fmt.Sprintf("node %s has the taint %s, so jobs that do not tolerate it are not scheduled there", n.Name, taint),
 			fmt.Sprintf(
-				"%s taint node %s %s-    # comes back if NodeTaints of the virtual kubelet or Taints of the plugin have it; or "+
-					"have all jobs tolerate it",
+				"%s taint node %s %s-    # comes back if it is in NodeTaints of the virtual kubelet or Taints of the plugin; or "+
+					"make all jobs tolerate it",
 				e.Kubectl(), n.Name, steps.Quoted(taint),
 			),
 		)
 	}
-	return steps.Passed("%s, ready", n.Name)
+	return steps.Passed("node %s is ready", n.Name)
 }
 
 // pendingReason is the reason of the condition Ready, whatever its status. The virtual kubelet pings interLink's API
@@ -222,7 +221,7 @@ func theKubelet(ctx context.Context, e steps.Env) (*appsv1.Deployment, *corev1.C
 }
 
 func noKubelet(e steps.Env) steps.Result {
-	return steps.Failed(fmt.Sprintf("there is no Deployment %s in namespace %s", vkDeployment(e), vkNamespace(e)),
+	return steps.Failed(fmt.Sprintf("Deployment %s does not exist in namespace %s", vkDeployment(e), vkNamespace(e)),
 		fmt.Sprintf(
 			"install InterLink's chart, or answer vk.namespace: %s -n %s install interlink %s -f VALUES.yaml", e.Helm(),
 			vkNamespace(e), chartAt,

@@ -44,10 +44,10 @@ var firstServing = version.MustParseGeneric("0.6.1")
 
 func servingCheck() steps.Check {
 	return steps.Check{
-		Name: "serving-certificate", Title: "the virtual node's serving certificate is issued", On: steps.Local,
+		Name: "serving-certificate", Title: "The virtual node's serving certificate is issued", On: steps.Local,
 		Needs: []string{"config-parses"},
-		Why: "since 0.5.2 the virtual kubelet asks the cluster for the certificate that it serves logs with, and " +
-			"Kubernetes approves no such request by itself. Without it kubectl logs fails for all pods of the node",
+		Why: "Since 0.5.2 the virtual kubelet requests this certificate, which Kubernetes does not approve automatically; " +
+			"without it kubectl logs fails.",
 		References: []string{
 			servingSource,
 			"https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers",
@@ -75,11 +75,14 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text := func(key string) string { v, _ := values[key].(string); return v }
 	if file := text(keyServingCert); file != "" && text(keyServingKey) != "" {
-		return steps.Skipped("it serves the certificate in %s, and asks for none", clean.Text(file))
+		return steps.Skipped("the virtual kubelet serves the certificate in %s and requests none", clean.Text(file))
 	}
 	if values[keyNoRequest] == true {
-		return steps.Skipped("%s is true: it signs its certificate itself. kubectl logs works where the API server "+
-			"verifies no kubelet, which is without --kubelet-certificate-authority", keyNoRequest)
+		return steps.Skipped(
+			"%s is true, so the virtual kubelet signs its own certificate. kubectl logs works only if the API server does not "+
+				"verify kubelets (without --kubelet-certificate-authority)",
+			keyNoRequest,
+		)
 	}
 	signer := text(keyServingSigner)
 	if signer == "" {
@@ -125,11 +128,11 @@ func servingVerdict(
 	look := e.Kubectl() + " describe csr " + r.Name
 	approved := false
 	for _, c := range r.Status.Conditions {
-		said := quoted(cmp.Or(c.Message, c.Reason, "it does not say why"))
+		said := quoted(cmp.Or(c.Message, c.Reason, "no reason given"))
 		switch c.Type {
 		case certificatesv1.CertificateDenied:
 			return steps.Failed(what+" was denied: "+said,
-				look+"    # the virtual kubelet asks again within seconds: approve that one")
+				look+"    # the virtual kubelet sends another request within seconds; approve that one")
 		case certificatesv1.CertificateFailed:
 			return steps.Failed(what+" could not be signed: "+said, look)
 		case certificatesv1.CertificateApproved:
@@ -138,10 +141,10 @@ func servingVerdict(
 	}
 	switch {
 	case len(r.Status.Certificate) > 0:
-		return steps.Passed("by %s", what)
+		return steps.Passed("%s is issued", what)
 	case approved:
-		return steps.Waits(r.CreationTimestamp.Time, "%s is approved and not signed yet", what).
-			Or(look + "    # does a controller sign for " + r.Spec.SignerName + " here?")
+		return steps.Waits(r.CreationTimestamp.Time, "%s is approved but not signed yet", what).
+			Or(look + "    # check that a controller here signs for " + r.Spec.SignerName)
 	}
 	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
 	if err != nil {
@@ -149,12 +152,17 @@ func servingVerdict(
 	}
 	if others := othersIn(asks, n); len(others) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("%s asks for %s, which is no address of node %s", what, clean.Text(strings.Join(others, ", ")), n.Name),
+			fmt.Sprintf(
+				"%s requests %s, which is not an address of node %s", what, clean.Text(strings.Join(others, ", ")), n.Name,
+			),
 			e.Kubectl()+" get node "+n.Name+" -o wide    # approve it only if you know that address")
 	}
 	return steps.Failed(
-		fmt.Sprintf("%s of the virtual kubelet waits for approval: kubectl logs fails for all pods of node %s", what, n.Name),
-		e.Kubectl()+" certificate approve "+r.Name+"    # it asks again when four fifths of the certificate's life are over")
+		fmt.Sprintf(
+			"%s of the virtual kubelet is waiting for approval: kubectl logs fails for all pods of node %s", what, n.Name,
+		),
+		e.Kubectl()+" certificate approve "+r.Name+
+			"    # it sends another request after four fifths of the certificate's validity")
 }
 
 // othersIn returns the names and addresses in a request that do not belong to the node.
@@ -191,20 +199,26 @@ func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Res
 		}
 		if lost {
 			return steps.Failed(
-				fmt.Sprintf("pod %s/%s looks for a CertificateSigningRequest that was removed: kubectl logs fails for all pods "+
-					"of node %s", p.Namespace, p.Name, nodeName(e)),
-				fmt.Sprintf("%s -n %s rollout restart deploy/%s    # it asks anew; then run this check again, which names the "+
-					"request to approve", e.Kubectl(), vkNamespace(e), vkDeployment(e)))
+				fmt.Sprintf(
+					"pod %s/%s waits for a deleted CertificateSigningRequest: kubectl logs fails for all pods of node %s", p.Namespace,
+					p.Name, nodeName(e),
+				),
+				fmt.Sprintf(
+					"%s -n %s rollout restart deploy/%s    # it sends a new request; then run this check again, which names the "+
+						"request to approve",
+					e.Kubectl(), vkNamespace(e), vkDeployment(e),
+				))
 		}
 	}
 	if errorsOnly {
-		return steps.Skipped("no CertificateSigningRequest of %s exists, and %s keeps from the log whether the virtual "+
-			"kubelet still looks for one. Where kubectl logs fails for a pod of node %s, restart it: "+
-			"%s -n %s rollout restart deploy/%s",
-			vkUser(e), keyErrorsOnly, nodeName(e), e.Kubectl(), vkNamespace(e), vkDeployment(e))
+		return steps.Skipped(
+			"no CertificateSigningRequest of %s exists, and %s hides in the log whether the virtual kubelet still waits for "+
+				"one. If kubectl logs fails for a pod of node %s, restart it: %s -n %s rollout restart deploy/%s",
+			vkUser(e), keyErrorsOnly, nodeName(e), e.Kubectl(), vkNamespace(e), vkDeployment(e),
+		)
 	}
 	return steps.Skipped(
-		"no CertificateSigningRequest of %s is kept: Kubernetes removes one an hour after it was signed, "+
-			"and a virtual kubelet before 0.5.2 makes none", vkUser(e),
+		"no CertificateSigningRequest of %s exists: Kubernetes deletes one an hour after it is signed, and a virtual "+
+			"kubelet before 0.5.2 creates none", vkUser(e),
 	)
 }

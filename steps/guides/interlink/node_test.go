@@ -23,10 +23,12 @@ metadata: {name: virtual-node-rolebinding}
 	for name, c := range map[string]struct{ local, want, from string }{
 		"the chart's account": {
 			gone + "subjects: [{kind: ServiceAccount, name: virtual-node, namespace: elsewhere}]", "elsewhere",
-			"ClusterRoleBinding virtual-node-rolebinding",
+			"from ClusterRoleBinding virtual-node-rolebinding",
 		},
-		"no such account":       {gone + "subjects: [{kind: User, name: virtual-node}]", "interlink", "the published guide"},
-		"no ClusterRoleBinding": {gone + "$delete: true", "interlink", "the published guide"},
+		"no such account": {
+			gone + "subjects: [{kind: User, name: virtual-node}]", "interlink", "from the published guide",
+		},
+		"no ClusterRoleBinding": {gone + "$delete: true", "interlink", "from the published guide"},
 	} {
 		s := stepstest.StandWith(t, interlink.Guide(), assets, "testdata", "healthy", sections+c.local)
 		if err := s.Answer("vk.namespace", nil); err != nil {

@@ -21,18 +21,17 @@ const vkRoleSource = "interlink-hq/interlink-helm-chart: interlink/templates/ser
 func rightsChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubelet-mints", Title: "the virtual kubelet may make tokens for the jobs", On: steps.Local,
+			Name: "kubelet-mints", Title: "The virtual kubelet can create tokens for the jobs", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "where it may not, it ships an empty file as the token, says so in its log alone, and the job starts " +
-				"all the same",
+			Why: "Without that permission it passes an empty file as the token, says so only in its log, and the job " +
+				"starts anyway.",
 			References: []string{vkSource, vkRoleSource}, Run: kubeletMints,
 		},
 		{
-			Name: "kubelet-mints-no-more", Title: "the virtual kubelet may make tokens for nobody else", On: steps.Local,
+			Name: "kubelet-mints-no-more", Title: "The virtual kubelet can create tokens only for the jobs", On: steps.Local,
 			Needs: []string{"kubelet-mints"},
-			Why: "the chart's ClusterRole lets it make a token for every ServiceAccount of the cluster, those of " +
-				"cluster admins among them: who takes over the virtual kubelet, or reads the non-expiring token in its Secret, " +
-				"has the cluster",
+			Why: "With the chart's ClusterRole, whoever controls the virtual kubelet or reads its non-expiring token " +
+				"can become any ServiceAccount, even a cluster admin.",
 			References: []string{vkRoleSource}, Run: kubeletMintsNoMore,
 		},
 	}
@@ -52,16 +51,18 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if slices.Contains(lacks, acts.String()) {
-		return steps.Failed(fmt.Sprintf("%s may not %s: it is no virtual kubelet, and is to get no tokens", vkUser(e), acts),
+		return steps.Failed(
+			fmt.Sprintf("%s cannot %s, so it is not a virtual kubelet and must not get tokens", vkUser(e), acts),
 			fmt.Sprintf("answer vk.namespace with the one where InterLink's chart is installed: %s get deployments -A -l app=%s",
-				e.Kubectl(), nodeName(e)))
+				e.Kubectl(), nodeName(e)),
+		)
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("%s may not %s: jobs get an empty token", vkUser(e), strings.Join(lacks, ", not ")), grantTokens(e, ns),
+			fmt.Sprintf("%s cannot %s, so jobs get an empty token", vkUser(e), strings.Join(lacks, " or ")), grantTokens(e, ns),
 		)
 	}
-	return steps.Passed("%s may, in namespace %s", vkUser(e), ns)
+	return steps.Passed("%s can, in namespace %s", vkUser(e), ns)
 }
 
 // grantTokens are commands that allow the virtual kubelet to create tokens in one namespace.
@@ -85,21 +86,21 @@ func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(lacks) > 0 {
-		return steps.Passed("not in all namespaces")
+		return steps.Passed("the virtual kubelet cannot create tokens in all namespaces")
 	}
 	said := fmt.Sprintf(
-		"%s may make a token for every ServiceAccount of the cluster, by ClusterRole %s-role of the chart", vkUser(e),
+		"%s can create a token for every ServiceAccount of the cluster, through ClusterRole %s-role of the chart", vkUser(e),
 		nodeName(e),
 	)
 	if s, err := e.Cluster.Secret(ctx, vkNamespace(e), nodeName(e)+"-secret"); err == nil &&
 		s.Type == string(corev1.SecretTypeServiceAccountToken) {
-		said += fmt.Sprintf("; Secret %s/%s-secret holds a token of it that never ends", vkNamespace(e), nodeName(e))
+		said += fmt.Sprintf("; Secret %s/%s-secret contains a token of it that never expires", vkNamespace(e), nodeName(e))
 	} else if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return steps.Errored(err)
 	}
 	return steps.Warned(said, grantTokens(e, workloadNamespace(e))+
 		fmt.Sprintf(
-			"\n%s edit clusterrole %s-role    # take serviceaccounts/token out; again after each upgrade of the chart",
+			"\n%s edit clusterrole %s-role    # remove serviceaccounts/token; again after each upgrade of the chart",
 			e.Kubectl(), nodeName(e),
 		))
 }

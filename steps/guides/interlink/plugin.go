@@ -23,38 +23,40 @@ const slurmConfig = "/etc/interlink/SlurmConfig.yaml"
 func plugin() steps.Step {
 	return steps.Step{
 		Name: "plugin", Title: "Plugin",
-		Why: "The virtual kubelet sends tokens and CA along with each pod, and the Slurm plugin mounts them only if its " +
-			"own configuration says ExportPodData. Where it writes them decides who else on the compute nodes can read them.",
+		Why: "The virtual kubelet sends tokens and the CA with each pod, and the Slurm plugin mounts them only if its own " +
+			"configuration sets ExportPodData. Where the plugin writes them decides who else on the compute nodes " +
+			"can read them.",
 		Ask: []steps.Question{
 			{
 				Key: "plugin.unit", Title: "The plugin's systemd unit", Kind: steps.Text, Opt: true, On: steps.Remote,
 				Check: checkUnit,
-				Help: "As systemctl names it. Left empty: the plugin is started in another way, and carrick neither restarts " +
-					"it nor reads its log.",
-				Default: steps.FromFact("plugin-unit", "the unit that starts it, in "+unitFolder),
+				Help: "Enter its name, such as slurm-plugin.service. Leave it empty if the plugin is started in another way: " +
+					"carrick then neither restarts it nor reads its log.",
+				Default: steps.FromFact("plugin-unit", "from the unit that starts it, in "+unitFolder),
 			},
 			{
-				Key: "plugin.config", Title: "The plugin's configuration", Kind: steps.Path, On: steps.Remote,
-				Help: "The path on the edge node: of the flag -SlurmConfigpath or the variable SLURMCONFIGPATH with which " +
-					"the plugin starts, else " + slurmConfig + ". Upstream's cookbook has " +
-					"$HOME/.interlink/manifests/plugin-config.yaml, its systemd guide /opt/interlink/config/plugin-config.yaml.",
+				Key: "plugin.config", Title: "The plugin's configuration file", Kind: steps.Path, On: steps.Remote,
+				Help: "Enter its path on the edge node: from the plugin's flag -SlurmConfigpath or its variable " +
+					"SLURMCONFIGPATH, otherwise " + slurmConfig +
+					". Upstream's cookbook uses $HOME/.interlink/manifests/plugin-config.yaml, its systemd guide " +
+					"/opt/interlink/config/plugin-config.yaml.",
 				Default: func(e steps.Env) (any, string) {
 					if at, err := e.Own.Text("plugin-config-path"); err == nil {
-						return at, "the unit"
+						return at, "from the unit"
 					}
 					return slurmConfig, "the plugin's default"
 				},
 			},
 			{
-				Key: "plugin.shared-fs", Title: "The plugin runs with SHARED_FS=true", Kind: steps.YesNo, On: steps.Remote,
-				Help: "Then tokens are files in its DataRootFolder, which compute nodes must have at the same path. Without it " +
-					"they stand in the job scripts that Slurm keeps.",
+				Key: "plugin.shared-fs", Title: "SHARED_FS=true in the plugin's environment", Kind: steps.YesNo, On: steps.Remote,
+				Help: "If yes, tokens are files in its DataRootFolder, which compute nodes must have at the same path. If no, " +
+					"tokens are in the job scripts that Slurm keeps.",
 				Default: func(e steps.Env) (any, string) {
 					v, err := e.Own.Text("plugin-shared-fs")
 					if err != nil {
 						return false, "upstream's default"
 					}
-					return v == "true", "the unit"
+					return v == "true", "from the unit"
 				},
 			},
 		},
@@ -67,23 +69,28 @@ func plugin() steps.Step {
 				},
 			},
 			{
-				Name: "plugin-config-path", Title: "where the plugin reads its configuration", On: steps.Remote,
+				Name: "plugin-config-path", Title: "the path of the plugin's configuration", On: steps.Remote,
 				Learn: learnConfigPath,
 			},
 			{
-				Name: "plugin-shared-fs", Title: "whether the plugin writes into a shared folder", On: steps.Remote, Shared: true,
+				Name: "plugin-shared-fs", Title: "whether the plugin writes to a shared folder", On: steps.Remote, Shared: true,
 				Learn: learnSharedFS,
 			},
 			{
-				Name: "plugin-exports", Title: "whether the plugin mounts what it is sent", On: steps.Remote, Shared: true,
+				Name: "plugin-exports", Title: "whether the plugin mounts tokens and the CA", On: steps.Remote, Shared: true,
 				Learn: learnExports,
 			},
 		},
 		Actions: []steps.Action{
-			{Name: "plugin-exports", Title: "Have the plugin mount tokens and CA", On: steps.Remote, Doer: pluginConfigFile{}},
 			{
-				Name: "plugin-closed", Title: "Close the plugin's data folder to others", On: steps.Remote, When: sharedFS,
-				Doer: action.CloseFolder{Title: "keeps other users of the compute nodes from the tokens in it", Path: dataFolder},
+				Name: "plugin-exports", Title: "Configure the plugin to mount tokens and the CA", On: steps.Remote,
+				Doer: pluginConfigFile{},
+			},
+			{
+				Name: "plugin-closed", Title: "Close the plugin's data folder to other users", On: steps.Remote, When: sharedFS,
+				Doer: action.CloseFolder{
+					Title: "prevents other users of the compute nodes from reading the tokens in it", Path: dataFolder,
+				},
 			},
 			{
 				Name: "plugin-restart", Title: "Restart the plugin", On: steps.Remote,
@@ -96,7 +103,7 @@ func plugin() steps.Step {
 
 func checkUnit(v string) error {
 	if v != "" && (!plainWord.MatchString(v) || strings.ContainsAny(v, "/=") || strings.HasPrefix(v, "-")) {
-		return errors.New("that is no name of a systemd unit, such as slurm-plugin.service")
+		return errors.New("must be the name of a systemd unit, such as slurm-plugin.service")
 	}
 	return nil
 }
@@ -144,7 +151,7 @@ func learnSharedFS(ctx context.Context, e steps.Env) (any, error) {
 func learnExports(ctx context.Context, e steps.Env) (any, error) {
 	c, err := openPlugin(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, steps.Absent("there is no %s on the edge node", pluginPath(e))
+		return nil, steps.Absent("%s does not exist on the edge node", pluginPath(e))
 	}
 	if err != nil {
 		return nil, err
@@ -154,7 +161,7 @@ func learnExports(ctx context.Context, e steps.Env) (any, error) {
 	}
 	if !c.flag("ExportPodData") {
 		return nil, steps.Absent(
-			"the plugin on the edge node mounts no tokens yet: ExportPodData is not true in %s", pluginPath(e),
+			"the plugin on the edge node does not mount tokens yet: ExportPodData is not true in %s", pluginPath(e),
 		)
 	}
 	return "true", nil

@@ -28,45 +28,45 @@ func pluginChecks() []steps.Check {
 	}
 	return []steps.Check{
 		on(steps.Check{
-			Name: "plugin-config", Title: "the plugin's configuration can be read, and has no key that it passes over",
-			Why: "the plugin takes no notice of a key that it does not know: a typing error is a setting that is not made",
+			Name: "plugin-config", Title: "The plugin's configuration is valid, without unknown keys",
+			Why: "The plugin ignores unknown keys, so a setting with a typo has no effect.",
 			Run: pluginConfigReads,
 		}),
 		on(steps.Check{
-			Name: "plugin-exports", Title: "the plugin mounts tokens and CA", Needs: []string{"plugin-config"},
+			Name: "plugin-exports", Title: "The plugin mounts tokens and the CA", Needs: []string{"plugin-config"},
 			FixedBy: "plugin-exports",
-			Why: "without ExportPodData in the plugin's own configuration a job has the variables of the API and no " +
-				"files of a ServiceAccount. The chart's exportPodData is read by nothing",
+			Why: "Without ExportPodData in the plugin's own configuration, jobs get the API's variables but no ServiceAccount " +
+				"files; nothing reads the chart's exportPodData.",
 			References: []string{"interlink-hq/interLink: docs/docs/cookbook/1-edge.mdx"}, Run: pluginExports,
 		}),
 		on(steps.Check{
-			Name: "plugin-version", Title: "the plugin is 0.3.9 or newer",
-			Why: "before that it knows nothing of projected volumes", Run: pluginVersion,
+			Name: "plugin-version", Title: "The plugin is 0.3.9 or newer",
+			Why: "Earlier versions do not support projected volumes.", Run: pluginVersion,
 		}),
 		on(steps.Check{
-			Name: "plugin-log", Title: "the plugin finds the projected volumes of its pods", When: withUnit,
-			Why: "what it does not find it does not mount, and it starts the job all the same", Run: pluginLog,
+			Name: "plugin-log", Title: "The plugin finds the projected volumes of its pods", When: withUnit,
+			Why: "The plugin does not mount volumes that it does not find, and starts the job anyway.", Run: pluginLog,
 		}),
 		on(steps.Check{
-			Name: "plugin-started", Title: "the plugin was started with its configuration of today",
+			Name: "plugin-started", Title: "The plugin has started since its configuration changed",
 			Needs: []string{"plugin-config"}, FixedBy: "plugin-restart", When: withUnit,
-			Why: "it reads it once", Run: pluginStarted,
+			Why: "The plugin reads its configuration only at start.", Run: pluginStarted,
 		}),
 		on(steps.Check{
-			Name: "plugin-tokens", Title: "tokens are kept out of job scripts", Needs: []string{"plugin-config"},
-			Why: "without SHARED_FS=true each token stands in the sbatch script, which Slurm keeps in its database and shows " +
-				"to its operators", Run: pluginTokens,
+			Name: "plugin-tokens", Title: "Tokens are kept out of job scripts", Needs: []string{"plugin-config"},
+			Why: "Without SHARED_FS=true each token is in the sbatch script, which Slurm keeps in its database and shows to " +
+				"its operators.", Run: pluginTokens,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-shared", Title: "compute nodes have the plugin's data folder, too",
+			Name: "plugin-data-shared", Title: "Compute nodes share the plugin's data folder",
 			Needs: []string{"plugin-config"}, When: sharedFS,
-			Why: "with SHARED_FS=true the job mounts the files from the same path on its own node", Run: pluginDataShared,
+			Why: "With SHARED_FS=true the job mounts the files from the same path on its own node.", Run: pluginDataShared,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-closed", Title: "other users can't read the plugin's data folder",
+			Name: "plugin-data-closed", Title: "Other users cannot read the plugin's data folder",
 			Needs: []string{"plugin-config"}, When: sharedFS, FixedBy: "plugin-closed",
-			Why: "the token's file has mode 0644: the folder above it is all that keeps other users from it, and the token is " +
-				"good for 100 years or as long as its pod stands", Run: pluginDataClosed,
+			Why: "The token file has mode 0644, so only the folder protects it, and the token is valid for 100 years or while " +
+				"its pod exists.", Run: pluginDataClosed,
 		}),
 	}
 }
@@ -81,9 +81,9 @@ func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r = steps.Failed(
-			"there is no "+pluginPath(e)+" on the edge node",
+			pluginPath(e)+" does not exist on the edge node",
 			onEdge("ps -ef | grep -i slurm; systemctl cat UNIT | grep SLURMCONFIGPATH")+
-				"; answer plugin.config with what it says",
+				"; answer plugin.config with the path that it shows",
 		)
 	case err != nil:
 		r = steps.Errored(err)
@@ -111,14 +111,14 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(e, at) != resolved(e, pluginPath(e)) {
 			return steps.Failed(
-				fmt.Sprintf("%s has the plugin read %s, and the answer plugin.config is %s", u.name, at, pluginPath(e)),
+				fmt.Sprintf("%s makes the plugin read %s, but plugin.config is %s", u.name, at, pluginPath(e)),
 				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name),
 			)
 		}
 	}
 	if bad := c.unknown(); len(bad) > 0 {
 		return steps.Warned(
-			pluginPath(e)+" has keys that the plugin passes over: "+strings.Join(bad, ", "),
+			pluginPath(e)+" has keys that the plugin ignores: "+strings.Join(bad, ", "),
 			onEdge("vi "+steps.Quoted(pluginPath(e))),
 		)
 	}
@@ -131,17 +131,17 @@ func pluginExports(ctx context.Context, e steps.Env) steps.Result {
 		return *no
 	}
 	if c.flag("ExportPodData") {
-		return steps.Passed("ExportPodData: true in %s", pluginPath(e))
+		return steps.Passed("ExportPodData is true in %s", pluginPath(e))
 	}
 	word := clean.Text(c.word("ExportPodData"))
-	said := "says ExportPodData: " + word
+	said := "sets ExportPodData: " + word
 	switch {
 	case c.value("ExportPodData") == nil:
-		said = "does not say ExportPodData, and its default is false"
+		said = "does not set ExportPodData, and its default is false"
 	case word != "" && !strings.EqualFold(word, "false"):
-		said += ", which the plugin reads as false (it takes true, without quotes)"
+		said += ", which the plugin reads as false (it accepts true, without quotes)"
 	}
-	return steps.Failed(pluginPath(e)+" "+said+": jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
+	return steps.Failed(pluginPath(e)+" "+said+", so jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
 }
 
 // tagInUnit matches the version in the name of an image or a path.
@@ -151,7 +151,7 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 	u, err := unitNow(ctx, e)
 	if _, absent := err.(*steps.AbsentError); absent {
 		return steps.Skipped(
-			"%s: which version it is can't be told; it is one of "+
+			"%s, so the plugin's version is unknown; it is one of "+
 				"https://github.com/interlink-hq/interlink-slurm-plugin/releases",
 			err.Error(),
 		)
@@ -170,11 +170,11 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 					"the unit "+u.name+" starts version "+m[1]+m[2], onEdge("install 0.3.9 or newer, and systemctl restart "+u.name),
 				)
 			}
-			return steps.Passed("version %s, as the unit %s names it", m[1]+m[2], u.name)
+			return steps.Passed("the plugin's version is %s according to unit %s", m[1]+m[2], u.name)
 		}
 	}
 	return steps.Skipped(
-		"the unit %s names no version of what it starts: plugin-log tells whether it knows projected volumes", u.name,
+		"unit %s does not name the plugin's version; plugin-log shows whether it supports projected volumes", u.name,
 	)
 }
 
@@ -199,7 +199,7 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	case masked:
 		return unit{}, steps.Absent("unit %s is masked, so systemd never starts it: %s", name, check.Unmask(at, name))
 	case at == "":
-		return unit{}, steps.Absent("there is no unit %s on the edge node", name)
+		return unit{}, steps.Absent("unit %s does not exist on the edge node", name)
 	}
 	b, err := e.Host.Read(ctx, at)
 	if err != nil {
@@ -211,7 +211,7 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 // cannotRun returns a skip if commands cannot be run.
 func cannotRun(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, host.ErrFolder) {
-		return steps.Skipped("a folder stands for the edge node, and nothing runs in it; run there: %s", command), true
+		return steps.Skipped("the edge node is only a folder here, and nothing runs in it; run there: %s", command), true
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return steps.Skipped("the edge node has no %s", strings.Fields(command)[0]), true
@@ -225,14 +225,14 @@ func pluginLog(ctx context.Context, e steps.Env) steps.Result {
 		return *r
 	}
 	if n := strings.Count(said, "projected volumes not found"); n > 0 {
-		return steps.Failed(fmt.Sprintf("%s says %d times that projected volumes were not found", from, n),
+		return steps.Failed(fmt.Sprintf("%s reports %d times that projected volumes were not found", from, n),
 			onEdge("grep -B3 'projected volumes not found'")+
-				" in it; is the virtual kubelet 0.4.0 or newer, and DisableProjectedVolumes false?")
+				" in it; check that the virtual kubelet is 0.4.0 or newer, and DisableProjectedVolumes is false")
 	}
 	if strings.TrimSpace(said) == "" || strings.Contains(said, "-- No entries --") {
-		return steps.Skipped("%s holds nothing yet", from)
+		return steps.Skipped("%s is empty", from)
 	}
-	return steps.Passed("%s misses none", from)
+	return steps.Passed("%s reports no missing projected volumes", from)
 }
 
 // pluginSaid returns the plugin's log and its source: a file that its unit names, or else the
@@ -272,7 +272,7 @@ func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 	if at, masked, err := check.UnitFile(ctx, e.Host, unitOf(e)); err != nil {
 		return steps.Errored(err)
 	} else if masked {
-		return steps.Failed(unitOf(e)+" is masked: systemd does not start it again", onEdge(check.Unmask(at, unitOf(e))))
+		return steps.Failed(unitOf(e)+" is masked, so systemd does not restart it", onEdge(check.Unmask(at, unitOf(e))))
 	}
 	ok, since, err := started(ctx, e)
 	if r, no := cannotRun(err, "systemctl restart "+unitOf(e)); no {
@@ -282,16 +282,17 @@ func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case since.IsZero():
-		return steps.Failed(unitOf(e)+" does not run", onEdge("systemctl status "+unitOf(e)))
+		return steps.Failed(unitOf(e)+" is not running", onEdge("systemctl status "+unitOf(e)))
 	case !ok:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s runs since %s, and %s was written after that", unitOf(e), since.UTC().Format(time.DateTime), pluginPath(e),
+				"%s has been running since %s, but %s was written after that", unitOf(e), since.UTC().Format(time.DateTime),
+				pluginPath(e),
 			),
 			"",
 		)
 	}
-	return steps.Passed("%s runs since %s", unitOf(e), since.UTC().Format(time.DateTime))
+	return steps.Passed("%s has been running since %s", unitOf(e), since.UTC().Format(time.DateTime))
 }
 
 func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
@@ -301,7 +302,7 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !absent {
 		return steps.Errored(err)
 	}
-	from := "as answered (plugin.shared-fs)"
+	from := "according to plugin.shared-fs"
 	if err == nil {
 		v, err := u.variable(ctx, e, "SHARED_FS")
 		if err != nil {
@@ -309,17 +310,18 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if (v == "true") != answered {
 			return steps.Failed(
-				fmt.Sprintf("plugin.shared-fs is answered with %t, and SHARED_FS of the unit %s is %q", answered, u.name, v),
+				fmt.Sprintf("plugin.shared-fs is %t, but SHARED_FS of unit %s is %q", answered, u.name, v),
 				"change the answer, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"),
 			)
 		}
-		from = "by the unit " + u.name
+		from = "according to unit " + u.name
 	}
 	if !answered {
 		return steps.Warned(
-			"SHARED_FS is not true, "+from+": each job's token stands in its job script",
+			"SHARED_FS is not true, "+from+", so each job's token is in its job script",
 			onEdge("set Environment=SHARED_FS=true where the plugin starts")+
-				", if compute nodes share its DataRootFolder; else let nobody read job scripts (scontrol show job, slurmdbd)",
+				", if compute nodes share its DataRootFolder; otherwise restrict who can read job scripts (scontrol show "+
+				"job, slurmdbd)",
 		)
 	}
 	return steps.Passed("SHARED_FS=true, %s", from)

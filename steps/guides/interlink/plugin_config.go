@@ -50,7 +50,7 @@ func parsePlugin(text string) pluginConfig {
 		return c
 	}
 	if c.top = doc.Content[0]; c.top.Kind != yaml.MappingNode {
-		c.top, c.bad = nil, errors.New("it is no mapping of keys and values")
+		c.top, c.bad = nil, errors.New("not a mapping of keys and values")
 		return c
 	}
 	c.bad = duplicate(c.top)
@@ -64,7 +64,7 @@ func duplicate(n *yaml.Node) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if first, ok := lines[child.Value]; ok {
-				return fmt.Errorf("line %d: %s is set on line %d already, so the plugin ignores the whole file",
+				return fmt.Errorf("line %d: %s is already set on line %d, so the plugin ignores the whole file",
 					child.Line, child.Value, first)
 			}
 			lines[child.Value] = child.Line
@@ -124,7 +124,7 @@ func (c pluginConfig) unknown() []string {
 			known = known || k == key
 		}
 		if near := nearest.Name(key, pluginKeys); !known && (near != "" || strings.EqualFold(key, "exportpoddata")) {
-			out = append(out, fmt.Sprintf("%s (line %d; is %s meant?)", clean.Text(key), c.top.Content[i].Line, near))
+			out = append(out, fmt.Sprintf("%s (line %d; did you mean %s?)", clean.Text(key), c.top.Content[i].Line, near))
 		}
 	}
 	return out
@@ -134,7 +134,7 @@ func (c pluginConfig) unknown() []string {
 func (c pluginConfig) exporting() (string, error) {
 	const key = "ExportPodData"
 	if c.bad != nil {
-		return "", fmt.Errorf("carrick does not edit what it can't read: %s", clean.Text(c.bad.Error()))
+		return "", fmt.Errorf("carrick does not edit a file that it cannot read: %s", clean.Text(c.bad.Error()))
 	}
 	if c.flag(key) {
 		return c.text, nil
@@ -144,7 +144,7 @@ func (c pluginConfig) exporting() (string, error) {
 		return "", err
 	}
 	if now := parsePlugin(out); !now.flag(key) || !reflect.DeepEqual(now.without(key), c.without(key)) {
-		return "", fmt.Errorf("carrick can't tell where to set %s without changing more than that; set it by hand", key)
+		return "", fmt.Errorf("carrick cannot set %s without changing more than that; set it manually", key)
 	}
 	return out, nil
 }
@@ -160,7 +160,7 @@ func (c pluginConfig) set(key string) (string, error) {
 		}
 		return text + key + ": true\n", nil
 	case n.Kind != yaml.ScalarNode:
-		return "", fmt.Errorf("line %d: %s is no single value", n.Line, key)
+		return "", fmt.Errorf("line %d: %s is not a single value", n.Line, key)
 	}
 	if err := action.PlainLines(c.text); err != nil {
 		return "", err
@@ -172,7 +172,7 @@ func (c pluginConfig) set(key string) (string, error) {
 		colon = strings.IndexByte(lines[n.Line-1][at:], ':')
 	}
 	if colon < 0 {
-		return "", fmt.Errorf("line %d: the value of %s stands on a line of its own", n.Line, key)
+		return "", fmt.Errorf("line %d: the value of %s is on another line", n.Line, key)
 	}
 	lines[n.Line-1] = lines[n.Line-1][:at+colon+1] + " true"
 	if n.LineComment != "" {
@@ -200,7 +200,7 @@ func (pluginConfigFile) file(ctx context.Context, e steps.Env) (action.File, err
 			c, err := openPlugin(ctx, e)
 			if errors.Is(err, fs.ErrNotExist) {
 				return masked.Value{}, steps.Absent(
-					"there is no %s on the edge node: answer plugin.config with where the plugin reads it", pluginPath(e),
+					"%s does not exist on the edge node: answer plugin.config with the path that the plugin reads", pluginPath(e),
 				)
 			}
 			if err != nil {
@@ -314,7 +314,7 @@ func (r atRun) Export(ctx context.Context, e steps.Env) ([]action.Exported, erro
 
 func restartPlugin(_ context.Context, e steps.Env) (action.Command, error) {
 	return action.Command{
-		Title: "has the plugin read its configuration; jobs go on", Run: []string{"systemctl", "restart", unitOf(e)},
+		Title: "makes the plugin read its configuration; jobs keep running", Run: []string{"systemctl", "restart", unitOf(e)},
 		Done: func(ctx context.Context, e steps.Env) (bool, error) {
 			ok, _, err := started(ctx, e)
 			return ok, err

@@ -40,10 +40,10 @@ func TestPluginExporting(t *testing.T) {
 // The plugin's parser, goccy/go-yaml v1.18.0, decodes nothing of a text with a key that a mapping has twice.
 func TestPluginConfigHasNoKeyTwice(t *testing.T) {
 	for text, bad := range map[string]string{
-		"ExportPodData: true\nNamespace: vk\nExportPodData: false\n": "line 3: ExportPodData is set on line 1 already",
-		"ExportPodData: true\n\"ExportPodData\": true\n":             "line 2: ExportPodData is set on line 1 already",
-		"ExportPodData: true\nFlavors:\n  a: {b: 1}\n  a: {b: 2}\n":  "line 4: a is set on line 3 already",
-		"ExportPodData: true\nFlavors: [{a: 1, a: 2}]\n":             "line 2: a is set on line 2 already",
+		"ExportPodData: true\nNamespace: vk\nExportPodData: false\n": "line 3: ExportPodData is already set on line 1",
+		"ExportPodData: true\n\"ExportPodData\": true\n":             "line 2: ExportPodData is already set on line 1",
+		"ExportPodData: true\nFlavors:\n  a: {b: 1}\n  a: {b: 2}\n":  "line 4: a is already set on line 3",
+		"ExportPodData: true\nFlavors: [{a: 1, a: 2}]\n":             "line 2: a is already set on line 2",
 		"ExportPodData: true\nFlavors:\n  a: {b: 1}\n  c: {b: 1}\n":  "",
 		"ExportPodData: true\nA: &a {b: 1}\nC:\n  <<: *a\n  b: 2\n":  "",
 		"---\nExportPodData: true\n---\nExportPodData: false\n":      "",

@@ -22,7 +22,7 @@ import (
 func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	c, err := openPlugin(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", steps.Absent("there is no %s on the edge node", pluginPath(e))
+		return "", steps.Absent("%s does not exist on the edge node", pluginPath(e))
 	}
 	if err != nil {
 		return "", err
@@ -33,12 +33,15 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	}
 	if !path.IsAbs(dir) {
 		return "", steps.Absent(
-			"DataRootFolder in %s is %s, which is relative to wherever the plugin was started", pluginPath(e), clean.Text(dir),
+			"DataRootFolder in %s is %s, which is relative to the folder where the plugin was started", pluginPath(e),
+			clean.Text(dir),
 		)
 	}
 	if !strings.HasSuffix(dir, "/") {
-		return "", steps.Absent("DataRootFolder in %s is %s without a final slash: the plugin writes to %sNAMESPACE-UID, "+
-			"next to that folder", pluginPath(e), clean.Text(dir), clean.Text(dir))
+		return "", steps.Absent(
+			"DataRootFolder in %s is %s without a trailing slash, so the plugin writes to %sNAMESPACE-UID, next to that folder",
+			pluginPath(e), clean.Text(dir), clean.Text(dir),
+		)
 	}
 	return path.Clean(dir), nil
 }
@@ -53,7 +56,7 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
 		return check.AbsentFails(err, onEdge("set DataRootFolder in "+pluginPath(e)+
-			" to an absolute path that compute nodes share, with a final slash"))
+			" to an absolute path that compute nodes share, with a trailing slash"))
 	}
 	kind, err := check.CommandOutput(
 		ctx, e.Host, 5*time.Second, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir,
@@ -70,10 +73,10 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s is on %s of the edge node: a compute node has other files at that path, unless it is exported to them from here",
+			"%s is on %s of the edge node: compute nodes have other files at that path, unless the edge node exports it to them",
 			dir, clean.Text(kind),
 		),
-		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or have DataRootFolder on a file system that they share",
+		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or put DataRootFolder on a file system that they share",
 	)
 }
 
@@ -81,12 +84,12 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
 		return check.AbsentFails(
-			err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a final slash"),
+			err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a trailing slash"),
 		)
 	}
 	info, err := e.Host.Stat(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return steps.Failed("there is no "+dir+" on the edge node", onEdge("install -d -m 0700 "+steps.Quoted(dir)))
+		return steps.Failed(dir+" does not exist on the edge node", onEdge("install -d -m 0700 "+steps.Quoted(dir)))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -101,14 +104,14 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if info.Mode.Perm()&0o007 == 0 {
-			return steps.Passed("%s has mode %04o, and others don't get through %s", dir, mode, above)
+			return steps.Passed("%s has mode %04o, but other users cannot enter %s", dir, mode, above)
 		}
 	}
 	if e.Host.IsFolder() {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s has mode %04o in the folder that stands for the edge node: if it is so there, other users read the "+
-					"tokens in it",
+				"%s has mode %04o in the folder that stands for the edge node; if it has that mode there, other users can read "+
+					"the tokens in it",
 				dir, mode,
 			),
 			onEdge("chmod 0700 "+steps.Quoted(dir)),
@@ -119,5 +122,5 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
 		fix = others.Error()
 	}
-	return steps.Failed(fmt.Sprintf("%s has mode %04o: other users read the tokens in it", dir, mode), fix)
+	return steps.Failed(fmt.Sprintf("%s has mode %04o, so other users can read the tokens in it", dir, mode), fix)
 }

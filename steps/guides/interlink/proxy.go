@@ -17,9 +17,9 @@ const causeNote = "carrick/started-with"
 func proxy() steps.Step {
 	return steps.Step{
 		Name: "proxy", Title: "Proxy",
-		Why: "One nginx that passes on four paths of the API and answers 404 to the rest. It holds no credentials: each " +
-			"request brings its own token. A renewed certificate is shown from the next handshake on; it starts anew only " +
-			"when its configuration or the cluster's CA has changed.",
+		Why: "One nginx forwards four API paths, answers 404 to all others and has no credentials: each request carries " +
+			"its own token. It serves a renewed certificate from the next handshake on, and restarts only when its " +
+			"configuration or the cluster's CA changes.",
 		When: in(byProxy),
 		Actions: []steps.Action{
 			{
@@ -41,7 +41,7 @@ func proxy() steps.Step {
 				},
 			},
 			{
-				Name: "fence", Title: "Let only the compute nodes' networks in", On: steps.Local,
+				Name: "fence", Title: "Allow only the compute nodes' networks", On: steps.Local,
 				Needs: []string{"endpoint-namespace"},
 				When:  func(e steps.Env) bool { return len(e.Answers.List("exposure.sources")) > 0 },
 				Doer:  action.Manifest{File: "fence.yaml", Values: action.Values{"from": fenceFrom}},

@@ -20,35 +20,35 @@ import (
 func proxyChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "proxy-configuration", Title: "nginx is told to pass on long streams, large requests and nothing but the API",
+			Name: "proxy-configuration", Title: "The proxy forwards the API correctly, and nothing else",
 			On: steps.Local, Needs: []string{"endpoint-namespace"}, FixedBy: "proxy",
-			Why: "nginx cuts what is quiet for 60 seconds, keeps answers back until a buffer is full and refuses " +
-				"bodies beyond 1 MiB, unless it is told otherwise: watches die, logs don't follow",
+			Why: "By default nginx closes connections idle for 60 seconds, buffers responses and rejects bodies over 1 MiB, " +
+				"so watches break and logs lag.",
 			References: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html", page}, Run: proxyConfiguration,
 		},
 		{
-			Name: "proxy-runs", Title: "the proxy runs", On: steps.Local, Needs: []string{"proxy-configuration"},
+			Name: "proxy-runs", Title: "The proxy is running", On: steps.Local, Needs: []string{"proxy-configuration"},
 			FixedBy: "proxy", Timeout: 3 * time.Minute,
-			Why: "it is the only way in", References: []string{page}, Run: proxyRuns,
+			Why: "Jobs reach the API only through it.", References: []string{page}, Run: proxyRuns,
 		},
 		{
-			Name: "proxy-current", Title: "the proxy was started with the configuration and the CA of today", On: steps.Local,
+			Name: "proxy-current", Title: "The proxy runs with the current configuration and CA", On: steps.Local,
 			Needs: []string{"proxy-runs"}, FixedBy: "proxy",
-			Why: "nginx reads its configuration and the cluster's CA once; only its own certificate is read anew at " +
-				"each handshake", References: []string{
+			Why: "nginx reads its configuration and the cluster's CA only when it starts; it rereads only its own " +
+				"certificate, at each handshake.", References: []string{
 				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
 			}, Run: proxyCurrent,
 		},
 		{
-			Name: "service-serves", Title: "the proxy's port is open and leads to it", On: steps.Local,
+			Name: "service-serves", Title: "The proxy's port is open and reaches it", On: steps.Local,
 			Needs: []string{"proxy-runs"}, FixedBy: "service", Timeout: 3 * time.Minute,
-			Why: "a Service without endpoints answers nobody, and one of type LoadBalancer waits for ever where nobody " +
-				"gives addresses", References: []string{chartOfKube}, Run: serviceServes,
+			Why: "A Service without endpoints does not answer, and one of type LoadBalancer waits indefinitely if nothing " +
+				"assigns addresses.", References: []string{chartOfKube}, Run: serviceServes,
 		},
 		{
-			Name: "proxy-fenced", Title: "only the compute nodes' networks reach the proxy", On: steps.Local,
+			Name: "proxy-fenced", Title: "Only the compute nodes' networks can reach the proxy", On: steps.Local,
 			Needs: []string{"endpoint-namespace"}, FixedBy: "fence",
-			Why:        "whoever reaches it may try tokens, and every weakness of the API server is open to them",
+			Why:        "Whoever can reach it can try tokens, and exploit every vulnerability of the API server.",
 			References: []string{page, chartOfKube}, Run: proxyFenced,
 		},
 	}
@@ -57,9 +57,9 @@ func proxyChecks() []steps.Check {
 // proxyDirectives are the required settings of the configuration, and the consequences without
 // them.
 var proxyDirectives = []struct{ name, want, harm string }{
-	{"proxy_buffering", "off", "watches and logs come late"},
-	{"client_max_body_size", "0", "requests beyond 1 MiB are refused"},
-	{"proxy_ssl_verify", "on", "tokens go to whoever answers for the API server"},
+	{"proxy_buffering", "off", "watches and logs are delayed"},
+	{"client_max_body_size", "0", "requests over 1 MiB are rejected"},
+	{"proxy_ssl_verify", "on", "tokens go to any server that answers as the API server"},
 	{"proxy_http_version", "1.1", "kubectl exec and port-forward fail"},
 }
 
@@ -70,19 +70,19 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	}
 	said, err := readNginx(m.Data["nginx.conf"])
 	if err != nil {
-		return steps.Failed("nginx.conf is nothing that nginx reads: "+clean.Text(err.Error()), "")
+		return steps.Failed("nginx.conf is not valid nginx configuration: "+clean.Text(err.Error()), "")
 	}
 	block := serverBlock{configMap: proxyName, key: "nginx.conf", said: said}
 	if bad := block.emptied(); bad != "" {
 		return steps.Failed(bad, "")
 	}
 	if len(every(said, "proxy_pass")) == 0 {
-		return steps.Failed("nginx.conf passes nothing on", "")
+		return steps.Failed("nginx.conf forwards nothing", "")
 	}
 	for _, d := range proxyDirectives {
 		got := every(said, d.name)
 		if len(got) == 0 || len(got[0].words) != 2 || got[0].words[1].bare() != d.want {
-			return steps.Failed(fmt.Sprintf("nginx.conf does not say %s %s: %s", d.name, d.want, d.harm), "")
+			return steps.Failed(fmt.Sprintf("nginx.conf does not set %s %s: %s", d.name, d.want, d.harm), "")
 		}
 	}
 	if bad := mishandled(said); bad != "" {
@@ -91,11 +91,11 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	read := every(said, "proxy_read_timeout")
 	if len(read) == 0 || len(read[0].words) != 2 || nginxTime(read[0].words[1].bare()) < 10*time.Minute {
 		return steps.Failed(
-			"nginx.conf has no proxy_read_timeout of ten minutes at least: a watch on which nothing happens for so long is cut",
+			"nginx.conf has no proxy_read_timeout of at least ten minutes, so idle watches are closed",
 			"",
 		)
 	}
-	return steps.Passed("it cuts what is quiet for %s, and buffers nothing", read[0].words[1])
+	return steps.Passed("nginx closes connections idle for %s, and buffers nothing", read[0].words[1])
 }
 
 // mishandled describes what a configuration does with jobs' tokens other than forwarding them,
@@ -104,14 +104,14 @@ func mishandled(said []directive) string {
 	for _, d := range every(said, "proxy_set_header") {
 		if len(d.words) == 3 && strings.EqualFold(d.words[1].bare(), "Authorization") &&
 			d.words[2].bare() != "$http_authorization" {
-			return "nginx.conf replaces the Authorization header of requests: the API server gets no job's token"
+			return "nginx.conf replaces the Authorization header of requests, so the API server does not get the jobs' tokens"
 		}
 	}
 	for _, name := range []string{"log_format", "access_log", "add_header", "proxy_pass", "mirror"} {
 		for _, d := range every(said, name) {
 			if slices.ContainsFunc(d.words, func(w word) bool { return strings.Contains(string(w), "$http_authorization") }) {
-				return "nginx.conf has $http_authorization in " + name +
-					": tokens of jobs leave the proxy other than to the API server"
+				return "nginx.conf uses $http_authorization in " + name +
+					", so jobs' tokens go elsewhere than to the API server"
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
 		if c.Image != want {
 			return steps.Warned(
 				fmt.Sprintf(
-					"container %s runs image %s, and the answer exposure.image is %s: the tokens of all jobs pass through it",
+					"container %s runs image %s, but exposure.image is %s, and the tokens of all jobs pass through the container",
 					clean.Name(c.Name), quoted(c.Image), quoted(want),
 				), "",
 			)
@@ -170,12 +170,12 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 		return startedSince(ctx, e, d)
 	}
 	if have != want {
-		return steps.Failed("its pods read another nginx.conf or CA of the cluster than stands there today", "")
+		return steps.Failed("the proxy's pods read another nginx.conf or cluster CA than the current one", "")
 	}
 	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // the text may have been different in between
 		return r
 	}
-	return steps.Passed("its pods read what stands there; a renewed certificate needs no restart")
+	return steps.Passed("the proxy's pods read the current files; a renewed certificate requires no restart")
 }
 
 // startedSince judges a proxy by the start times of its pods.
@@ -193,14 +193,15 @@ func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.
 			p.Status.StartTime.Time.Before(w.Changed) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"pod %s runs since %s, and nginx.conf was written on %s", p.Name, p.Status.StartTime.UTC().Format(time.DateTime),
+					"pod %s has been running since %s, but nginx.conf was written on %s", p.Name,
+					p.Status.StartTime.UTC().Format(time.DateTime),
 					w.Changed.UTC().Format(time.DateTime),
 				),
 				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace,
 			)
 		}
 	}
-	return steps.Passed("its pods started after nginx.conf was written")
+	return steps.Passed("the proxy's pods started after nginx.conf was written")
 }
 
 func serviceServes(ctx context.Context, e steps.Env) steps.Result {
@@ -214,7 +215,7 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(on) == 0 {
 		return steps.Waits(
-			s.CreationTimestamp.Time, "Service %s has no endpoint that is ready on port %d", s.Name, proxyListens,
+			s.CreationTimestamp.Time, "Service %s has no ready endpoint on port %d", s.Name, proxyListens,
 		).Or(e.Kubectl() + " get endpointslices,pods -n " + space(e))
 	}
 	switch exposed(e) {
@@ -249,17 +250,18 @@ func balancerServes(e steps.Env, s *corev1.Service) steps.Result {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer ||
 		!hasPort(s, port, func(p corev1.ServicePort) int32 { return p.Port }) {
 		return steps.Failed(
-			fmt.Sprintf("Service %s is of type %s and has not port %d of a load balancer", s.Name, s.Spec.Type, port), "",
+			fmt.Sprintf("Service %s is of type %s and has no load balancer port %d", s.Name, s.Spec.Type, port), "",
 		)
 	}
 	got := balancerAddress(s)
 	if got == "" {
-		return steps.Waits(s.CreationTimestamp.Time, "nobody has given Service %s an address yet", s.Name).
-			Or("is there a load balancer (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement)? " + e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or answer exposure.type with NodePort")
+		return steps.Waits(s.CreationTimestamp.Time, "Service %s has no address yet", s.Name).
+			Or("check that a load balancer exists (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement): " +
+				e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or answer exposure.type with NodePort")
 	}
 	if isAddress(want) && got != want {
 		return steps.Failed(
-			fmt.Sprintf("the load balancer gave Service %s the address %s, and jobs are told %s", s.Name, clean.Text(got), want),
+			fmt.Sprintf("the load balancer gave Service %s the address %s, but jobs use %s", s.Name, clean.Text(got), want),
 			"answer exposure.address with "+clean.Text(got)+", then: carrick apply "+e.LinkFile(),
 		)
 	}
@@ -279,13 +281,14 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && at != "" && !slices.Contains(on, at) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"the proxy runs on %s, and port %d of %s leads nowhere: with externalTrafficPolicy Local only its own node answers",
+				"the proxy runs on %s, but port %d of %s does not reach it: with externalTrafficPolicy Local only the proxy's "+
+					"own node answers",
 				strings.Join(on, ", "), port, at,
 			),
 			e.ApplyStep("proxy")+"    # pins the proxy to that node",
 		)
 	}
-	return steps.Passed("port %d of the nodes, proxy on %s", port, strings.Join(on, ", "))
+	return steps.Passed("port %d is open on the nodes, and the proxy runs on %s", port, strings.Join(on, ", "))
 }
 
 func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
@@ -296,10 +299,10 @@ func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 	port := int32(e.Answers.Int("exposure.port"))
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort == port }) {
-			return steps.Passed("port %d of the proxy's node", port)
+			return steps.Passed("port %d is open on the proxy's node", port)
 		}
 	}
-	return steps.Failed(fmt.Sprintf("the proxy's pods take no port %d of their node", port), e.ApplyStep("proxy"))
+	return steps.Failed(fmt.Sprintf("the proxy's pods do not use hostPort %d", port), e.ApplyStep("proxy"))
 }
 
 func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
@@ -324,18 +327,18 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	if fenced {
 		from := fencedTo(p)
 		if len(from) == 0 {
-			return steps.Warned("NetworkPolicy "+p.Name+" lets everybody in", fix)
+			return steps.Warned("NetworkPolicy "+p.Name+" allows everyone", fix)
 		}
 		if wide(from) ||
 			(exposed(e) == asNodePort && s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal) {
 			return steps.Warned(
-				"NetworkPolicy "+p.Name+" keeps nobody out: it lets "+strings.Join(from, ", ")+
-					" in, and a port of the nodes hides who asks unless externalTrafficPolicy is Local",
+				"NetworkPolicy "+p.Name+" restricts no one: it allows "+strings.Join(from, ", ")+
+					" , and a node port hides the source address unless externalTrafficPolicy is Local",
 				fix,
 			)
 		}
 		by = append(
-			by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), as far as the cluster's network enforces it",
+			by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), if the cluster's network enforces it",
 		)
 	}
 	if fenced {
@@ -348,7 +351,8 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 		if len(opened) > 0 {
 			return steps.Warned(
 				fmt.Sprintf(
-					"NetworkPolicy %s allows everyone, whatever %s says: NetworkPolicies add up", strings.Join(opened, ", "), p.Name,
+					"NetworkPolicy %s allows everyone, although %s does not: NetworkPolicies are additive", strings.Join(opened, ", "),
+					p.Name,
 				),
 				fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), space(e), strings.Join(opened, " ")),
 			)
@@ -356,12 +360,12 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(by) == 0 || wide(s.Spec.LoadBalancerSourceRanges) {
 		return steps.Warned(
-			"the whole world may reach the port, as far as no firewall shuts it: neither loadBalancerSourceRanges nor a "+
-				"NetworkPolicy names a network",
+			"the port is open to everyone unless a firewall blocks it: neither loadBalancerSourceRanges nor a NetworkPolicy "+
+				"restricts the networks",
 			fix,
 		)
 	}
-	return steps.Passed("by %s", strings.Join(by, " and "))
+	return steps.Passed("access is restricted by %s", strings.Join(by, " and "))
 }
 
 // wide reports whether a list of networks includes all addresses.

@@ -31,7 +31,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 		if own := box.Answers["exposure.port"]; own != "" {
 			port = own
 		}
-		//nolint:gosec // it is what is looked at
+		//nolint:gosec // the test inspects the certificate itself
 		conn, err := tls.Dial(
 			"tcp", net.JoinHostPort(box.Answers["exposure.address"], port), &tls.Config{InsecureSkipVerify: true},
 		)
@@ -49,7 +49,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 			)
 	}
 	was, ran := shown(), pods()
-	// cert-manager issues it anew
+	// cert-manager reissues it
 	box.Run(t, clustertest.Local, "", "-n", "interlink-api", "delete", "secret", "web-ssl-kubernetes-api")
 	box.Run(
 		t, clustertest.Local, "", "-n", "interlink-api", "wait", "--for=create", "--timeout=300s",

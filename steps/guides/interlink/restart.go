@@ -31,7 +31,7 @@ func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 	dep, _, err := theKubelet(ctx, e)
 	if apierrors.IsNotFound(err) {
 		return steps.Change{}, steps.Absent(
-			"there is no Deployment %s/%s: InterLink's chart makes it", vkNamespace(e), vkDeployment(e),
+			"Deployment %s/%s does not exist: InterLink's chart creates it", vkNamespace(e), vkDeployment(e),
 		)
 	}
 	if err != nil {
@@ -181,7 +181,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 			out.old = append(out.old, p.Name+" has not started yet")
 		case began.After(out.Changed), began.Equal(&out.Made): // pods started with it only after its creation
 		default:
-			out.old = append(out.old, p.Name+" runs since "+began.UTC().Format(time.DateTime))
+			out.old = append(out.old, p.Name+" has been running since "+began.UTC().Format(time.DateTime))
 		}
 	}
 	return out, nil

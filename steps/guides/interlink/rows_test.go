@@ -76,7 +76,7 @@ var rows = []stepstest.Row{
 	{Number: 30, Asks: "the test Job, and who it is", Checks: []string{"job-complete", "job-identity", "job-rules"}},
 	{Number: 31, Asks: "its image is to be had", Checks: []string{"test-image", "job-complete"}},
 	{Number: 32, Asks: "a token dies with its pod", Checks: []string{"pods-not-forced"}},
-	{Number: 33, Asks: "somebody approves the node's serving certificate", Checks: []string{"serving-certificate"}},
+	{Number: 33, Asks: "an admin approves the node's serving certificate", Checks: []string{"serving-certificate"}},
 }
 
 func TestRows(t *testing.T) {

@@ -13,29 +13,29 @@ import (
 func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Cluster and edge",
-		Why: "A virtual node hands its pods to a plugin on an edge node, which makes jobs of them. carrick looks at the " +
-			"cluster through its API; on the edge node it runs itself, with a file of facts from the cluster, and looks at " +
-			"the plugin's files.",
+		Why: "A virtual node passes its pods to a plugin on an edge node, which runs them as batch jobs. carrick checks " +
+			"the cluster through its API. On the edge node it runs itself, with a facts file from the cluster, and reads the " +
+			"plugin's files.",
 		Ask: []steps.Question{
 			{
 				Key: "vk.node", Title: "Name of the virtual node", Kind: steps.Name, Adopt: adoptNode,
-				Help:    "nodeName in the chart's values: all of its objects are called after it.",
+				Help:    "Enter nodeName of the chart's values, such as virtual-node. All objects of the chart are named after it.",
 				Default: nodeDefault,
 			},
 			{
 				Key: "vk.namespace", Title: "Namespace of InterLink", Kind: steps.Name, Adopt: adoptKubelet,
-				Help:    "Where the chart is installed: the virtual kubelet's Deployment and its configuration stand there.",
+				Help:    "The namespace where the chart is installed, with the virtual kubelet's Deployment and ConfigMap.",
 				Default: namespaceDefault,
 			},
 			{
-				Key: "vk.job-hours", Title: "Hours that the longest job runs", Kind: steps.Number, Check: checkJobHours,
-				Help: "The longest walltime of the batch system. Tokens and certificates have to last longer: a job is " +
-					"given them once.",
-				Default: steps.Fixed(72, "three days"),
+				Key: "vk.job-hours", Title: "Longest job (hours)", Kind: steps.Number, Check: checkJobHours,
+				Help: "Enter the longest walltime of the batch system in hours, such as 72. Tokens and certificates must " +
+					"outlast it, because a job gets them only once.",
+				Default: steps.Fixed(72, "default, three days"),
 			},
 		},
 		Facts: slices.Concat(check.IdentityOn(steps.Local), []steps.Fact{
-			{Name: "virtual-node", Title: "the virtual node of the cluster", On: steps.Local, Learn: virtualNode},
+			{Name: "virtual-node", Title: "the name of the virtual node", On: steps.Local, Learn: virtualNode},
 			{Name: "virtual-kubelet", Title: "the namespace of the virtual kubelet", On: steps.Local, Learn: kubeletNamespace},
 			{
 				Name: "server-version", Title: "the version of the API server", On: steps.Local, Shared: true,
@@ -45,13 +45,16 @@ func sides() steps.Step {
 		Checks: slices.Concat(
 			check.On(
 				steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(),
-				check.MayMakeCheck("a right that is missing half-way leaves an endpoint of which no job is told, "+
-					"or jobs that are told of one that is not there", page, mayMake),
+				check.MayMakeCheck(
+					"A missing permission leaves the set-up half-way: an endpoint that no job uses, or jobs that use an endpoint "+
+						"that does not exist.",
+					page, mayMake,
+				),
 			),
 			nodeChecks(), rightsChecks(),
 			[]steps.Check{{
-				Name: "edge-files", Title: "carrick may look at the edge node", On: steps.Remote,
-				Why:        "the plugin's configuration and its jobs' files belong to root or to the plugin's user",
+				Name: "edge-files", Title: "The edge node's files can be read and written", On: steps.Remote,
+				Why:        "The plugin's configuration and its job files belong to root or to the plugin's user.",
 				References: []string{page}, Run: edgeFiles,
 			}},
 		),
@@ -61,8 +64,7 @@ func sides() steps.Step {
 func serverVersionCheck() steps.Check {
 	c := check.AtLeast(
 		24,
-		"tokens that are bound to a pod are made by an API that is what it is since then, and kubectl auth whoami "+
-			"needs it, too",
+		"Tokens that are bound to a pod, and kubectl auth whoami, require the API of that version.",
 	)
 	c.Needs = []string{"reachable"}
 	return c
@@ -85,21 +87,21 @@ func vkUser(e steps.Env) string { return vkIdentity(e).Username() }
 
 func nodeDefault(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("virtual-node"); err == nil {
-		return name, "the node that has the label " + nodeLabel
+		return name, "from the node with the label " + nodeLabel
 	}
-	return usualNode, "the chart"
+	return usualNode, "the chart's default"
 }
 
 func namespaceDefault(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("virtual-kubelet"); err == nil {
-		return name, "ClusterRoleBinding " + nodeName(e) + "-rolebinding"
+		return name, "from ClusterRoleBinding " + nodeName(e) + "-rolebinding"
 	}
-	return "interlink", "the published guide"
+	return "interlink", "from the published guide"
 }
 
 func checkJobHours(v string) error {
 	if n, err := strconv.Atoi(v); err != nil || n < 1 || n > 24*365 {
-		return errors.New("a number of hours from 1 to 8760 (a year)")
+		return errors.New("enter a number of hours from 1 to 8760 (a year)")
 	}
 	return nil
 }
@@ -108,21 +110,21 @@ func edgeFiles(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case e.Host.IsFolder():
 		return steps.Passed(
-			"the folder %s stands for it; what it takes commands for is looked at on the edge node alone", e.Host.Root,
+			"the folder %s stands for it; commands run only on the edge node itself", e.Host.Root,
 		)
 	case !e.Host.ByRoot():
 		return steps.Warned(
-			"carrick does not run as root there: what only root may read is unknown, and nothing can be written",
+			"carrick does not run as root there: it cannot read root's files, and cannot write",
 			"run on the edge node: sudo carrick check "+e.LinkFile()+" --side remote",
 		)
 	}
-	return steps.Passed("as root, on the edge node itself")
+	return steps.Passed("carrick runs as root on the edge node itself")
 }
 
 // adoptNode returns the existing virtual node.
 func adoptNode(ctx context.Context, e steps.Env) (any, string, error) {
 	name, err := virtualNode(ctx, e)
-	return steps.AdoptFact(name, err, "the node that has the label "+nodeLabel)
+	return steps.AdoptFact(name, err, "the node with the label "+nodeLabel)
 }
 
 func adoptKubelet(ctx context.Context, e steps.Env) (any, string, error) {

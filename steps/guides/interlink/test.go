@@ -13,31 +13,31 @@ import (
 func test() steps.Step {
 	return steps.Step{
 		Name: "test", Title: "Test",
-		Why: "carrick asks through the endpoint what a job would ask, as the jobs' ServiceAccount, and compares it with " +
-			"what the API says without it. The token for that is bound to an object that is deleted at once. " +
-			"The Job then asks from where jobs run, which nobody else can.",
+		Why: "carrick sends the requests of a job through the endpoint, as the jobs' ServiceAccount, and compares the " +
+			"answers with those without it. Their token is bound to an object that is deleted at once. Only the Job sends " +
+			"requests from where jobs run.",
 		Ask: []steps.Question{
 			{
-				Key: "test.watch", Title: "Seconds for which a watch is held", Kind: steps.Number, Check: checkWatch,
-				Help: "Proxies cut what is silent for 60 s unless they are told otherwise, and Argo watches. 0: it " +
-					"is not tried.",
-				Default: steps.Fixed(75, "longer than the 60 s after which proxies cut"),
+				Key: "test.watch", Title: "Duration of the test watch (seconds)", Kind: steps.Number, Check: checkWatch,
+				Help: "By default, proxies close connections that are idle for 60 s, and Argo uses watches. Enter 0 to " +
+					"skip this test.",
+				Default: steps.Fixed(75, "default, longer than the 60 s of proxies"),
 			},
 			{
-				Key: "test.job", Title: "Run the test Job", Kind: steps.YesNo,
-				Help:    "A Job on the virtual node that asks who it is and what it may do.",
-				Default: steps.Fixed(true, "what alone proves it from where jobs run"),
+				Key: "test.job", Title: "Test Job", Kind: steps.YesNo,
+				Help:    "Runs a Job on the virtual node that requests its own identity and permissions.",
+				Default: steps.Fixed(true, "default, because only it tests from where jobs run"),
 			},
 			{
 				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: runsJob,
 				Default: testImageDefault,
-				Help: "One with kubectl in it, that compute nodes can pull. docker.io/bitnami/kubectl of the published " +
-					"guide is gone.",
+				Help: "Enter an image with kubectl that compute nodes can pull. docker.io/bitnami/kubectl of the published " +
+					"guide no longer exists.",
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "ask", Title: "Ask through the endpoint as the jobs' ServiceAccount", On: steps.Local,
+				Name: "ask", Title: "Send requests through the endpoint as the jobs' ServiceAccount", On: steps.Local,
 				Needs: []string{"account-there"},
 				Doer:  askDoer{action.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
 			},
@@ -61,7 +61,7 @@ func holdsWatch(e steps.Env) bool { return e.Answers.Int("test.watch") > 0 }
 
 func checkWatch(v string) error {
 	if n, err := strconv.Atoi(v); err != nil || n < 0 || n > 3600 {
-		return errors.New("a number of seconds from 0 (not tried) to 3600")
+		return errors.New("must be a number of seconds from 0 (no test) to 3600")
 	}
 	return nil
 }
@@ -69,10 +69,10 @@ func checkWatch(v string) error {
 func testImageDefault(e steps.Env) (any, string) {
 	if v, err := e.Own.Text("server-version"); err == nil {
 		if tag := plainVersion(v); tag != "" {
-			return "registry.k8s.io/kubectl:" + tag, "the API server's version"
+			return "registry.k8s.io/kubectl:" + tag, "from the API server's version"
 		}
 	}
-	return "registry.k8s.io/kubectl:v1.36.0", "upstream's own image"
+	return "registry.k8s.io/kubectl:v1.36.0", "default, upstream's own image"
 }
 
 // releaseVersion matches the part of a version that identifies the release.
@@ -98,5 +98,5 @@ func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 
 // Export omits the Job.
 func (j jobDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# the test Job is no part of the set-up: carrick runs it, and undo removes it"}}, nil
+	return []action.Exported{{Hand: "# the test Job is not part of the set-up: carrick runs it, and undo deletes it"}}, nil
 }

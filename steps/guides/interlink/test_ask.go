@@ -48,7 +48,7 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	}
 	for i := range c.Items {
 		if strings.HasPrefix(c.Items[i].What, "ConfigMap ") {
-			c.Items[i].Diff, c.Items[i].Note = "", steps.JoinNotes(c.Items[i].Note, "what was answered, without any secret")
+			c.Items[i].Diff, c.Items[i].Note = "", steps.JoinNotes(c.Items[i].Note, "the answers, without any secret")
 		}
 	}
 	c.Items = append(
@@ -91,7 +91,7 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 		c.Items,
 		steps.Item{
 			Verb: steps.Delete, What: "Secret " + live.GetNamespace() + "/" + live.GetName(),
-			Note: "left by a run that was ended", Hash: string(live.GetUID()),
+			Note: "left by an interrupted run", Hash: string(live.GetUID()),
 		},
 	)
 	c.Permissions = append(
@@ -119,7 +119,7 @@ func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 // Export omits it.
 func (d recordDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
-		{Hand: "# no part of the set-up: carrick asks, keeps what was answered, and undo removes it"},
+		{Hand: "# not part of the set-up: carrick sends requests and keeps the answers, and undo deletes them"},
 	}, nil
 }
 
@@ -201,9 +201,9 @@ func (d askDoer) trial() recordDoer {
 // Plan shows that the API is called.
 func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().plan(
-		ctx, e, "questions of "+workloadUser(e)+" through ",
+		ctx, e, "requests of "+workloadUser(e)+" through ",
 		fmt.Sprintf(
-			"with a token for %d h that is bound to a Secret; that is deleted at once, and the token with it",
+			"with a token for %d h that is bound to a Secret; the Secret is deleted at once, which revokes the token",
 			e.Answers.Int("vk.job-hours"),
 		),
 	)
@@ -238,7 +238,7 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token masked.Value, ends time.Time) error {
 		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())
 		opens(ctx, want.Endpoint, say)
-		say.Say("asking through %s, then without it", want.Endpoint)
+		say.Say("sending requests through %s, then without it", want.Endpoint)
 		out.Through = askAt(ctx, e, "https://"+want.Endpoint, ca, token)
 		out.Inside = askAt(ctx, e, e.Cluster.Server(), e.Cluster.CA(), token)
 		return nil
@@ -272,7 +272,7 @@ func opens(ctx context.Context, where string, say steps.Progress) {
 			return
 		}
 		if first {
-			say.Say("waiting until %s takes connections", where)
+			say.Say("waiting until %s accepts connections", where)
 		}
 		select {
 		case <-ctx.Done():
@@ -297,12 +297,12 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token mas
 		return fail("GET /api", err)
 	}
 	if out.API = got.Status; got.Status != http.StatusOK {
-		return fail("GET /api", fmt.Errorf("the answer is %d %s", got.Status, http.StatusText(got.Status)))
+		return fail("GET /api", fmt.Errorf("the status is %d %s", got.Status, http.StatusText(got.Status)))
 	}
 	k := kubeconfig.Config{Name: e.Link, Server: server, CA: ca, Namespace: workloadNamespace(e), Token: token}
 	as, err := e.Cluster.As([]byte(k.Bytes().Reveal()))
 	if err != nil {
-		return fail("use the token", err)
+		return fail("using the token", err)
 	}
 	defer as.Close()
 	if v, err := as.Version(ctx); err == nil { // the published page's chain does not forward /version
@@ -310,12 +310,12 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token mas
 	}
 	who, err := as.WhoAmI(ctx)
 	if err != nil {
-		return fail("ask who it is", err)
+		return fail("requesting the identity", err)
 	}
 	out.WhoAmI = who.Name
 	rules, paths, partial, err := as.Rules(ctx, workloadNamespace(e))
 	if err != nil {
-		return fail("ask what it may do", err)
+		return fail("requesting the permissions", err)
 	}
 	out.Rules, out.Partial = rulesOf(rules, paths), partial
 	return out

@@ -14,62 +14,60 @@ import (
 func testChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "asked-through", Title: "the API answers the jobs' ServiceAccount through the endpoint", On: steps.Local,
+			Name: "asked-through", Title: "The API answers the jobs' account through the endpoint", On: steps.Local,
 			Needs: []string{"account-there"}, FixedBy: "ask",
-			Why:        "a proxy that drops the header with the token, or serves other paths, makes a stranger of every job",
+			Why:        "If a proxy drops the header with the token, or serves other paths, the API does not recognize any job.",
 			References: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"},
 			Run:        askedThrough, Tried: askedOn,
 		},
 		{
-			Name: "rules-same", Title: "through the endpoint it may do what it may inside", On: steps.Local,
+			Name: "rules-same", Title: "The endpoint does not change the account's permissions", On: steps.Local,
 			Needs: []string{"asked-through"}, FixedBy: "ask",
-			Why: "the same ServiceAccount has the same rights on either way; where they differ, somebody on the way " +
-				"speaks for it",
+			Why: "The same ServiceAccount has the same permissions both ways, unless something in between uses its " +
+				"own identity.",
 			References: []string{page}, Run: rulesSame, Tried: askedOn,
 		},
 		{
-			Name: "token-life", Title: "tokens last as long as the longest job", On: steps.Local,
+			Name: "token-life", Title: "Tokens are valid for as long as the longest job", On: steps.Local,
 			Needs: []string{"asked-through"}, FixedBy: "ask",
-			Why: "a job is given its token once and it is never renewed. The virtual kubelet asks for 100 years, but " +
-				"an API server may be told to grant less (--service-account-max-token-expiration), as managed ones are: the job " +
-				"gets 401 from then on",
+			Why: "A job's token is never renewed; an API server that grants less than 100 years " +
+				"(--service-account-max-token-expiration) then answers 401.",
 			References: []string{vkSource, "kubernetes/kubernetes: pkg/registry/core/serviceaccount/storage/token.go"},
 			Run:        tokenLife,
 		},
 		{
-			Name: "watch-held", Title: "a watch through the endpoint stays open", On: steps.Local, When: holdsWatch,
+			Name: "watch-held", Title: "A watch through the endpoint stays open", On: steps.Local, When: holdsWatch,
 			Needs: []string{"asked-through"}, FixedBy: "watch",
-			Why: "nginx cuts what is silent for 60 s (proxy_read_timeout), and other proxies do likewise: Argo and " +
-				"every controller then lose what they watch, again and again",
+			Why: "nginx and other proxies close connections that are idle for 60 s (proxy_read_timeout), so Argo and " +
+				"every controller keep losing their watches.",
 			References: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld,
 			Tried: watchedOn,
 		},
 		{
-			Name: "test-image", Title: "the test Job's image is to be had", On: steps.Local, When: runsJob,
+			Name: "test-image", Title: "The test Job's image is available", On: steps.Local, When: runsJob,
 			Needs: []string{"signed-in"},
-			Why: "versioned images of docker.io/bitnami are gone since 2025: the published guide's Job never starts. " +
-				"Compute nodes pull from outside, with apptainer and the like",
+			Why: "Versioned images of docker.io/bitnami are gone since 2025, so the published guide's Job never " +
+				"starts; compute nodes pull with apptainer and the like.",
 			References: []string{"bitnami/containers: issue 83267", page}, Run: testImage,
 		},
 		{
-			Name: "job-complete", Title: "the test Job has ended well", On: steps.Local, When: runsJob,
+			Name: "job-complete", Title: "The test Job has succeeded", On: steps.Local, When: runsJob,
 			Needs: []string{"signed-in", "test-image"}, FixedBy: "test-job", Timeout: 30 * time.Minute,
-			Why: "it is the only look from where jobs run: through their network, with their token, their CA and their " +
-				"environment",
+			Why:        "Only the Job tests from where jobs run: through their network, with their token, CA and environment.",
 			References: []string{page}, Run: jobComplete, Tried: ranOn,
 		},
 		{
-			Name: "job-identity", Title: "the API knows the test Job as its ServiceAccount", On: steps.Local,
+			Name: "job-identity", Title: "The API authenticates the test Job as its ServiceAccount", On: steps.Local,
 			From: "the Job's log", When: runsJob, Needs: []string{"job-complete"}, FixedBy: "test-job",
-			Why: "kubectl auth can-i --list, the published guide's proof, succeeds for anybody: what counts is who the " +
-				"API thinks it is",
+			Why: "kubectl auth can-i --list, the published guide's test, succeeds for any account, so only the " +
+				"identity that the API sees counts.",
 			References: []string{page}, Run: jobIdentity,
 		},
 		{
-			Name: "job-rules", Title: "the test Job may ask what it may do", On: steps.Local, From: "the Job's log",
+			Name: "job-rules", Title: "The test Job can list its permissions", On: steps.Local, From: "the Job's log",
 			When: runsJob, Needs: []string{"job-complete"}, FixedBy: "test-job",
-			Why: "each account that is signed in may ask about itself, so these two lines are in every answer; without " +
-				"them what was printed is no answer of the API",
+			Why: "Every authenticated account can list its own permissions, so without these two lines the output is " +
+				"not an answer of the API.",
 			References: []string{page}, Run: jobRules,
 		},
 	}
@@ -87,11 +85,11 @@ func theAsked(ctx context.Context, e steps.Env) (apiReply, steps.Result, bool) {
 	case err != nil:
 		return r, steps.Errored(err), false
 	case !ok:
-		return r, steps.NotTried("nobody has asked yet"), false
+		return r, steps.NotTried("no requests have been sent yet"), false
 	case !r.of(want):
 		return r, steps.Failed(
 			fmt.Sprintf(
-				"%s was asked as %s, with CA %s; now it is %s, %s and %s", r.Endpoint, r.Account,
+				"the requests went to %s as %s, with CA %s, but now it is %s, %s and %s", r.Endpoint, r.Account,
 				cmp.Or(short(r.CA), "of the system"), want.Endpoint, want.Account, cmp.Or(short(want.CA), "of the system"),
 			),
 			"",
@@ -107,7 +105,9 @@ func askedThrough(ctx context.Context, e steps.Env) steps.Result {
 		return said
 	case r.Through.Error != "" && r.Inside.Error == "":
 		return steps.Failed(
-			fmt.Sprintf("%s, through %s; without the endpoint it answers (%s)", quoted(r.Through.Error), r.Endpoint, r.when()),
+			fmt.Sprintf(
+				"%s through %s, but the API answers without the endpoint (%s)", quoted(r.Through.Error), r.Endpoint, r.when(),
+			),
 			hintFor(e, r.Through.Error),
 		)
 	case r.Through.Error != "":
@@ -118,12 +118,13 @@ func askedThrough(ctx context.Context, e steps.Env) steps.Result {
 	case r.Through.WhoAmI != r.Account:
 		return steps.Failed(
 			fmt.Sprintf(
-				"the API takes it for %s through the endpoint, not for %s (%s)", quoted(r.Through.WhoAmI), r.Account, r.when(),
+				"the API authenticates the jobs as %s through the endpoint, not as %s (%s)", quoted(r.Through.WhoAmI), r.Account,
+				r.when(),
 			),
-			"let the proxy pass the header Authorization on, and take credentials of its own out of it: "+e.ApplyStep("proxy"),
+			"make the proxy forward the header Authorization, and remove its own credentials: "+e.ApplyStep("proxy"),
 		)
 	}
-	return steps.Passed("GET /api is 200, and it is %s (%s)", r.Through.WhoAmI, r.when())
+	return steps.Passed("GET /api returns 200, as %s (%s)", r.Through.WhoAmI, r.when())
 }
 
 func rulesSame(ctx context.Context, e steps.Env) steps.Result {
@@ -134,28 +135,30 @@ func rulesSame(ctx context.Context, e steps.Env) steps.Result {
 	lines := table(r.Through.Rules, r.Inside.Rules)
 	lacks, argo := lacksForArgo(r.Through.Rules)
 	lines = append(append(lines, ""), argo...)
-	forArgoSaid := "Argo's executor has what it needs"
+	forArgoSaid := "Argo's executor has the permissions that it needs"
 	if len(lacks) > 0 {
-		forArgoSaid = "Argo's executor lacks " + strings.Join(lacks, " and ") + " on workflowtaskresults.argoproj.io"
+		forArgoSaid = "Argo's executor cannot " + strings.Join(lacks, " and ") + " workflowtaskresults.argoproj.io"
 	}
 	var out steps.Result
 	switch other := otherWays(r.Through.Rules, r.Inside.Rules); {
 	case r.Inside.Error != "":
-		out = steps.Failed("without the endpoint nothing was answered: "+quoted(r.Inside.Error), e.ApplyStep("test"))
+		out = steps.Failed("the API did not answer without the endpoint: "+quoted(r.Inside.Error), e.ApplyStep("test"))
 	case len(other) > 0:
-		out = steps.Failed(fmt.Sprintf("they differ on %s (%s)", cleanSome(other), r.when()), e.ApplyStep("test"))
+		out = steps.Failed(fmt.Sprintf("the permissions differ on %s (%s)", cleanSome(other), r.when()), e.ApplyStep("test"))
 	case r.Through.Partial || r.Inside.Partial:
 		out = steps.Warned(
 			fmt.Sprintf(
-				"%d rules on either way, the same, but an authorizer of the API server can't list all that it allows; %s "+
-					"by these (%s)",
+				"%d rules are the same both ways, but an authorizer of the API server cannot list all that it allows; according "+
+					"to these rules, %s (%s)",
 				len(r.Through.Rules), forArgoSaid, r.when(),
 			),
-			"ask about one right: "+e.Kubectl()+" -n "+workloadNamespace(e)+
+			"check a single permission: "+e.Kubectl()+" -n "+workloadNamespace(e)+
 				" auth can-i create workflowtaskresults.argoproj.io --as "+r.Account,
 		)
 	default:
-		out = steps.Passed("rules on %d things, the same on either way; %s (%s)", len(r.Through.Rules), forArgoSaid, r.when())
+		out = steps.Passed(
+			"permissions on %d resources are the same both ways; %s (%s)", len(r.Through.Rules), forArgoSaid, r.when(),
+		)
 	}
 	out.Lines = lines
 	return out
@@ -170,7 +173,7 @@ func tokenLife(ctx context.Context, e steps.Env) steps.Result {
 	if r.AskedSeconds < int64(want.Seconds()) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"a token was asked for %s, and the longest job runs %s", hours(time.Duration(r.AskedSeconds)*time.Second),
+				"a token was requested for %s, but the longest job runs for %s", hours(time.Duration(r.AskedSeconds)*time.Second),
 				hours(want),
 			),
 			"",
@@ -180,13 +183,13 @@ func tokenLife(ctx context.Context, e steps.Env) steps.Result {
 	if got+slack < min(want, time.Duration(r.AskedSeconds)*time.Second) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"asked for %s the API server grants %s: a job that runs longer gets 401 from then on", hours(want), hours(got),
+				"a token requested for %s is valid for %s: a job that runs longer gets 401 from then on", hours(want), hours(got),
 			),
-			"let jobs run for at most that long (answer vk.job-hours), or have the API server grant more: "+
-				"--service-account-max-token-expiration, where that is yours to set",
+			"limit jobs to that time (answer vk.job-hours), or make the API server grant more: "+
+				"--service-account-max-token-expiration, if you can set it",
 		)
 	}
-	return steps.Passed("asked for %s, %s were granted", hours(want), hours(got))
+	return steps.Passed("a token requested for %s is valid for %s", hours(want), hours(got))
 }
 
 func watchHeld(ctx context.Context, e steps.Env) steps.Result {
@@ -199,7 +202,7 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	want.Account = watchUser(e)
 	most := time.Duration(e.Answers.Int("test.watch")) * time.Second
 	held := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	proxy := "let what is on the way keep silent connections for an hour (nginx: proxy_read_timeout 3600s): " +
+	proxy := "allow connections to be idle for an hour on the whole way (nginx: proxy_read_timeout 3600s): " +
 		e.ApplyStep("proxy")
 	switch {
 	case err != nil:
@@ -208,28 +211,29 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 		return steps.NotTried("no watch has been held yet")
 	case !r.of(want):
 		return steps.Failed(
-			fmt.Sprintf("a watch was held through %s; now it is %s, or its CA is another", r.Endpoint, want.Endpoint), "",
+			fmt.Sprintf("a watch was held through %s, but now the endpoint is %s, or has another CA", r.Endpoint, want.Endpoint),
+			"",
 		)
 	case r.Holding:
 		return holding(r)
 	case r.Error != "":
-		return steps.Failed(fmt.Sprintf("no watch came about: %s (%s)", quoted(r.Error), r.when()), hintFor(e, r.Error))
+		return steps.Failed(fmt.Sprintf("the watch could not start: %s (%s)", quoted(r.Error), r.when()), hintFor(e, r.Error))
 	case r.Status != 200:
-		return steps.Failed(fmt.Sprintf("the answer to a watch is %d (%s)", r.Status, r.when()), e.ApplyStep("test"))
+		return steps.Failed(fmt.Sprintf("the watch request returned %d (%s)", r.Status, r.when()), e.ApplyStep("test"))
 	case r.Ended:
-		return steps.Failed(fmt.Sprintf("it was cut after %s (%s)%s", held, r.when(), inBrackets(r.Why)), proxy)
+		return steps.Failed(fmt.Sprintf("the watch was closed after %s (%s)%s", held, r.when(), inBrackets(r.Why)), proxy)
 	case !r.Events:
 		return steps.Failed(
 			fmt.Sprintf(
-				"nothing came of it while it was held for %s (%s): what is on the way keeps answers back until they end", held,
+				"the watch received nothing while it was held for %s (%s): something in between buffers answers", held,
 				r.when(),
 			),
-			"switch buffering off (nginx: proxy_buffering off): "+e.ApplyStep("proxy"),
+			"turn off buffering (nginx: proxy_buffering off): "+e.ApplyStep("proxy"),
 		)
 	case held < most:
-		return steps.Failed(fmt.Sprintf("it was held for %s, and %s are wanted", held, most), "")
+		return steps.Failed(fmt.Sprintf("the watch was held for %s, but %s are required", held, most), "")
 	}
-	return steps.Passed("silent for %s and still open (%s)", held, r.when())
+	return steps.Passed("the watch was idle for %s and is still open (%s)", held, r.when())
 }
 
 // holding is the verdict on a watch that is still held: it waits for the duration of the watch,
@@ -238,7 +242,10 @@ func holding(r watched) steps.Result {
 	ends := r.Time.Add(time.Duration(r.Wanted)*time.Second + 30*time.Second)
 	if time.Now().After(ends) {
 		return steps.Failed(
-			fmt.Sprintf("a watch was begun (%s), and nobody has said what became of it: whoever held it was stopped", r.when()),
+			fmt.Sprintf(
+				"a watch was started (%s), but its outcome was not recorded, because the process that held it was stopped",
+				r.when(),
+			),
 			"",
 		)
 	}
@@ -280,17 +287,17 @@ func hintFor(e steps.Env, said string) string {
 	}
 	switch {
 	case has("x509", "certificate", "unknown authority"):
-		return check("config-ca", "the CA that jobs are given does not prove what the endpoint shows")
+		return check("config-ca", "the endpoint's certificate does not verify against the CA that jobs get")
 	case has("localhost:8080"):
 		return check(
 			"config-address,projected-volumes,config-loaded",
-			"the job was told of no API: its environment or its files are missing; on the edge node: ExportPodData",
+			"the job has no API address: its environment or its files are missing; on the edge node: ExportPodData",
 		)
 	case has("no such host", "timeout", "timed out", "refused", "no route", "unreachable", "no answer"):
 		return "run on a compute node: curl -m 5 -sk https://" + endpointText(e) +
-			"/version    # no answer: a firewall or a route between the compute nodes and the endpoint"
+			"/version    # without an answer, check the firewall and routes between the compute nodes and the endpoint"
 	case has("unauthorized", "401", "must be logged in"):
-		return check("kubelet-mints,token-life", "the token is empty, has ended, or its pod is gone")
+		return check("kubelet-mints,token-life", "the token is empty or has expired, or its pod is gone")
 	case has("404", "502", "bad gateway"):
 		return e.ApplyStep("proxy")
 	}

@@ -27,14 +27,14 @@ func testImage(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case strings.HasPrefix(name, "bitnami/"):
 		return steps.Failed(
-			clean.Text(image)+" is gone: what was docker.io/bitnami stands frozen in docker.io/bitnamilegacy", use,
+			clean.Text(image)+" is gone: the images of docker.io/bitnami are frozen in docker.io/bitnamilegacy", use,
 		)
 	case strings.HasPrefix(name, "bitnamilegacy/"):
-		return steps.Warned(clean.Text(image)+" gets no fixes any more", use)
+		return steps.Warned(clean.Text(image)+" gets no more fixes", use)
 	case tagOf(image) == "latest" && !strings.Contains(image, "@"):
-		return steps.Warned(clean.Text(image)+" is another one each day, and may not suit the API server", use)
+		return steps.Warned(clean.Text(image)+" can change every day, and may not fit the API server", use)
 	}
-	return steps.Passed("%s; whether compute nodes can pull it, the Job shows", clean.Text(image))
+	return steps.Passed("%s; the Job shows whether compute nodes can pull it", clean.Text(image))
 }
 
 func jobName(e steps.Env) string { return recordName(e, "test") }
@@ -72,7 +72,7 @@ func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 	j, err := check.Get[batchv1.Job](ctx, e.Cluster, check.Jobs, workloadNamespace(e), jobName(e))
 	if apierrors.IsNotFound(err) {
-		return steps.NotTried("it has not run yet")
+		return steps.NotTried("the test Job has not run yet")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -86,7 +86,7 @@ func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 		switch {
 		case c.Status != corev1.ConditionTrue:
 		case c.Type == batchv1.JobComplete:
-			return steps.Passed("Job %s/%s, in %s", j.Namespace, j.Name, tookOf(j))
+			return steps.Passed("Job %s/%s succeeded in %s", j.Namespace, j.Name, tookOf(j))
 		case c.Type == batchv1.JobFailed:
 			return jobFailed(ctx, e, j, p)
 		}
@@ -102,7 +102,7 @@ func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Waits(
-		j.CreationTimestamp.Time, "Job %s has not ended; the batch system may have it queued", j.Name,
+		j.CreationTimestamp.Time, "Job %s has not finished; the batch system may have queued it", j.Name,
 	).Or(k + " describe job " + j.Name + "\nrun on the edge node: squeue")
 }
 
@@ -117,7 +117,7 @@ func tookOf(j *batchv1.Job) time.Duration {
 func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) steps.Result {
 	fix := e.Kubectl() + " -n " + j.Namespace + " delete job " + j.Name + "    # then " + e.ApplyStep("test")
 	if p == nil {
-		return steps.Failed(fmt.Sprintf("Job %s has failed, and its pod is gone", j.Name), fix)
+		return steps.Failed(fmt.Sprintf("Job %s failed, and its pod is gone", j.Name), fix)
 	}
 	if why := pullTrouble(p); why != "" {
 		return notPulled(e, p, why)
@@ -127,7 +127,7 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 		text, err := check.PodLog(ctx, e.Cluster, p, container, 200, time.Minute)
 		if err != nil {
 			r := logUnread(ctx, e, err)
-			return steps.Failed(fmt.Sprintf("Job %s has failed, and its log can't be read: %s", j.Name, r.Found),
+			return steps.Failed(fmt.Sprintf("Job %s failed, and its log cannot be read: %s", j.Name, r.Found),
 				cmp.Or(r.Fix, e.Kubectl()+" -n "+j.Namespace+" describe pod "+p.Name))
 		}
 		if said = fatalLine(text); unpullable(said) {
@@ -143,13 +143,13 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 		}
 	}
 	if said == "" {
-		return steps.Failed(fmt.Sprintf("Job %s has failed, and does not say why", j.Name), fix)
+		return steps.Failed(fmt.Sprintf("Job %s failed without a reason", j.Name), fix)
 	}
-	return steps.Failed("it said "+quoted(said), hintFor(e, said)+"\n"+fix)
+	return steps.Failed("the Job's log says "+quoted(said), hintFor(e, said)+"\n"+fix)
 }
 
 func notPulled(e steps.Env, p *corev1.Pod, why string) steps.Result {
-	return steps.Failed(fmt.Sprintf("pod %s: the image can't be pulled there: %s", p.Name, quoted(why)),
+	return steps.Failed(fmt.Sprintf("pod %s cannot pull the image there: %s", p.Name, quoted(why)),
 		"run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
 }
 
@@ -202,7 +202,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if p == nil {
-		return steps.Skipped("no pod of the test Job is there, so neither is its log")
+		return steps.Skipped("the test Job has no pod, so there is no log")
 	}
 	text, err := check.PodLog(ctx, e.Cluster, p, "whoami", 200, time.Minute)
 	if err != nil {
@@ -213,7 +213,9 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 		who = strings.TrimSpace(who[i+1:])
 	}
 	if who != workloadUser(e) {
-		return steps.Failed(fmt.Sprintf("it said %s, and it should be %s", quoted(who), workloadUser(e)), hintFor(e, who))
+		return steps.Failed(
+			fmt.Sprintf("the Job's log says %s, but it must be %s", quoted(who), workloadUser(e)), hintFor(e, who),
+		)
 	}
 	return steps.Passed("%s", who)
 }
@@ -224,7 +226,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if p == nil {
-		return steps.Skipped("no pod of the test Job is there, so neither is its log")
+		return steps.Skipped("the test Job has no pod, so there is no log")
 	}
 	text, err := check.PodLog(ctx, e.Cluster, p, "rules", 200, time.Minute)
 	if err != nil {
@@ -234,10 +236,10 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 		"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",
 	} {
 		if !strings.Contains(text, must) {
-			return steps.Failed("what it printed has no "+must, hintFor(e, text))
+			return steps.Failed("the Job's output does not contain "+must, hintFor(e, text))
 		}
 	}
-	r := steps.Passed("it printed %d lines of rules", strings.Count(strings.TrimSpace(text), "\n"))
+	r := steps.Passed("the Job printed %d lines of rules", strings.Count(strings.TrimSpace(text), "\n"))
 	r.Lines = strings.Split(strings.TrimSpace(clean.Text(text)), "\n")
 	return r
 }

@@ -112,7 +112,7 @@ func record(ctx context.Context, e steps.Env, file string, into any) (text map[s
 }
 
 // notYet is the placeholder for a record in a plan.
-const notYet = "made when this is applied\n"
+const notYet = "created when this is applied\n"
 
 // recorded returns the values of a record's asset: the existing record, as long as its subject
 // is current.
@@ -285,9 +285,9 @@ func grants(rules map[string][]string, verb, group, resource string) bool {
 // of a table that show them.
 func lacksForArgo(rules map[string][]string) (lacks, lines []string) {
 	for _, r := range argoPermissions("") {
-		has := "has it"
+		has := "allowed"
 		if !grants(rules, r.Verb, r.Group, r.Resource) {
-			has = "lacks it"
+			has = "not allowed"
 			lacks = append(lacks, r.Verb)
 		}
 		lines = append(lines, fmt.Sprintf("Argo's executor needs %-6s %s.%s: %s", r.Verb, r.Resource, r.Group, has))

@@ -37,8 +37,8 @@ func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return d.trial().plan(
 		ctx, e, "a watch through ",
 		fmt.Sprintf(
-			"held for %d s, as an account that may watch one ConfigMap alone, with a token that is bound to a Secret; that is "+
-				"deleted at once",
+			"held for %d s, as an account that can only watch one ConfigMap, with a token that is bound to a Secret; the "+
+				"Secret is deleted at once",
 			e.Answers.Int("test.watch"),
 		),
 	)
@@ -78,7 +78,7 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	long := time.Duration(out.Wanted) * time.Second
 	err = withToken(
 		ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token masked.Value, _ time.Time) error {
-			say.Say("a watch through %s is held for %s", want.Endpoint, long)
+			say.Say("holding a watch through %s for %s", want.Endpoint, long)
 			got, err := held(ctx, e, want.Endpoint, ca, token, long)
 			if err != nil {
 				out.Error = clean.Text(failure.Explain(err))

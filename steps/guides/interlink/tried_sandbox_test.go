@@ -9,8 +9,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// What was tried through a proxy is no pass any more once its pods were started anew, and what is printed tries it
-// again.
+// A trial through a proxy no longer passes once the proxy's pods have restarted, and the printed fix repeats it.
 func TestWhatWasTriedAges(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "")

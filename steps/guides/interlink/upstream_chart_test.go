@@ -50,7 +50,7 @@ func TestUpstreamChart(t *testing.T) {
 		upgrade(t, map[string]any{"kubernetesApiCaCrt": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"})
 		x := stepstest.SiteOf(t, box, interlink.Guide(), assets, false, answers)
 		x.Finds([]stepstest.Finding{
-			{Check: "config-parses", Found: "the chart has indented the CA wrongly", Fixed: true},
+			{Check: "config-parses", Found: "the chart indented the CA incorrectly", Fixed: true},
 			{Check: "chart-release", Found: "has interlink.kubernetesApiCaCrt set", Fix: "--set interlink.kubernetesApiCaCrt="},
 		})
 	})

@@ -17,8 +17,8 @@ import (
 // certificates is where interLink's virtual kubelet keeps its certificate, whatever TMPDIR is.
 const certificates = "/tmp/certs"
 
-// TestUpstreamServingCertificate runs interLink's own virtual kubelet with the permissions of the chart where nobody
-// approves what it asks for.
+// TestUpstreamServingCertificate runs interLink's own virtual kubelet with the permissions of the chart, where
+// no one approves its requests.
 func TestUpstreamServingCertificate(t *testing.T) {
 	src := upstream.Find(t, "interLink")
 	if _, err := os.Stat(certificates); !errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func TestUpstreamServingCertificate(t *testing.T) {
 	src.Try(t, "the check names the request of its virtual kubelet, and the fix is enough", func(t *testing.T) {
 		x.Finds([]stepstest.Finding{
 			{
-				Check: "serving-certificate", Found: name + " of the virtual kubelet waits for approval",
+				Check: "serving-certificate", Found: name + " of the virtual kubelet is waiting for approval",
 				Fix: "certificate approve " + name, Fixed: true,
 			},
 		})

@@ -22,28 +22,28 @@ import (
 func workload() steps.Step {
 	return steps.Step{
 		Name: "workload", Title: "Workload",
-		Why: "A job acts as the ServiceAccount of its pod, with the rights that this one has in the cluster: no more come " +
-			"with the endpoint, and no fewer.",
+		Why: "A job acts as the ServiceAccount of its pod, with the permissions that it has in the cluster. The endpoint " +
+			"neither adds nor removes any.",
 		Ask: []steps.Question{
 			{
 				Key: "workload.namespace", Title: "Namespace of the jobs", Kind: steps.Name, Adopt: adoptWorkload(false),
-				Help:    "Where the pods for the virtual node are made.",
-				Default: steps.Fixed("default", "the published guide"),
+				Help:    "Enter the namespace of the pods for the virtual node.",
+				Default: steps.Fixed("default", "from the published guide"),
 			},
 			{
 				Key: "workload.account", Title: "ServiceAccount of the jobs", Kind: steps.Name, Adopt: adoptWorkload(true),
-				Help:    "As in serviceAccountName of the pods.",
-				Default: steps.Fixed("default", "the published guide"),
+				Help:    "Enter serviceAccountName of the pods.",
+				Default: steps.Fixed("default", "from the published guide"),
 			},
 			{
-				Key: "workload.argo", Title: "Give it what Argo's executor needs", Kind: steps.YesNo, Adopt: adoptArgo,
-				Help: "A Role that lets the ServiceAccount report the results of workflow steps: create and patch " +
-					"workflowtaskresults, nothing else.",
-				Default: steps.Fixed(false, "only where it is wanted"),
+				Key: "workload.argo", Title: "Permissions for Argo's executor", Kind: steps.YesNo, Adopt: adoptArgo,
+				Help: "Creates a Role that allows the ServiceAccount to report the results of workflow steps: create and " +
+					"patch workflowtaskresults, nothing else.",
+				Default: steps.Fixed(false, "default"),
 			},
 		},
 		Actions: []steps.Action{{
-			Name: "argo-role", Title: "Let the jobs report to Argo", On: steps.Local, When: forArgo,
+			Name: "argo-role", Title: "Allow the jobs to report to Argo", On: steps.Local, When: forArgo,
 			Needs: []string{"account-there"},
 			Doer:  action.Manifest{File: "argo-role.yaml"},
 		}},
@@ -66,38 +66,38 @@ const argoSource = "argoproj/argo-workflows: docs/workflow-rbac.md"
 func workloadChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "account-there", Title: "the jobs' ServiceAccount is there, and its token is mounted", On: steps.Local,
+			Name: "account-there", Title: "The jobs' ServiceAccount exists, and its token is mounted", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "with automountServiceAccountToken: false no volume with a token is put into the pod, so there is " +
-				"nothing that could be handed over",
+			Why: "With automountServiceAccountToken: false the pod has no volume with a token, so there is nothing " +
+				"to pass on.",
 			References: []string{vkSource}, Run: accountThere,
 		},
 		{
 			Name: "account-modest", Title: "Jobs have no permissions on the whole cluster", On: steps.Local,
 			Needs: []string{"account-there"},
-			Why: "the token leaves the cluster, is good for 100 years as long as its pod is there, and lies in files " +
-				"of the other side, or in its batch system's job script",
+			Why: "The token leaves the cluster, is valid for 100 years while its pod exists, and is stored in files or " +
+				"job scripts of the other side.",
 			References: []string{vkSource}, Run: accountModest,
 		},
 		{
-			Name: "account-argo", Title: "the jobs may report to Argo", On: steps.Local, When: forArgo,
+			Name: "account-argo", Title: "The jobs can report to Argo", On: steps.Local, When: forArgo,
 			Needs: []string{"account-there"}, FixedBy: "argo-role",
-			Why: "Argo's executor in each pod writes a WorkflowTaskResult; without that right the step fails although " +
-				"its command did not",
+			Why: "Argo's executor in each pod writes a WorkflowTaskResult; without that permission the step fails " +
+				"although its command succeeded.",
 			References: []string{argoSource}, Run: accountArgo,
 		},
 		{
-			Name: "no-linux-selector", Title: "no pod for the virtual node asks for Linux", On: steps.Local,
+			Name: "no-linux-selector", Title: "No pod for the virtual node requires Linux", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "the virtual node's label kubernetes.io/os is virtual-kubelet: a pod with nodeSelector " +
-				"kubernetes.io/os: linux, as many charts have it, stays Pending for ever",
+			Why: "The virtual node has kubernetes.io/os: virtual-kubelet, so a pod that selects kubernetes.io/os: " +
+				"linux, as in many charts, stays Pending indefinitely.",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: noLinuxSelector,
 		},
 		{
-			Name: "pods-not-forced", Title: "no pod of the virtual node is stuck on its way out", On: steps.Local,
+			Name: "pods-not-forced", Title: "No pod of the virtual node is stuck terminating", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "a token is bound to its pod and dies with that object. Who force-deletes a pod that hangs leaves its " +
-				"batch job running, and that gets 401 from then on",
+			Why: "A token is revoked with its pod, so force-deleting a stuck pod leaves its batch job running, which gets " +
+				"401 from then on.",
 			References: []string{
 				vkSource, "kubernetes/website: content/en/docs/concepts/security/service-accounts.md (bound tokens)",
 			}, Run: podsNotForced,
@@ -112,7 +112,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	k := e.Kubectl() + " -n " + workloadNamespace(e)
 	if apierrors.IsNotFound(err) {
 		return steps.Failed(
-			fmt.Sprintf("there is no ServiceAccount %s/%s", workloadNamespace(e), workloadAccount(e)),
+			fmt.Sprintf("ServiceAccount %s/%s does not exist", workloadNamespace(e), workloadAccount(e)),
 			k+" create serviceaccount "+workloadAccount(e),
 		)
 	}
@@ -122,7 +122,7 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	if sa.AutomountServiceAccountToken != nil && !*sa.AutomountServiceAccountToken {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ServiceAccount %s/%s has automountServiceAccountToken: false: a pod has no token unless it sets that to "+
+				"ServiceAccount %s/%s has automountServiceAccountToken: false, so a pod has no token unless it sets that to "+
 					"true itself",
 				sa.Namespace, sa.Name,
 			),
@@ -142,8 +142,8 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(without) > 0 {
 		return steps.Warned(
-			"pods of it have automountServiceAccountToken: false, so no token: "+check.Some(without),
-			k+" get pod "+without[0]+" -o yaml    # take it out where the pod's template stands",
+			"pods of the ServiceAccount have automountServiceAccountToken: false, so they have no token: "+check.Some(without),
+			k+" get pod "+without[0]+" -o yaml    # remove it from the template of the pod",
 		)
 	}
 	return steps.Passed("%s/%s", sa.Namespace, sa.Name)
@@ -208,9 +208,9 @@ func accountArgo(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(lacks) > 0 {
-		return steps.Failed(fmt.Sprintf("%s may not %s", workloadUser(e), strings.Join(lacks, ", not ")), "")
+		return steps.Failed(fmt.Sprintf("%s cannot %s", workloadUser(e), strings.Join(lacks, " or ")), "")
 	}
-	return steps.Passed("%s may create and patch workflowtaskresults", workloadUser(e))
+	return steps.Passed("%s can create and patch workflowtaskresults", workloadUser(e))
 }
 
 // podsForNode returns the pods of the jobs' namespace that are on the virtual node or can only
@@ -245,17 +245,20 @@ func noLinuxSelector(ctx context.Context, e steps.Env) steps.Result {
 	if len(stuck) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"pods in namespace %s ask for kubernetes.io/os: linux, which the virtual node is not: %s", workloadNamespace(e),
+				"pods in namespace %s require kubernetes.io/os: linux, which the virtual node does not have: %s",
+				workloadNamespace(e),
 				check.Some(stuck),
 			),
 			fmt.Sprintf(
-				"%s -n %s get pod %s -o jsonpath='{.metadata.ownerReferences}'    # take kubernetes.io/os out of the "+
+				"%s -n %s get pod %s -o jsonpath='{.metadata.ownerReferences}'    # remove kubernetes.io/os from the "+
 					"nodeSelector there",
 				e.Kubectl(), workloadNamespace(e), stuck[0],
 			),
 		)
 	}
-	return steps.Passed("%d pods for it in namespace %s, none does", len(pods), workloadNamespace(e))
+	return steps.Passed(
+		"%d pods for the virtual node in namespace %s, none requires Linux", len(pods), workloadNamespace(e),
+	)
 }
 
 // stuckAfter is how long after its grace period a pod counts as stuck.
@@ -285,14 +288,14 @@ func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(stuck) > 0 {
 		return steps.Warned(
-			"pods should have been gone by now: "+check.Some(stuck)+
-				"; deleted by force, their jobs go on without a token that is good",
-			"end the batch jobs first, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+
-				"    # jobs are called by their pod's UID, here that of "+stuck[0]+
-				"; then scancel ID; a pod that still hangs may be forced then",
+			"pods are stuck terminating: "+check.Some(stuck)+
+				"; if they are force-deleted, their jobs continue without a valid token",
+			"first end the batch jobs, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+
+				"    # jobs are named after their pod's UID, here that of "+stuck[0]+
+				"; then scancel ID; after that, you can force-delete a pod that is still stuck",
 		)
 	}
-	r := steps.Passed("none of %d; a job's token is good for as long as its pod is there", len(pods))
+	r := steps.Passed("none of %d pods is stuck; a job's token is valid while its pod exists", len(pods))
 	r.Again = next
 	return r
 }

@@ -53,9 +53,9 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 			return nil, "", nil
 		}
 		if account {
-			return who[3], "what was asked as it: ConfigMap " + m.Namespace + "/" + m.Name, nil
+			return who[3], "the requests recorded in ConfigMap " + m.Namespace + "/" + m.Name, nil
 		}
-		return who[2], "what was asked there: ConfigMap " + m.Namespace + "/" + m.Name, nil
+		return who[2], "the requests recorded in ConfigMap " + m.Namespace + "/" + m.Name, nil
 	}
 }
 
