@@ -24,24 +24,25 @@ var (
 const componentLabel = "app.kubernetes.io/component=application-controller"
 
 func clusters() steps.Step {
-	mayMake := check.MayMakeCheck("without one of them the set-up is left half-way", page, mayMake)
+	mayMake := check.MayMakeCheck("Without one of them the set-up stops half-way.", page, mayMake)
 	mayMake.On = steps.Both
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Argo CD runs on one cluster and deploys to the other. Both answer, and you can create what this guide creates.",
+		Why: "Argo CD runs on one cluster and deploys to the other. Both must answer, and you must be allowed to create " +
+			"what this guide creates.",
 		Ask: []steps.Question{{
 			Key: "argocd.namespace", Title: "Namespace of Argo CD", Kind: steps.Namespace,
-			Help:    "Argo CD reads cluster Secrets and Applications from its own namespace.",
-			Default: steps.Fixed("argocd", "upstream's manifests"),
+			Help:    "Enter the namespace where Argo CD runs: it reads cluster Secrets and Applications only from there.",
+			Default: steps.Fixed("argocd", "from upstream's manifests"),
 		}},
 		Facts: check.Identity(),
 		Checks: []steps.Check{
 			check.Reachable(), check.SignedIn(), check.Clock(), check.NotTheSame(), mayMake,
-			check.AtLeast(24, "older clusters create token Secrets automatically"),
+			check.AtLeast(24, "Older clusters create token Secrets automatically."),
 			{
 				Name: "controller", Title: "Argo CD's application controller is ready", On: steps.Local,
 				Needs:      []string{"signed-in"},
-				Why:        "it reads the cluster Secrets and deploys to the clusters",
+				Why:        "It reads the cluster Secrets and deploys to the clusters.",
 				References: []string{"argoproj/argo-cd: manifests/base/application-controller"},
 				Run:        controllerReady,
 			},

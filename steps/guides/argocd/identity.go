@@ -21,23 +21,24 @@ const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // creat
 func identity() steps.Step {
 	return steps.Step{
 		Name: "identity", Title: "Identity",
-		Why: "Argo CD acts on the destination as one ServiceAccount. As with argocd cluster add its token does not expire, " +
-			"because Argo CD renews none: delete the token Secret and apply again to replace it.",
+		Why: "Argo CD acts on the destination as one ServiceAccount. As with argocd cluster add, its token does not " +
+			"expire, because Argo CD cannot renew one: to replace it, delete the token Secret and apply again.",
 		Ask: []steps.Question{
 			{
 				Key: "access.namespaces", Title: "Namespaces that Argo CD deploys to", Kind: steps.Namespace, Many: true, Opt: true,
-				On:   steps.Remote,
-				Help: "They exist already. Empty: the whole cluster with all permissions, like argocd cluster add.",
+				On: steps.Remote,
+				Help: "Enter existing namespaces, such as team-a. Leave it empty to grant all permissions on the whole cluster, " +
+					"like argocd cluster add.",
 			},
 			{
 				Key: "identity.namespace", Title: "Namespace of the ServiceAccount", Kind: steps.Namespace, On: steps.Remote,
-				Help:    "Created if it does not exist. Whoever reads Secrets there has Argo CD's token.",
-				Default: steps.Fixed("argocd-manager", "it holds nothing else"),
+				Help:    "carrick creates it if it does not exist. Whoever can read Secrets there has Argo CD's token.",
+				Default: steps.Fixed("argocd-manager", "default, used for nothing else"),
 			},
 			{
 				Key: "destination.server", Title: "Address of the destination's API server", Kind: steps.URL, On: steps.Remote,
-				Help:    "Argo CD's pods reach it, and the API server's certificate names it.",
-				Default: steps.FromFact(check.ServerFact, "your context"),
+				Help:    "Argo CD's pods must be able to reach it, and the API server's certificate must be valid for it.",
+				Default: steps.FromFact(check.ServerFact, "from your context"),
 			},
 		},
 		Facts: []steps.Fact{
@@ -49,12 +50,12 @@ func identity() steps.Step {
 				Doer: action.Manifest{File: "account.yaml"},
 			},
 			{
-				Name: "cluster-role", Title: "Grant it everything on the cluster", On: steps.Remote,
+				Name: "cluster-role", Title: "Grant it all permissions on the cluster", On: steps.Remote,
 				Doer: action.Manifest{File: "cluster-role.yaml"},
 				When: func(e steps.Env) bool { return !limited(e) },
 			},
 			{
-				Name: "roles", Title: "Grant it what Argo CD does in each namespace", On: steps.Remote, When: limited,
+				Name: "roles", Title: "Grant it Argo CD's permissions in each namespace", On: steps.Remote, When: limited,
 				Needs: []string{"namespaces"},
 				Doer: action.Manifest{File: "role.yaml", Each: func(_ context.Context, e steps.Env) (out []any, err error) {
 					for _, ns := range deploysTo(e) {
@@ -71,42 +72,43 @@ func identity() steps.Step {
 func identityChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "namespaces", Title: "the namespaces that Argo CD deploys to exist", On: steps.Remote,
+			Name: "namespaces", Title: "The namespaces that Argo CD deploys to exist", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why:   "Argo CD cannot create them with a role that is limited to namespaces", When: limited, Run: namespacesExist,
+			Why:   "Argo CD cannot create them with a Role that is limited to namespaces.", When: limited, Run: namespacesExist,
 		},
 		{
-			Name: "token-secret", Title: "the token Secret is filled", On: steps.Remote, FixedBy: "account",
-			Needs:      []string{"signed-in"},
-			Why:        "Kubernetes writes the token into it, and revokes the token when the Secret or the account is deleted",
+			Name: "token-secret", Title: "The token Secret contains a token", On: steps.Remote, FixedBy: "account",
+			Needs: []string{"signed-in"},
+			Why: "Kubernetes writes the token into it, and revokes the token when the Secret or the ServiceAccount " +
+				"is deleted.",
 			References: []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
 			Timeout:    30 * time.Second, Run: tokenSecret,
 		},
 		{
-			Name: "server-address", Title: "the address means the same to Argo CD's pods", On: steps.Remote,
+			Name: "server-address", Title: "The address leads Argo CD's pods to the destination", On: steps.Remote,
 			Needs:      []string{"signed-in"},
-			Why:        "with localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on",
+			Why:        "With localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on.",
 			References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"},
 			Run:        serverAddress,
 		},
 		{
-			Name: "server-tls", Title: "the API server's certificate verifies against the CA", On: steps.Remote,
+			Name: "server-tls", Title: "The API server's certificate verifies against the CA", On: steps.Remote,
 			From: "this machine",
-			Why:  "Argo CD trusts the CA in the cluster Secret alone", Needs: []string{"server-address", "token-secret"},
+			Why:  "Argo CD trusts only the CA in the cluster Secret.", Needs: []string{"server-address", "token-secret"},
 			Run:        serverTLS,
 			References: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
 		},
 		{
-			Name: "permissions", Title: "the token is allowed to do what Argo CD does", On: steps.Remote,
+			Name: "permissions", Title: "The token allows everything that Argo CD does", On: steps.Remote,
 			From:  "Argo CD's token",
-			Why:   "Argo CD's cache of a cluster fails as a whole if one kind is refused",
+			Why:   "Argo CD's cache of a cluster fails as a whole if one kind is forbidden.",
 			Needs: []string{"server-tls"}, Run: permissions,
 			References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
 		},
 		{
-			Name: "nothing-beyond", Title: "the token grants nothing beyond its role", On: steps.Remote,
+			Name: "nothing-beyond", Title: "The token grants nothing beyond its role", On: steps.Remote,
 			From:  "Argo CD's token",
-			Why:   "the token leaves the cluster, and everyone who can deploy with Argo CD uses it",
+			Why:   "The token leaves the cluster, and everyone who can deploy with Argo CD uses it.",
 			Needs: []string{"permissions"}, When: limited, Run: nothingBeyond,
 		},
 	}
@@ -180,7 +182,7 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	own, err := e.Peer.Text(check.ServerFact)
 	if check.InsideOnly(host) || check.OnLoopback(server(e)) && (err != nil || !check.OnLoopback(own)) {
 		return steps.Failed(server(e)+" leads Argo CD's pods to themselves or to their own cluster",
-			"answer destination.server with an address that Argo CD's pods reach")
+			"answer destination.server with an address that Argo CD's pods can reach")
 	}
 	return steps.Passed("%s", server(e))
 }
@@ -191,7 +193,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, _ string) string {
-		return "answer destination.server with a name of the certificate: " + check.Some(shown.Names)
+		return "answer destination.server with a name in the certificate: " + check.Some(shown.Names)
 	})
 	return r
 }
@@ -201,7 +203,7 @@ func permissions(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	refused := func() steps.Result { return steps.Failed(server(e)+" refuses the token (401)", replaceToken(e)) }
+	refused := func() steps.Result { return steps.Failed(server(e)+" rejects the token (401)", replaceToken(e)) }
 	other := func(who string) steps.Result { return steps.Failed("the token belongs to "+who, replaceToken(e)) }
 	if r := check.AuthenticatesAs(ctx, as, account(e).Username(), refused, other); r.Status != steps.Pass {
 		return r

@@ -20,14 +20,14 @@ const secretType = "argocd.argoproj.io/secret-type"
 func registration() steps.Step {
 	return steps.Step{
 		Name: "registration", Title: "Registration",
-		Why: "Argo CD knows a cluster by a Secret in its own namespace that has the label " + secretType + "=cluster.",
+		Why: "Argo CD finds a cluster through a Secret in its own namespace that has the label " + secretType + "=cluster.",
 		Ask: []steps.Question{{
 			Key: "cluster.name", Title: "Name of the cluster in Argo CD", Kind: steps.Text,
-			Help:    "Applications can name it as spec.destination.name.",
-			Default: func(e steps.Env) (any, string) { return e.Link, "the link's name" },
+			Help:    "Applications can refer to the cluster by this name in spec.destination.name.",
+			Default: func(e steps.Env) (any, string) { return e.Link, "from the link's name" },
 		}},
 		Actions: []steps.Action{{
-			Name: "cluster-secret", Title: "Give Argo CD the cluster Secret", On: steps.Local,
+			Name: "cluster-secret", Title: "Create the cluster Secret for Argo CD", On: steps.Local,
 			Needs: []string{"controller", "peer/permissions", "peer/nothing-beyond"},
 			Doer: action.Manifest{File: "cluster-secret.yaml", Values: action.Values{
 				"config":     func(_ context.Context, e steps.Env) (any, error) { return config(e) },
@@ -36,23 +36,22 @@ func registration() steps.Step {
 		}},
 		Checks: []steps.Check{
 			{
-				Name: "cluster-secret", Title: "the cluster Secret has the address and the credential", On: steps.Local,
+				Name: "cluster-secret", Title: "The cluster Secret has the address and the credential", On: steps.Local,
 				FixedBy: "cluster-secret",
-				Why:     "Argo CD ignores a Secret without the label, and only logs that a config is not JSON",
+				Why:     "Argo CD ignores a Secret without the label, and only logs that a config is not JSON.",
 				Needs:   []string{"signed-in", "peer/token-secret"}, Run: clusterSecret,
 				References: []string{"argoproj/argo-cd: util/db/cluster.go (SecretToCluster)"},
 			},
 			{
-				Name: "one-secret", Title: "no other cluster Secret has that address or name", On: steps.Local,
-				Needs: []string{"signed-in"},
-				Why: "of two Secrets with one address Argo CD uses either; a name that occurs twice is an error in " +
-					"Applications",
+				Name: "one-secret", Title: "No other cluster Secret has that address or name", On: steps.Local,
+				Needs:      []string{"signed-in"},
+				Why:        "Argo CD uses either of two Secrets with the same address, and a duplicate name is an error in Applications.",
 				References: []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
 			},
 			{
-				Name: "egress", Title: "NetworkPolicies let the controller reach the destination", On: steps.Local,
+				Name: "egress", Title: "NetworkPolicies allow egress to the destination", On: steps.Local,
 				Needs: []string{"controller"},
-				Why:   "a policy for the egress of Argo CD's pods denies what it does not name", Run: egress,
+				Why:   "An egress policy for Argo CD's pods denies everything that it does not name.", Run: egress,
 			},
 		},
 	}
@@ -90,13 +89,13 @@ func clusterSecret(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case s.Labels[secretType] != "cluster":
-		return steps.Failed(name+" lacks the label "+secretType+"=cluster", "")
+		return steps.Failed(name+" does not have the label "+secretType+"=cluster", "")
 	case strings.TrimRight(s.Data["server"].Reveal(), "/") != server(e):
 		return steps.Failed(name+" has another address than "+server(e), "")
 	case s.Data["config"] != want:
 		return steps.Failed(name+" has another token or CA than the destination", "")
 	case s.Data["namespaces"].Reveal() != strings.Join(deploysTo(e), ","):
-		return steps.Failed(name+" has other namespaces than access.namespaces", "")
+		return steps.Failed(name+" has namespaces other than access.namespaces", "")
 	}
 	return steps.Passed("%s has the token of %s", name, server(e))
 }
@@ -115,7 +114,7 @@ func oneSecret(ctx context.Context, e steps.Env) steps.Result {
 				e.Kubectl()+" -n "+s.Namespace+" delete secret "+steps.Quoted(s.Name)+"    # if this link replaces it")
 		}
 	}
-	return steps.Passed("%d cluster Secrets", len(all))
+	return steps.Passed("no duplicate among %d cluster Secrets", len(all))
 }
 
 func egress(ctx context.Context, e steps.Env) steps.Result {
@@ -141,5 +140,5 @@ func egress(ctx context.Context, e steps.Env) steps.Result {
 				e.Kubectl()+" -n "+c.Namespace+" get networkpolicies -o yaml    # allow that address and port")
 		}
 	}
-	return steps.Passed("none denies %s", u.Host)
+	return steps.Passed("no NetworkPolicy denies %s", u.Host)
 }

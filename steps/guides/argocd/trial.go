@@ -21,7 +21,8 @@ func trial() steps.Step {
 			"Application shows the connection: its state is in Argo CD's cache. The trial Application deploys nothing.",
 		Ask: []steps.Question{{
 			Key: "trial.repository", Title: "Repository of the trial Application", Kind: steps.URL, NotFromPeer: true, Opt: true,
-			Help:    "One that Argo CD can read and the project default permits. Empty: an existing Application tells.",
+			Help: "Enter a repository that Argo CD can read and that the project default permits. Leave it empty to check " +
+				"an existing Application instead.",
 			Default: steps.Fixed("https://github.com/argoproj/argocd-example-apps", "upstream's example"),
 		}},
 		Actions: []steps.Action{{
@@ -31,7 +32,7 @@ func trial() steps.Step {
 		}},
 		Checks: []steps.Check{{
 			Name: "compared", Title: "Argo CD compares an Application with the destination", On: steps.Local, FixedBy: "trial",
-			Why:        "Argo CD itself has then listed the destination's objects with what the cluster Secret says",
+			Why:        "Only then has Argo CD itself listed the destination's objects with the cluster Secret.",
 			Needs:      []string{"cluster-secret", "one-secret", "controller"},
 			References: []string{"argoproj/argo-cd: controller/state.go (CompareAppState), controller/clusterinfoupdater.go"},
 			Timeout:    5 * time.Minute, Run: compared,
@@ -89,7 +90,7 @@ func compared(ctx context.Context, e steps.Env) steps.Result {
 	found := "Application " + argoNamespace(e) + "/" + app.Name + ": "
 	for _, c := range app.Status.Conditions {
 		if strings.HasPrefix(c.Message, "Failed to load target state: ") {
-			return steps.Warned(found+clean.Text(c.Message), "answer trial.repository with one that Argo CD can read")
+			return steps.Warned(found+clean.Text(c.Message), "answer trial.repository with a repository that Argo CD can read")
 		} else if strings.HasSuffix(c.Type, "Error") {
 			return steps.Failed(found+clean.Text(c.Message),
 				e.Kubectl()+" -n "+argoNamespace(e)+" describe application "+app.Name)
